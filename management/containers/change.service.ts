@@ -5,11 +5,15 @@ import { readManifest } from '../../gitops/manifest/read.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
+import { demandSufficient, type Purpose } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
-import { withoutSecrets } from '../db/manifest-view.ts';
+import { type ManifestView, withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import type { Role } from '../lifecycle/roles.ts';
 import { isUnsettled } from '../lifecycle/steps.ts';
+import { contestAdvice, contestDomains } from '../proof/contest.ts';
+import { markUnproven } from '../proof/manifest.ts';
 import { claimForChange, settleClaims } from '../records/claims.repository.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { claimedNames } from '../records/sites.repository.ts';
@@ -37,7 +41,15 @@ export interface ContainerChange {
   readonly claims?: readonly string[];
   /** The caller is an operator, who may do this without a membership. */
   readonly asOperator?: boolean;
+  /** What the caller's role must be sufficient for. Default: `act`. */
+  readonly purpose?: Purpose | ((manifest: ManifestView) => Purpose) | undefined;
 }
+
+/** With the caller's role, unless the caller acts as an operator. */
+type ChangedContainer = ContainerWithOperation & { readonly role?: Role };
+
+/** What a change is judged by, whenever its edit is made. */
+type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose'>;
 
 /**
  * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
@@ -47,34 +59,16 @@ export async function changeContainer(
   context: Context,
   projection: Projector,
   change: ContainerChange,
-): Promise<ContainerWithOperation & { readonly role?: string }> {
-  const { db, provisioner, settings, log } = context;
-  const { id, caller, requestId, claims = [], asOperator = false } = change;
-  const find = (): Promise<ContainerWithOperation & { readonly role?: string }> =>
-    asOperator ? demandAnyContainer(db, id) : demandContainer(db, id, caller, 'act');
-  const row = await find();
-  const { operation } = row;
-  if (operation?.status === 'running' && isUnsettled(operation.step)) {
-    throw new ManagementProblem('container_busy');
-  }
-  // Names that the site already has are allowed: the settings may have changed since, to a zone that includes them.
-  const known = claimedNames(row.manifest);
-  refuseOwnZone(
-    settings,
-    claims.filter((name) => !known.includes(name)),
-    () => 'domain',
-  );
-  if (claims.some((name) => !known.includes(name))) {
-    demandPlaced(context, row.site_id, { subject: caller.subject, requestId });
-  }
+): Promise<ChangedContainer> {
+  const { db, provisioner, log } = context;
+  const { id, requestId, claims = [] } = change;
+  const row = await changeableContainer(context, change);
+  await contestDomains(context, { client: row.client_id, names: claims, requestId });
   const changeId = randomUUID();
   const contested = await claimForChange(db, id, changeId, claims);
   if (contested.length > 0) {
     await settleClaims(db, id, changeId);
-    throw new ManagementProblem('domain_in_use', {
-      detail: `another site or client holds ${contested.join(', ')}`,
-      errors: [{ path: 'domain', message: 'is held by another site or client' }],
-    });
+    throw domainInUse(context, row.client_id, contested);
   }
   try {
     await commit(context, row, change);
@@ -95,17 +89,45 @@ export async function changeContainer(
     .catch((err: unknown) =>
       log.warn({ err, site: row.site_id }, 'the provisioner will get the commit at its next poll'),
     );
-  return await find();
+  return await demandForChange(context, change);
 }
 
-async function commit(
-  { repo }: Context,
-  row: ContainerWithOperation,
-  { caller, requestId, subject, edit, ifMatch }: ContainerChange,
-): Promise<void> {
+async function demandForChange(
+  { db }: Context,
+  { id, caller, asOperator = false }: ContainerChange,
+): Promise<ChangedContainer> {
+  return asOperator ? await demandAnyContainer(db, id) : await demandContainer(db, id, caller, 'edit');
+}
+
+/** The container of a change. Throws if the change is refused before its names are claimed. */
+export async function changeableContainer(
+  context: Context,
+  change: ContainerChange,
+): Promise<ChangedContainer> {
+  const { caller, requestId, claims = [] } = change;
+  const row = await demandForChange(context, change);
+  if (row.role !== undefined) demandSufficient(row.role, purposeOf(change, row.manifest));
+  const { operation } = row;
+  if (operation?.status === 'running' && isUnsettled(operation.step)) {
+    throw new ManagementProblem('container_busy');
+  }
+  // Names that the site already has are allowed: the settings may have changed since, to a zone that includes them.
+  const known = claimedNames(row.manifest);
+  const added = claims.filter((name) => !known.includes(name));
+  refuseOwnZone(context.settings, added, () => 'domain');
+  if (added.length > 0) demandPlaced(context, row.site_id, { subject: caller.subject, requestId });
+  return row;
+}
+
+function purposeOf({ purpose = 'act' }: Pick<ContainerChange, 'purpose'>, manifest: ManifestView): Purpose {
+  return typeof purpose === 'function' ? purpose(manifest) : purpose;
+}
+
+async function commit(context: Context, row: ChangedContainer, change: ContainerChange): Promise<void> {
+  const { caller, requestId, subject } = change;
   const site = row.site_id;
   try {
-    await repo.commit({
+    await context.repo.commit({
       site,
       subject: `${subject} ${site}`,
       author: { name: caller.name, email: caller.email },
@@ -115,7 +137,7 @@ async function commit(
         'Request-Id': requestId,
         Reason: 'asked for through the API',
       },
-      edit: (current) => rewrite(row, current, { edit, ifMatch }),
+      edit: (current) => rewrite(context, row, current, change),
     });
   } catch (cause) {
     if (!(cause instanceof SitesRepoError)) throw cause;
@@ -123,18 +145,46 @@ async function commit(
   }
 }
 
+export function domainInUse(
+  context: Pick<Context, 'settings'>,
+  client: string,
+  contested: readonly string[],
+): ManagementProblem {
+  return new ManagementProblem('domain_in_use', {
+    detail: `another site or client holds ${contested.join(', ')}${contestAdvice(context, client, contested)}`,
+    errors: [{ path: 'domain', message: 'is held by another site or client' }],
+  });
+}
+
 async function rewrite(
-  { site_id, status }: ContainerWithOperation,
+  context: Pick<Context, 'db' | 'settings'>,
+  row: ChangedContainer,
   current: string | null,
-  { edit, ifMatch }: Pick<ContainerChange, 'edit' | 'ifMatch'>,
+  change: Judged,
 ): Promise<string> {
+  const { before, after } = await editedManifest(context, row, current, change);
+  // An edit that changes nothing keeps the text, including its comments.
+  return isSame(after, before) && current !== null ? current : formatManifest(after);
+}
+
+/** The manifest in a site's file, and as a change makes it. Throws the problem of a change that is refused. */
+export async function editedManifest(
+  { db, settings }: Pick<Context, 'db' | 'settings'>,
+  { site_id, client_id, status, role }: ChangedContainer,
+  current: string | null,
+  { edit, ifMatch, purpose }: Judged,
+): Promise<{ readonly before: Manifest; readonly after: Manifest }> {
   const wrongStatus = () => new ManagementProblem('wrong_status', { detail: `the container is ${status}` });
   if (current === null) throw wrongStatus();
   const parsed = await readManifest(current, `${site_id}.yaml`);
   if (!parsed.ok) throw new ManagementProblem('manifest_broken', { errors: parsed.problems });
   if (parsed.manifest.state === 'absent') throw wrongStatus();
-  demandMatch(ifMatch, withoutSecrets(parsed.manifest));
-  const changed = manifestSchema.safeParse(edit(parsed.manifest));
+  const view = withoutSecrets(parsed.manifest);
+  // The database may be behind git, so that the purpose is another one by now.
+  if (role !== undefined) demandSufficient(role, purposeOf({ purpose }, view));
+  demandMatch(ifMatch, view);
+  const edited = await markUnproven(db, settings, client_id, edit(parsed.manifest));
+  const changed = manifestSchema.safeParse(edited);
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);
     const isForeign = errors.some(({ path }) => path.startsWith('customDomains'));
@@ -143,8 +193,7 @@ async function rewrite(
       errors,
     });
   }
-  // An edit that changes nothing keeps the text, including its comments.
-  return isSame(changed.data, parsed.manifest) ? current : formatManifest(changed.data);
+  return { before: parsed.manifest, after: changed.data };
 }
 
 function isSame(one: Manifest, other: Manifest): boolean {

@@ -1,16 +1,18 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
-import { type ContainerView, changeHeaders, containerParams, containerView } from '../view/container-view.ts';
+import { type ContainerView, changeHeaders, containerParams } from '../view/container-view.ts';
 import { containerEtag } from '../view/etag.ts';
+import { dryRunQuery, isDryRun } from '../view/plan.ts';
 import { presentContainer } from '../view/present.ts';
 import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
-import { containerPatch, isOnlyImage, newLoaderToken, serviceAccountKey } from './containers.schema.ts';
-import { newToken } from './draft.ts';
-import { patch, rotateLoaderToken, withoutServiceAccount, withServiceAccount } from './edits.ts';
-import { demandImage } from './image.ts';
+import { containerPatch, isOnlyImage, serviceAccountKey } from './containers.schema.ts';
+import { type ContainerPlan, changeAnswer, planChange } from './dry-run.ts';
+import { patch, withoutServiceAccount, withServiceAccount } from './edits.ts';
+import { demandImage, demandResources } from './image.ts';
 import { encryptAccount } from './service-account.ts';
 
 export const GRACE_DAYS = 30;
@@ -31,20 +33,20 @@ export const REFUSALS = [
 type Change = (
   request: FastifyRequest,
   reply: FastifyReply,
-  what: Pick<ContainerChange, 'id' | 'subject' | 'edit' | 'claims' | 'asOperator'>,
-) => Promise<ContainerView>;
+  what: Omit<ContainerChange, 'caller' | 'requestId' | 'ifMatch'>,
+) => Promise<ContainerView | ContainerPlan>;
 
-/** Makes the change of a request. It reads the container after the commit, so that a later GET has the same answer. */
+/**
+ * Makes the change of a request, or with `dryRun` its plan. It reads the container after the commit, so that a later
+ * GET has the same answer.
+ */
 export function changer(context: Context, projection: Projector): Change {
   const { settings } = context;
   return async (request, reply, what) => {
     const { 'if-match': ifMatch } = request.headers;
-    const row = await changeContainer(context, projection, {
-      ...what,
-      ifMatch,
-      caller: callerOf(request),
-      requestId: request.id,
-    });
+    const change = { ...what, ifMatch, caller: callerOf(request), requestId: request.id };
+    if (isDryRun(request.query)) return await planChange(context, change);
+    const row = await changeContainer(context, projection, change);
     const view = presentContainer(row, settings);
     reply.header('etag', containerEtag(row.manifest, view));
     return view;
@@ -61,25 +63,31 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     app.patch(
       '/server-containers/:id',
       {
+        config: { access: 'edit' },
         schema: {
           operationId: 'changeContainer',
-          summary: 'Change name, features or modules; operators may also change the image',
+          summary:
+            'Change name, features, modules, consent or resources; operators may also change the image',
           tags,
           params: containerParams,
           headers: changeHeaders,
+          querystring: dryRunQuery,
           body: containerPatch,
-          response: { 200: containerView, ...problems(...REFUSALS, 'image_not_allowed') },
+          response: { 200: changeAnswer, ...problems(...REFUSALS, 'image_not_allowed') },
         },
       },
       (request, reply) =>
         change(request, reply, {
           id: request.params.id,
           subject: 'Change',
+          purpose: 'edit',
           // An operator may set the image of any container without a membership.
-          asOperator: isOnlyImage(request.body) && settings.superAdmins.includes(callerOf(request).subject),
+          asOperator: isOnlyImage(request.body) && isOperator({ settings }, callerOf(request)),
           edit: (current) => {
             demandImage(request.body.image, current.image, callerOf(request), settings);
-            return patch(current, request.body);
+            const changed = patch(current, request.body);
+            demandResources(changed.resources, current.resources, callerOf(request), settings);
+            return changed;
           },
         }),
     );
@@ -87,6 +95,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     app.put(
       '/server-containers/:id/service-account',
       {
+        config: { access: 'act' },
         schema: {
           operationId: 'setServiceAccount',
           summary: 'Give the tag server a Google Cloud service account, for BigQuery and Firestore',
@@ -95,8 +104,9 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           tags,
           params: containerParams,
           headers: changeHeaders,
+          querystring: dryRunQuery,
           body: serviceAccountKey,
-          response: { 200: containerView, ...problems(...REFUSALS, 'invalid_service_account') },
+          response: { 200: changeAnswer, ...problems(...REFUSALS, 'invalid_service_account') },
         },
       },
       async (request, reply) => {
@@ -112,13 +122,15 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     app.delete(
       '/server-containers/:id/service-account',
       {
+        config: { access: 'act' },
         schema: {
           operationId: 'removeServiceAccount',
           summary: 'Remove the tag server’s service account',
           tags,
           params: containerParams,
           headers: changeHeaders,
-          response: { 200: containerView, ...problems(...REFUSALS) },
+          querystring: dryRunQuery,
+          response: { 200: changeAnswer, ...problems(...REFUSALS) },
         },
       },
       (request, reply) =>
@@ -127,31 +139,6 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           subject: 'Remove the service account of',
           edit: withoutServiceAccount,
         }),
-    );
-
-    app.post(
-      '/server-containers/:id/loader-token',
-      {
-        schema: {
-          operationId: 'rotateLoaderToken',
-          summary: 'Make a new loader token; the old one is accepted until the grace date',
-          tags,
-          params: containerParams,
-          headers: changeHeaders,
-          body: newLoaderToken,
-          response: { 200: containerView, ...problems(...REFUSALS, 'too_many_loader_tokens') },
-        },
-      },
-      (request, reply) => {
-        const token = newToken('lt');
-        const now = context.clock.date().getTime();
-        const until = request.body.graceUntil ?? dateAfter(now, GRACE_DAYS);
-        return change(request, reply, {
-          id: request.params.id,
-          subject: 'Rotate the loader token of',
-          edit: (current) => rotateLoaderToken(current, { token, until, today: dateAfter(now, 0) }),
-        });
-      },
     );
   };
 }

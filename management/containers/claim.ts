@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { leasePorts } from '../ports/ports.repository.ts';
+import { contestAdvice } from '../proof/contest.ts';
+import { markUnproven } from '../proof/manifest.ts';
 import { claimDomains } from '../records/claims.repository.ts';
 import { insertContainer } from '../records/containers.repository.ts';
 import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
-import { type IdempotencyKey, takeKey } from './idempotency.repository.ts';
+import { type IdempotencyKey, takeKey } from './idempotency/idempotency.repository.ts';
 import { neutralId } from './names/neutral-name.ts';
 import { needsSuffix, withSuffix } from './names/site-id.ts';
 
@@ -32,7 +35,38 @@ export async function claimContainer(
   draft: Draft,
   origin: Origin,
 ): Promise<OperationRow | null> {
-  const { db, repo, settings } = context;
+  try {
+    return await claimFreeId(context, draft, origin);
+  } catch (error) {
+    if (error instanceof KeyTaken) return null;
+    throw error;
+  }
+}
+
+/** The manifest of `claimContainer`, which is undone. Throws the same problems. */
+export async function tryClaim(
+  context: Context,
+  draft: Draft,
+  origin: Omit<Origin, 'key'>,
+): Promise<Manifest | null> {
+  try {
+    await claimFreeId(context, draft, { ...origin, key: null }, (tried) => {
+      throw new TriedClaim(tried.manifest);
+    });
+  } catch (error) {
+    if (error instanceof TriedClaim) return error.manifest;
+    throw error;
+  }
+  return null;
+}
+
+/** `beforeCommit` gets the claim; if it throws, the claim is undone. */
+async function claimFreeId(
+  { db, repo, settings }: Context,
+  draft: Draft,
+  origin: Origin,
+  beforeCommit: (operation: OperationRow) => void = () => undefined,
+): Promise<OperationRow> {
   const base = neutralId({ name: draft.name, domains: draft.domains.map(({ domain }) => domain) }, settings);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
@@ -43,12 +77,11 @@ export async function claimContainer(
           repo.history(site, 1),
         ]);
         if (history.length > 0) throw new NameTaken();
+        beforeCommit(operation);
         return operation;
       });
     } catch (error) {
-      if (error instanceof NameTaken) continue;
-      if (error instanceof KeyTaken) return null;
-      throw error;
+      if (!(error instanceof NameTaken)) throw error;
     }
   }
   throw new Error(`found no free site id for ${base} in ${NAME_TRIES} tries`);
@@ -56,6 +89,14 @@ export async function claimContainer(
 
 class NameTaken extends Error {}
 class KeyTaken extends Error {}
+
+class TriedClaim extends Error {
+  readonly manifest: Manifest | null;
+  constructor(manifest: Manifest | null) {
+    super('the claim was only tried');
+    this.manifest = manifest;
+  }
+}
 
 interface Claim {
   readonly draft: Draft;
@@ -90,7 +131,7 @@ async function claim(
   );
   if (contested.length > 0) {
     throw new ManagementProblem('domain_in_use', {
-      detail: `another site or client holds ${contested.join(', ')}`,
+      detail: `another site or client holds ${contested.join(', ')}${contestAdvice({ settings }, draft.clientId, contested)}`,
       errors: contested.map((domain) => ({
         path: `domains.${draft.domains.findIndex((page) => page.domain === domain)}`,
         message: 'is held by another site or client',
@@ -100,7 +141,7 @@ async function claim(
   const ports = await leasePorts(trx, settings.host, draft.id);
   if (ports === null) throw new ManagementProblem('no_free_port');
 
-  const manifest = { ...provisional, ports };
+  const manifest = await markUnproven(trx, settings, draft.clientId, { ...provisional, ports });
   await trx
     .updateTable('containers')
     .set({ manifest: JSON.stringify(withoutSecrets(manifest)) })

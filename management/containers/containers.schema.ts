@@ -3,6 +3,7 @@ import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
   givenName,
+  givenResources,
   givenDomain as host,
   imageReference,
   modules,
@@ -11,8 +12,7 @@ import {
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../gitops/manifest/switches.ts';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { examples } from '../http/examples.ts';
-import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
-import { containerView, statusReason } from '../view/container-view.ts';
+import { dryRun } from '../view/plan.ts';
 
 const givenSameOrigin = z.strictObject({ path: sameOriginPath.optional() });
 
@@ -36,43 +36,61 @@ const consent = {
   }),
 };
 
+export const containerConfigB64 = z
+  .string()
+  .min(1)
+  .max(4096)
+  .meta({ description: 'as Tag Manager shows it under “Manually provision tagging server”' });
+
+/** Each domain with its web tag id. Reports a domain that is listed twice, and ids that are missing or too many. */
+export function pagesOf(
+  {
+    domains,
+    webTagIds,
+  }: { readonly domains: readonly string[]; readonly webTagIds: Readonly<Record<string, string>> },
+  issue: (path: PropertyKey[], message: string) => void,
+): { readonly domain: string; readonly webTagId: string }[] {
+  const tagIds = new Map<string, string>();
+  for (const [key, id] of Object.entries(webTagIds)) {
+    const domain = host.safeParse(key).data;
+    if (domain === undefined || !domains.includes(domain)) {
+      issue(['webTagIds', key], 'is none of the domains');
+    } else if (tagIds.has(domain)) {
+      issue(['webTagIds', key], `${domain} is listed twice`);
+    } else {
+      tagIds.set(domain, id);
+    }
+  }
+  return domains.map((domain, index) => {
+    if (domains.indexOf(domain) !== index) issue(['domains', index], `${domain} is listed twice`);
+    const id = tagIds.get(domain);
+    if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs a web tag id');
+    return { domain, webTagId: id ?? '' };
+  });
+}
+
+/** The pages of a new container, as a request gives them. */
+export const givenPages = {
+  domains: z.array(host).min(1).max(20).meta({
+    description: 'the first one is the primary; the edge serves the others only while multi_domain is on',
+  }),
+  webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
+};
+
 export const newContainer = z
   .strictObject({
     clientId: z.uuid(),
     name: givenName,
-    domains: z.array(host).min(1).max(20).meta({
-      description: 'the first one is the primary; the edge serves the others only while multi_domain is on',
-    }),
-    webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
-    containerConfigB64: z
-      .string()
-      .min(1)
-      .max(4096)
-      .meta({ description: 'as Tag Manager shows it under “Manually provision tagging server”' }),
+    ...givenPages,
+    containerConfigB64,
     features: features.default({}),
     modules: modules,
     ...consent,
   })
   .transform((body, context) => {
-    const tagIds = new Map<string, string>();
     const issue = (path: PropertyKey[], message: string) =>
       context.issues.push({ code: 'custom', path, message, input: body });
-    for (const [key, id] of Object.entries(body.webTagIds)) {
-      const domain = host.safeParse(key).data;
-      if (domain === undefined || !body.domains.includes(domain)) {
-        issue(['webTagIds', key], 'is none of the domains');
-      } else if (tagIds.has(domain)) {
-        issue(['webTagIds', key], `${domain} is listed twice`);
-      } else {
-        tagIds.set(domain, id);
-      }
-    }
-    const pages = body.domains.map((domain, index) => {
-      if (body.domains.indexOf(domain) !== index) issue(['domains', index], `${domain} is listed twice`);
-      const id = tagIds.get(domain);
-      if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs a web tag id');
-      return { domain, webTagId: id ?? '' };
-    });
+    const pages = pagesOf(body, issue);
     for (const path of ignoredSwitches(body.modules)) issue(path, ALWAYS_ON_MESSAGE);
     const { domains: _, webTagIds: __, ...rest } = body;
     return { ...rest, pages };
@@ -107,6 +125,10 @@ export const containerPatch = z
       .optional()
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
     ...consent,
+    resources: givenResources.optional().meta({
+      description:
+        'memory such as `512m`, parts of a core, and replicas; more than 2 GB or 4 replicas only for operators',
+    }),
     image: imageReference.optional().meta({
       description:
         'for operators only: the tag server’s image, pinned by digest, from an allowed repository; the old container is removed after the new one is healthy',
@@ -126,6 +148,7 @@ export const containerPatch = z
         regions: [{ places: ['DE', 'US-CA'], consent: 'required', consentMode: 'basic' }],
       },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
+      'more memory': { resources: { processing: { memory: '1g' } } },
       'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),
   );
@@ -154,7 +177,7 @@ export const newDomain = z
 export const newCustomDomain = z
   .strictObject({ domain: host })
   .meta(examples({ 'a host': { domain: 'metrics.acme.example' } }));
-export const domainQuery = z.strictObject({ domain: host });
+export const domainQuery = z.strictObject({ domain: host, dryRun });
 export const newLoaderToken = z
   .strictObject({
     graceUntil: z.iso
@@ -204,45 +227,3 @@ export const creationHeaders = z.looseObject({
     .optional(),
 });
 export const readHeaders = z.looseObject({ 'if-none-match': z.string().max(1024).optional() });
-export const eventsHeaders = z.looseObject({
-  accept: z.string().optional().meta({ description: '`text/event-stream`: follows the events' }),
-  'last-event-id': z
-    .string()
-    .regex(/^\d{1,18}$/)
-    .optional(),
-});
-export const listQuery = z.strictObject({
-  clientId: z.uuid().optional(),
-  status: z.enum(STATUSES).optional(),
-  domain: host.optional(),
-  after: z
-    .string()
-    .regex(/^\d{1,18}$/)
-    .optional()
-    .meta({ description: '`next` of the previous page' }),
-  limit: z.coerce.number().int().min(1).max(100).default(50),
-});
-export const eventsQuery = z.strictObject({ limit: z.coerce.number().int().min(1).max(500).default(100) });
-
-export const containerList = z.object({
-  containers: z.array(containerView),
-  next: z.string().nullable().meta({ description: 'pass it as `after`; null: this is the last page' }),
-});
-
-export const eventList = z.object({
-  events: z.array(
-    z
-      .object({
-        id: z.string(),
-        at: z.iso.datetime(),
-        kind: z.enum(EVENT_KINDS),
-        status: z.enum(STATUSES),
-        reason: statusReason.nullable(),
-        detail: z.string().nullable(),
-        actor: z.string().nullable(),
-        requestId: z.string().nullable(),
-        revision: z.string().nullable(),
-      })
-      .meta({ id: 'ContainerEvent' }),
-  ),
-});

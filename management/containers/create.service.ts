@@ -1,17 +1,25 @@
 import { hash, randomUUID } from 'node:crypto';
-import { normaliseContainerConfig } from '../../gitops/manifest/container-config.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { demandRole } from '../access/roles.ts';
+import { demandNotArchived, demandRole } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { contestDomains } from '../proof/contest.ts';
+import { countCurrentContainers } from '../records/containers.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
-import { type CreationAnswer, createdContainer, recordedAnswer, repeatedAnswer } from './answer.ts';
-import { claimContainer } from './claim.ts';
+import { claimContainer, tryClaim } from './claim.ts';
+import { canonicalConfig } from './container-config.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { consentOf, type Draft, newToken } from './draft.ts';
-import { storeAnswer } from './idempotency.repository.ts';
+import { type ContainerPlan, planOfManifests } from './dry-run.ts';
+import {
+  type CreationAnswer,
+  createdContainer,
+  recordedAnswer,
+  repeatedAnswer,
+} from './idempotency/answer.ts';
+import { storeAnswer } from './idempotency/idempotency.repository.ts';
 import { nameWarnings } from './names/neutral-name.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
 import { demandRoom } from './room.ts';
@@ -24,8 +32,17 @@ export interface OperationRunner {
   trigger(): void;
 }
 
+/** What a clone has of another container. */
+type Copied = Pick<Draft, 'containerConfig' | 'image' | 'resources'>;
+
 interface Creation {
-  readonly body: NewContainer;
+  readonly body: Omit<NewContainer, 'containerConfigB64'> & {
+    readonly containerConfigB64?: string | undefined;
+  };
+  /** Used where the body has no `containerConfigB64`. */
+  readonly copied?: Copied;
+  /** What must be the same for another use of the idempotency key. Default: the body. */
+  readonly repeated?: unknown;
   readonly caller: Actor;
   readonly requestId: string;
   readonly idempotencyKey: string | undefined;
@@ -39,17 +56,16 @@ interface Creation {
 export async function createContainer(
   context: Context,
   runner: OperationRunner,
-  { body, caller, requestId, idempotencyKey }: Creation,
+  { idempotencyKey, ...creation }: Creation,
 ): Promise<ContainerView> {
   const { db, settings, clock } = context;
-  await demandRole(db, body.clientId, caller.subject, 'act');
-  const domains = body.pages.map(({ domain }) => domain);
-  refuseOwnZone(settings, domains, (index) => `domains.${index}`);
-  const config = canonicalConfig(body.containerConfigB64);
+  const { body, caller, requestId, repeated = body } = creation;
+  const config = await judgeCreation(context, creation);
+  const domains = domainsOf(body);
   const key =
     idempotencyKey === undefined
       ? null
-      : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(body)) };
+      : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(repeated)) };
   const created = (answer: CreationAnswer): ContainerView => {
     const view = createdContainer(answer);
     const warnings = nameWarnings({ name: body.name, domains }, view, settings);
@@ -58,17 +74,9 @@ export async function createContainer(
   const before = key === null ? null : await repeatedAnswer(context, key);
   if (before !== null) return created(before);
   demandRoom(context, { subject: caller.subject, requestId });
+  await contestDomains(context, { client: body.clientId, names: domains, requestId });
 
-  const draft: Draft = {
-    id: randomUUID(),
-    clientId: body.clientId,
-    name: body.name,
-    domains: body.pages.map((page) => ({ ...page, token: newToken('ct') })),
-    features: body.features,
-    modules: body.modules,
-    consent: consentOf(body),
-    containerConfig: await encryptSecret(settings.ageRecipient, config),
-  };
+  const draft = await draftOf(creation, config, settings);
   const operation = await claimContainer(context, draft, { caller, requestId, key });
   if (operation === null) {
     // Another request took the key after `repeatedAnswer` had found it free.
@@ -87,12 +95,76 @@ export async function createContainer(
   return created(answer);
 }
 
-/** Throws `invalid_container_config`. The message never quotes the value, because it holds a token. */
-function canonicalConfig(given: string): string {
-  const config = normaliseContainerConfig(given);
-  if (config.ok) return config.text;
-  throw new ManagementProblem('invalid_container_config', {
-    detail: `containerConfigB64 ${config.problem}: copy it whole from Tag Manager (Admin, Container settings, Manually provision tagging server)`,
-    errors: [{ path: 'containerConfigB64', message: config.problem }],
-  });
+/** Judges a creation like `createContainer`, and throws the same problems. Records and commits nothing. */
+export async function planCreation(
+  context: Context,
+  creation: Omit<Creation, 'idempotencyKey'>,
+): Promise<ContainerPlan> {
+  const { body, caller, requestId } = creation;
+  const config = await judgeCreation(context, creation);
+  demandRoom(context, { subject: caller.subject, requestId });
+  const draft = await draftOf(creation, config, context.settings);
+  const manifest = await tryClaim(context, draft, { caller, requestId });
+  if (manifest === null) throw new Error('a claim that was tried has no manifest');
+  const { plan } = planOfManifests(null, manifest, `Create ${manifest.site}`);
+  const names = { name: body.name, domains: domainsOf(body) };
+  const warnings = nameWarnings(
+    names,
+    { siteId: manifest.site, hostnames: manifest.hostnames },
+    context.settings,
+  );
+  return {
+    plan: {
+      ...plan,
+      warnings: [...warnings.map(({ host, detail }) => `${host}: ${detail}`), ...plan.warnings],
+    },
+  };
+}
+
+/** The new container configuration in its canonical form; `null`: none is given. Throws if the request is refused. */
+async function judgeCreation(
+  context: Context,
+  { body, caller }: Pick<Creation, 'body' | 'caller'>,
+): Promise<string | null> {
+  const { db, settings } = context;
+  await demandRole(db, body.clientId, caller.subject, 'act');
+  await demandNotArchived(db, body.clientId);
+  await demandQuota(context, body.clientId);
+  refuseOwnZone(settings, domainsOf(body), (index) => `domains.${index}`);
+  return body.containerConfigB64 === undefined ? null : canonicalConfig(body.containerConfigB64);
+}
+
+/** Throws `limit_reached` unless the client may have `more` containers. Requests at the same moment may pass it together. */
+export async function demandQuota(
+  { db, settings }: Pick<Context, 'db' | 'settings'>,
+  client: string,
+  more = 1,
+): Promise<void> {
+  const most = settings.quotas.containers;
+  if (most === null || (await countCurrentContainers(db, client)) + more <= most) return;
+  throw new ManagementProblem('limit_reached', { detail: `a client has at most ${most} containers` });
+}
+
+function domainsOf({ pages }: Pick<NewContainer, 'pages'>): string[] {
+  return pages.map(({ domain }) => domain);
+}
+
+async function draftOf(
+  { body, copied }: Pick<Creation, 'body' | 'copied'>,
+  config: string | null,
+  { ageRecipient }: Pick<Context['settings'], 'ageRecipient'>,
+): Promise<Draft> {
+  const given = config === null ? {} : { containerConfig: await encryptSecret(ageRecipient, config) };
+  return {
+    id: randomUUID(),
+    clientId: body.clientId,
+    name: body.name,
+    domains: body.pages.map((page) => ({ ...page, token: newToken('ct') })),
+    features: body.features,
+    modules: body.modules,
+    consent: consentOf(body),
+    containerConfig: '',
+    ...copied,
+    ...given,
+  };
 }

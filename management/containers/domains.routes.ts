@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Context } from '../context/context.ts';
 import { problems } from '../http/openapi.ts';
-import { changeHeaders, containerParams, containerView } from '../view/container-view.ts';
+import { changeHeaders, containerParams } from '../view/container-view.ts';
+import { dryRunQuery } from '../view/plan.ts';
 import type { Projector } from './change.service.ts';
 import { changer, dateAfter, GRACE_DAYS, REFUSALS } from './changes.routes.ts';
 import {
@@ -11,6 +12,7 @@ import {
   newDomain,
   newForwarderToken,
 } from './containers.schema.ts';
+import { changeAnswer } from './dry-run.ts';
 import { addDomain, removeDomain, withCustomDomain, withoutCustomDomain } from './edits.ts';
 import { rotateForwarderToken, type TokenMaking, withSameOrigin } from './same-origin.ts';
 
@@ -25,15 +27,17 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
     app.post(
       '/server-containers/:id/domains',
       {
+        config: { access: 'edit' },
         schema: {
           operationId: 'addDomain',
           summary: 'Add a domain whose pages carry the loader, or change its web tag id or same-origin path',
           tags,
           params: containerParams,
           headers: changeHeaders,
+          querystring: dryRunQuery,
           body: newDomain,
           response: {
-            200: containerView,
+            200: changeAnswer,
             ...problems(...REFUSALS, 'domain_in_use', 'quota_reached', 'no_forwarder_key'),
           },
         },
@@ -44,6 +48,8 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           id: request.params.id,
           subject: `Add domain ${domain} to`,
           claims: [domain],
+          // The options of a domain are settings; a further domain is not.
+          purpose: ({ domains }) => (domains.some((known) => known.domain === domain) ? 'edit' : 'act'),
           edit: (current) => {
             const added = addDomain(current, domain, webTagId);
             if (sameOrigin === undefined) return added;
@@ -56,15 +62,17 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
     app.post(
       '/server-containers/:id/domains/:domain/forwarder-token',
       {
+        config: { access: 'act' },
         schema: {
           operationId: 'rotateForwarderToken',
           summary: 'Make a new token of a domain’s own server; the old one is accepted until the grace time',
           tags,
           params: domainParams,
           headers: changeHeaders,
+          querystring: dryRunQuery,
           body: newForwarderToken,
           response: {
-            200: containerView,
+            200: changeAnswer,
             ...problems(...REFUSALS, 'unknown_domain', 'too_many_forwarder_tokens', 'no_forwarder_key'),
           },
         },
@@ -85,6 +93,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
     app.delete(
       '/server-containers/:id/domains',
       {
+        config: { access: 'act' },
         schema: {
           operationId: 'removeDomain',
           summary: 'Remove a domain',
@@ -93,7 +102,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           headers: changeHeaders,
           querystring: domainQuery,
           response: {
-            200: containerView,
+            200: changeAnswer,
             ...problems(...REFUSALS, 'unknown_domain', 'last_domain', 'foreign_domain'),
           },
         },
@@ -111,15 +120,17 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
     app.post(
       '/server-containers/:id/custom-domains',
       {
+        config: { access: 'act' },
         schema: {
           operationId: 'addCustomDomain',
           summary: 'Add a first-party host that serves the tags',
           tags,
           params: containerParams,
           headers: changeHeaders,
+          querystring: dryRunQuery,
           body: newCustomDomain,
           response: {
-            200: containerView,
+            200: changeAnswer,
             ...problems(...REFUSALS, 'domain_in_use', 'quota_reached', 'foreign_domain'),
           },
         },
@@ -138,6 +149,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
     app.delete(
       '/server-containers/:id/custom-domains',
       {
+        config: { access: 'act' },
         schema: {
           operationId: 'removeCustomDomain',
           summary: 'Remove a first-party host',
@@ -145,7 +157,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           params: containerParams,
           headers: changeHeaders,
           querystring: domainQuery,
-          response: { 200: containerView, ...problems(...REFUSALS, 'unknown_domain') },
+          response: { 200: changeAnswer, ...problems(...REFUSALS, 'unknown_domain') },
         },
       },
       (request, reply) => {

@@ -33,6 +33,9 @@ export interface Draft {
   readonly consent: GivenConsent;
   /** Already encrypted. */
   readonly containerConfig: string;
+  /** Default: the image of new sites. */
+  readonly image?: string;
+  readonly resources?: ManifestInput['resources'];
 }
 
 /** The rules of consent that a new site gets by DEFAULT_CONSENT. */

@@ -9,15 +9,30 @@ const MOST_TOKENS = 10;
 
 export function patch(
   current: Manifest,
-  { name, features, modules, image, ...rest }: z.output<typeof containerPatch>,
-): ManifestInput {
+  { name, features, modules, image, resources, ...rest }: z.output<typeof containerPatch>,
+): ManifestInput & Pick<Manifest, 'resources'> {
   return {
     ...current,
     name: name ?? current.name,
     features: { ...current.features, ...features },
     modules: { ...current.modules, ...modules },
     image: image ?? current.image,
+    resources: {
+      processing: withMembers(current.resources.processing, resources?.processing),
+      preview: withMembers(current.resources.preview, resources?.preview),
+    },
     ...consentOf(rest),
+  };
+}
+
+/** `current` with the given members. An undefined one would replace a value by its default. */
+function withMembers<Members extends object>(
+  current: Members,
+  given: { readonly [Key in keyof Members]?: Members[Key] | undefined } = {},
+): Members {
+  return {
+    ...current,
+    ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)),
   };
 }
 

@@ -1,8 +1,10 @@
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
-type ImageSettings = Pick<Context['settings'], 'superAdmins' | 'image' | 'imageRepositories'>;
+export type ImageSettings = Pick<Context['settings'], 'superAdmins' | 'image' | 'imageRepositories'>;
 
 /** In the list of repositories, it allows images of the host that have only an id, no name. */
 const LOCAL = 'local';
@@ -14,6 +16,36 @@ export function repositoryOf(image: string): string {
   return name.replace(/:[^/:]*$/, '');
 }
 
+/** The most that a tenant may give one container of a host that others use too. */
+const MOST_MEGABYTES = 2048;
+const MOST_REPLICAS = 4;
+
+/** Throws unless the caller may set these resources. Everyone may repeat those that the container already has. */
+export function demandResources(
+  changed: Manifest['resources'],
+  current: Manifest['resources'],
+  caller: Actor,
+  settings: Pick<ImageSettings, 'superAdmins'>,
+): void {
+  if (isOperator({ settings }, caller)) return;
+  const errors = (['processing', 'preview'] as const).flatMap((role) => {
+    const { memory } = changed[role];
+    const isLarge = megabytes(memory) > Math.max(MOST_MEGABYTES, megabytes(current[role].memory));
+    return isLarge
+      ? [{ path: `resources.${role}.memory`, message: `must be at most ${MOST_MEGABYTES}m` }]
+      : [];
+  });
+  if (changed.processing.replicas > Math.max(MOST_REPLICAS, current.processing.replicas)) {
+    errors.push({ path: 'resources.processing.replicas', message: `must be at most ${MOST_REPLICAS}` });
+  }
+  if (errors.length === 0) return;
+  throw new ManagementProblem('forbidden', { detail: 'only an operator may set so much', errors });
+}
+
+function megabytes(memory: string): number {
+  return Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);
+}
+
 /**
  * Throws unless the caller may set this image. An image runs on the host, so only operators may set one, and only from
  * the repositories of the settings. Everyone may repeat the image that the container already has.
@@ -22,12 +54,20 @@ export function demandImage(
   image: string | undefined,
   current: string,
   caller: Actor,
-  { superAdmins, image: ofNewSites, imageRepositories }: ImageSettings,
+  settings: ImageSettings,
 ): void {
   if (image === undefined || image === current) return;
-  if (!superAdmins.includes(caller.subject)) {
+  if (!isOperator({ settings }, caller)) {
     throw new ManagementProblem('forbidden', { detail: 'only an operator may change the image' });
   }
+  demandAllowedImage(image, settings);
+}
+
+/** Throws `image_not_allowed` unless the image is the one of new sites, or from one of the settings' repositories. */
+export function demandAllowedImage(
+  image: string,
+  { image: ofNewSites, imageRepositories }: Pick<ImageSettings, 'image' | 'imageRepositories'>,
+): void {
   const repository = repositoryOf(image);
   if (image === ofNewSites || imageRepositories.includes(repository)) return;
   throw new ManagementProblem('image_not_allowed', {

@@ -5,7 +5,9 @@ import { isProjectionReason } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { startRemoval } from '../records/removal.ts';
 import { demandMatch } from '../view/etag.ts';
-import { changeContainer, type Projector } from './change.service.ts';
+import { planOf } from '../view/plan.ts';
+import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
+import { type ContainerPlan, planChange } from './dry-run.ts';
 import { tombstone } from './edits.ts';
 
 interface Removal {
@@ -24,22 +26,37 @@ export async function removeContainer(
   projection: Projector,
   { id, caller, requestId, ifMatch }: Removal,
 ): Promise<ContainerWithOperation> {
-  const row = await demandContainer(context.db, id, caller, 'act');
+  const { row, from } = await judgeRemoval(context, { id, caller, ifMatch });
+  if (from === 'nothing') return row;
+  if (from === 'record') {
+    await startRemoval(context.db, id, { actor: caller.subject, requestId, revision: row.revision });
+    return await demandContainer(context.db, id, caller, 'act');
+  }
+  return await changeContainer(context, projection, commitOf({ id, caller, requestId, ifMatch }));
+}
+
+/** Judges a removal like `removeContainer`. Changes nothing. */
+export async function planRemoval(context: Context, removal: Removal): Promise<ContainerPlan> {
+  const { row, from } = await judgeRemoval(context, removal);
+  if (from === 'site') return await planChange(context, commitOf(removal));
+  const changes = from === 'nothing' ? [] : planOf({ status: row.status }, { status: 'removed' }).changes;
+  return { plan: { changes, commit: null, warnings: [] } };
+}
+
+function commitOf(removal: Removal): ContainerChange {
+  return { ...removal, subject: 'Remove', edit: tombstone };
+}
+
+/** What a removal changes: the site in git, only the container's record, or nothing more. */
+async function judgeRemoval(
+  { db }: Context,
+  { id, caller, ifMatch }: Omit<Removal, 'requestId'>,
+): Promise<{ readonly row: ContainerWithOperation; readonly from: 'site' | 'record' | 'nothing' }> {
+  const row = await demandContainer(db, id, caller, 'act');
   // With such a reason, git wants the removed container again, but another container must release ports or names first.
   const isWaiting = isProjectionReason(row.status_reason);
   const isGone = row.status === 'deprovisioning' || (row.status === 'removed' && !isWaiting);
   if (isGone || row.status === 'failed') demandMatch(ifMatch, row.manifest);
-  if (isGone) return row;
-  if (row.status === 'failed') {
-    await startRemoval(context.db, id, { actor: caller.subject, requestId, revision: row.revision });
-    return await demandContainer(context.db, id, caller, 'act');
-  }
-  return await changeContainer(context, projection, {
-    id,
-    caller,
-    requestId,
-    subject: 'Remove',
-    ifMatch,
-    edit: tombstone,
-  });
+  if (isGone) return { row, from: 'nothing' };
+  return { row, from: row.status === 'failed' ? 'record' : 'site' };
 }

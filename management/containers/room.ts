@@ -1,3 +1,4 @@
+import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { NO_ROOM } from '../lifecycle/host-detail.ts';
@@ -23,6 +24,6 @@ function refuse({ settings, log }: Context, { subject, requestId }: Asking, why:
   if (why === null) return;
   log.warn({ requestId, detail: why }, 'a request is refused, because the zone has no room');
   throw new ManagementProblem('quota_reached', {
-    detail: settings.superAdmins.includes(subject) ? why : NO_ROOM,
+    detail: isOperator({ settings }, { subject }) ? why : NO_ROOM,
   });
 }

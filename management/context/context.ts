@@ -2,11 +2,35 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
+import type { Resolvers } from '../clients/resolvers.ts';
 import type { VerificationClient } from '../clients/verification-client.ts';
 import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';
 import type { HostRoom } from './host-room.ts';
+
+/** The most that a client has; of members and tokens also an organisation. `null`: no limit. */
+interface Quotas {
+  /** Without removed and failed ones. */
+  readonly containers: number | null;
+  readonly members: number;
+  readonly tokens: number;
+}
+
+/** People's logins in browsers. */
+export interface LoginSettings {
+  /** The OpenID provider's issuer. */
+  readonly issuer: string;
+  readonly clientId: string;
+  /** `null`: a public client. */
+  readonly clientSecret: string | null;
+  /** The API's own URL as browsers reach it, without a slash at its end. */
+  readonly publicUrl: string;
+  /** A session that isn't used for this long ends. */
+  readonly idleSeconds: number;
+  /** The longest session. */
+  readonly absoluteSeconds: number;
+}
 
 /** The settings of one installation. */
 export interface Settings {
@@ -32,8 +56,10 @@ export interface Settings {
   readonly ageRecipient: string;
   /** The key that forwarders' tokens are computed from. `null`: this installation makes none. */
   readonly forwarderKey: string | null;
-  /** Subjects that may create clients and members. They act on containers only as members. */
+  /** Subjects of operators: they manage all clients and the instance, and set images. For all else they need a role. */
   readonly superAdmins: readonly string[];
+  /** `dns`: only the edge hostname serves a domain until a DNS record proves that it is the client's; `off`: all count. */
+  readonly domainProof: 'dns' | 'off';
   /** Milliseconds between two polls of an operation of the provisioner. */
   readonly followMs: number;
   /** Milliseconds between two polls of the provisioner's site statuses. */
@@ -41,10 +67,17 @@ export interface Settings {
   /** Milliseconds after which a creation is answered, even if the provisioner hasn't accepted or refused it yet. */
   readonly answerMs: number;
   readonly limits: Limits;
+  readonly quotas: Quotas;
+  /** Whether tenants may name loopback addresses, for example of webhooks: only where all runs on one machine. */
+  readonly allowLoopback: boolean;
   /** Addresses and ranges of the proxies whose `x-forwarded-for` is trusted. Empty: none. */
   readonly trustedProxies: readonly string[];
   /** The bearer token of `/metrics`. `null`: only callers on this machine may read it. */
   readonly metricsToken: string | null;
+  /** `null`: people can't log in here; callers have tokens. */
+  readonly login: LoginSettings | null;
+  /** Origins of dashboards whose pages may call the API with a token. */
+  readonly dashboardOrigins: readonly string[];
   /** Days after which history is deleted; 0: never. */
   readonly retentionDays: { readonly audit: number; readonly events: number; readonly operations: number };
 }
@@ -56,6 +89,7 @@ export interface Context {
   readonly repo: SitesRepo;
   readonly provisioner: ProvisionerClient;
   readonly room: HostRoom;
+  readonly resolvers: Resolvers;
   /** `null`: this installation has no verification worker. */
   readonly verifier: VerificationClient | null;
   readonly settings: Settings;

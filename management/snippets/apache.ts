@@ -21,7 +21,7 @@ export function apacheSnippet(forwarder: Forwarder): string {
   return `${comment('#', [
     ...preamble(forwarder, 'Put it into the VirtualHost of the pages and reload Apache (2.4.30 or newer).'),
     'It needs: a2enmod proxy proxy_http ssl headers',
-    'Behind a proxy or CDN of your own, set up mod_remoteip, or visitors have its address.',
+    'Behind a proxy or CDN of your own, set up mod_remoteip, or all visitors have the address of that proxy.',
   ])}${edge.isTls ? tls : ''}<Location "${path}/">
     ProxyPass "${edge.origin}${path}/" nocanon connectiontimeout=${CONNECT_SECONDS} timeout=${ANSWER_SECONDS} retry=0 ttl=30
     ProxyPreserveHost Off

@@ -63,7 +63,7 @@ ${indent(functionCode(forwarder), 8)}
 `;
 }
 
-/** In ECMAScript 5.1 with the parts of later editions that cloudfront-js-2.0 has. */
+/** The function's code, in ECMAScript 5.1 with the parts of later editions that cloudfront-js-2.0 has. */
 function functionCode({ cookies }: Forwarder): string {
   return `const COOKIES = /^(?:${cookieNames(cookies)})$/;
 

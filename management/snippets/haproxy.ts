@@ -11,7 +11,7 @@ export function haproxySnippet(forwarder: Forwarder): string {
       'Put it at the end of the frontend of the pages: two lines of the frontend, then a backend. HAProxy 2.4 or newer.',
     ),
     'If the frontend has use_backend rules, put the first two lines above them.',
-    'Behind a proxy or CDN of your own, use its header for %[src], or visitors have its address.',
+    'Behind a proxy or CDN of your own, use its header for %[src], or all visitors have the address of that proxy.',
   ])}    acl ${name} path_beg ${path}/
     use_backend ${name} if ${name}
 

@@ -18,7 +18,7 @@ export function nginxSnippet(forwarder: Forwarder): string {
 `;
   return `${comment('#', [
     ...preamble(forwarder, 'Put it into the server block of the pages, run nginx -t and reload nginx.'),
-    'Behind a proxy or CDN of your own, set real_ip_header and set_real_ip_from, or visitors have its address.',
+    'Behind a proxy or CDN of your own, set real_ip_header and set_real_ip_from, or all visitors have the address of that proxy.',
   ])}location ^~ ${path}/ {
     # Only these cookies are passed on.
     set $tagyard_cookies "";

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { givenConsent } from '../../gitops/manifest/consent.ts';
+import { containerResources } from '../../gitops/manifest/schema.ts';
 import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
+import { PROOF_STATUSES } from '../lifecycle/proof.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 import { PRODUCTS } from '../snippets/products.ts';
@@ -32,6 +34,23 @@ const sameOriginView = z
   })
   .meta({ description: 'the path under which the domain’s own server forwards to the edge' });
 
+export const proofView = z
+  .object({
+    status: z.enum(PROOF_STATUSES),
+    record: z.object({ name: z.string(), value: z.string() }).meta({
+      description: 'the TXT record that proves the domain; the value is the same for all domains of a client',
+    }),
+    checkedAt: z.iso.datetime().nullable(),
+    absentSince: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'since when the record is missing; 14 days later the proof is lost' }),
+  })
+  .meta({
+    description:
+      'whether DNS proves that the registrable domain is the client’s; null: this installation doesn’t ask for proofs',
+  });
+
 /** A container as the API returns it. */
 export const containerView = z
   .object({
@@ -46,6 +65,8 @@ export const containerView = z
       description:
         'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
     }),
+    protected: z.boolean().meta({ description: 'true: the container can’t be removed' }),
+    resources: containerResources,
     health: z.enum(HEALTHS).meta({ description: 'health of the site’s containers on their host' }),
     image: z.string().meta({ description: 'the tag server’s image, pinned by digest' }),
     features: z.record(z.string(), z.boolean()),
@@ -65,6 +86,7 @@ export const containerView = z
           description: 'the sources that a content security policy of the domain’s pages must allow',
         }),
         sameOrigin: sameOriginView.nullable(),
+        proof: proofView.nullable(),
       }),
     ),
     customDomains: z.array(z.string()),

@@ -12,7 +12,7 @@ const TAGS = /(W\/)?("[^"]*")/g;
  * a change isn't refused merely because the status has changed since the caller read the container.
  */
 export function containerEtag(manifest: ManifestView, view: ContainerView): string {
-  return `"${manifestDigest(manifest)}.${digest(JSON.stringify(view))}"`;
+  return `"${manifestDigest(manifest)}.${shortDigest(JSON.stringify(view))}"`;
 }
 
 /**
@@ -20,10 +20,15 @@ export function containerEtag(manifest: ManifestView, view: ContainerView): stri
  * weak tag never matches (RFC 9110, 13.1.1). Without the header, nothing is compared.
  */
 export function demandMatch(ifMatch: string | undefined, manifest: ManifestView): void {
-  if (ifMatch === undefined || ifMatch.trim() === '*') return;
   const current = manifestDigest(manifest);
+  demandTag(ifMatch, (tag) => tag.startsWith(`"${current}.`));
+}
+
+/** Throws `precondition_failed` unless an `If-Match` names a strong tag that is current. */
+export function demandTag(ifMatch: string | undefined, isCurrent: (tag: string) => boolean): void {
+  if (ifMatch === undefined || ifMatch.trim() === '*') return;
   const tags = [...ifMatch.matchAll(TAGS)].map(([, weak, tag = '']) => ({ isWeak: weak !== undefined, tag }));
-  if (tags.some(({ isWeak, tag }) => !isWeak && tag.startsWith(`"${current}.`))) return;
+  if (tags.some(({ isWeak, tag }) => !isWeak && isCurrent(tag))) return;
   throw new ManagementProblem('precondition_failed', {
     detail: tags.some(({ isWeak }) => isWeak)
       ? 'a weak tag never matches in If-Match; a proxy that compresses answers makes tags weak: send the tag without W/'
@@ -39,9 +44,10 @@ export function isKnown(ifNoneMatch: string | undefined, etag: string): boolean 
 
 /** A digest of canonical JSON, because git and the database keep the members in different orders. */
 function manifestDigest(manifest: ManifestView): string {
-  return digest(canonicalJson(manifest));
+  return shortDigest(canonicalJson(manifest));
 }
 
-function digest(text: string): string {
+/** 64 bits of a text's SHA-256, in hexadecimal, for a tag. */
+export function shortDigest(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 16);
 }

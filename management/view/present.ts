@@ -1,20 +1,25 @@
 import { blockedHost, describeRule } from '../../edge/verification/block-lists.ts';
 import { neededPolicy } from '../../edge/verification/content-security-policy.ts';
 import { consentOfManifest, mayForbidVendor } from '../../gitops/manifest/consent.ts';
-import { isFirstPartyHost, isWithinDomain } from '../../gitops/manifest/schema.ts';
+import { isFirstPartyHost, isProven, isWithinDomain, provenHosts } from '../../gitops/manifest/schema.ts';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
+import type { Role } from '../lifecycle/roles.ts';
 import { LIVE } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
+import { missingProofs, presentProof } from './proof.ts';
 import { presentSameOrigin } from './same-origin.ts';
 
 /** A container as the API answers it. `role` is the caller's, where the answer is for one caller. */
 export function presentContainer(
-  row: ContainerWithOperation & { readonly role?: string },
-  settings: Pick<Settings, 'edgePublicUrl' | 'customPublicUrl' | 'vendorUrl' | 'forwarderKey'>,
+  row: ContainerWithOperation & { readonly role?: Role },
+  settings: Pick<
+    Settings,
+    'edgePublicUrl' | 'customPublicUrl' | 'vendorUrl' | 'forwarderKey' | 'domainProof'
+  >,
 ): ContainerView {
   const { manifest } = row;
   const { loaderToken, hostnames } = manifest;
@@ -25,17 +30,18 @@ export function presentContainer(
     containerToken: entry.token,
     active: isActiveDomain(index, manifest.features.multi_domain),
     snippet: renderSnippet({
-      edgeUrl: entry.sameOrigin?.path ?? loaderUrl(entry.domain, manifest, settings),
+      edgeUrl: prefixOf(entry, manifest) ?? loaderUrl(entry.domain, manifest, settings),
       loaderToken,
       webTagId: entry.webTagId,
       vendorUrl: settings.vendorUrl,
       waits: mayForbidVendor(consent),
     }),
     contentSecurityPolicy: neededPolicy(
-      pageBases(entry) ?? loaderUrl(entry.domain, manifest, settings),
+      pageBases(entry, manifest) ?? loaderUrl(entry.domain, manifest, settings),
       new URL(settings.vendorUrl).origin,
     ),
     sameOrigin: presentSameOrigin(entry, { manifest, role: row.role, settings }),
+    proof: presentProof(entry.domain, row, settings),
   }));
   return {
     id: row.id,
@@ -43,8 +49,10 @@ export function presentContainer(
     clientId: row.client_id,
     name: manifest.name,
     status: row.status,
-    ...reasonOf(row),
+    ...reasonOf(row, settings),
     suspended: manifest.suspend,
+    protected: manifest.protect,
+    resources: manifest.resources,
     health: row.health,
     image: manifest.image,
     features: manifest.features,
@@ -55,7 +63,7 @@ export function presentContainer(
     snippet: domains[0]?.snippet ?? '',
     domains,
     customDomains: manifest.customDomains,
-    warnings: warningsOf(manifest),
+    warnings: blockedHostWarnings(manifest),
     serviceAccount: manifest.serviceAccount ?? null,
     revision: row.revision,
     operation: row.operation,
@@ -65,9 +73,17 @@ export function presentContainer(
 }
 
 /** Where the pages of a domain have its same-origin path: on the domain and on every host under it. */
-function pageBases({ domain, sameOrigin }: ManifestView['domains'][number]): string[] | null {
-  if (sameOrigin === undefined) return null;
-  return ['https://', 'https://*.'].map((start) => start + domain + sameOrigin.path);
+function pageBases(entry: ManifestView['domains'][number], manifest: ManifestView): string[] | null {
+  const path = prefixOf(entry, manifest);
+  return path === null ? null : ['https://', 'https://*.'].map((start) => start + entry.domain + path);
+}
+
+/** The same-origin path at which the edge answers; `null`: there is none, or the domain isn't proven. */
+function prefixOf(
+  { domain, sameOrigin }: ManifestView['domains'][number],
+  manifest: ManifestView,
+): string | null {
+  return isProven(manifest, domain) ? (sameOrigin?.path ?? null) : null;
 }
 
 /**
@@ -75,20 +91,20 @@ function pageBases({ domain, sameOrigin }: ManifestView['domains'][number]): str
  * else the edge hostname. Browsers keep cookies of a first-party host longer, and fewer block lists name it. Of several
  * custom domains, the first one under the domain itself is preferred.
  */
-function loaderUrl(
+export function loaderUrl(
   domain: string,
-  { hostnames, customDomains }: Pick<ManifestView, 'hostnames' | 'customDomains'>,
+  manifest: Pick<ManifestView, 'hostnames' | 'customDomains' | 'unproven'>,
   { edgePublicUrl, customPublicUrl }: Pick<Settings, 'edgePublicUrl' | 'customPublicUrl'>,
 ): string {
-  const own = customDomains.filter((host) => isFirstPartyHost(host, [domain]));
+  const own = provenHosts(manifest).filter((host) => isFirstPartyHost(host, [domain]));
   const custom = own.find((host) => isWithinDomain(host, domain)) ?? own[0];
   return custom === undefined
-    ? edgePublicUrl.replace('{host}', hostnames.edge)
+    ? edgePublicUrl.replace('{host}', manifest.hostnames.edge)
     : customPublicUrl.replace('{host}', custom);
 }
 
 /** The hosts whose names a common blocking list matches. */
-function warningsOf({
+export function blockedHostWarnings({
   hostnames,
   customDomains,
 }: Pick<ManifestView, 'hostnames' | 'customDomains'>): ContainerView['warnings'] {
@@ -98,11 +114,20 @@ function warningsOf({
   });
 }
 
-/** Shows a suspension at once, even before the host has reported which changes wait. */
-function reasonOf({ status, status_reason, status_detail, manifest }: ContainerWithOperation) {
-  if (!manifest.suspend || status_reason !== null || !LIVE.includes(status)) {
+/**
+ * Shows at once a suspension, even before the host has reported which changes wait, and a domain without a proof. They
+ * never hide another reason.
+ */
+function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainProof'>) {
+  const { status, status_reason, status_detail, manifest } = row;
+  if (status_reason !== null || !LIVE.includes(status)) {
     return { statusReason: status_reason, statusDetail: status_detail };
   }
-  const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
-  return { statusReason: 'suspended' as const, statusDetail };
+  if (manifest.suspend) {
+    const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
+    return { statusReason: 'suspended' as const, statusDetail };
+  }
+  const missing = missingProofs(row, settings);
+  if (missing.length === 0) return { statusReason: null, statusDetail: status_detail };
+  return { statusReason: 'domain_unproven' as const, statusDetail: missing.join('; ') };
 }

@@ -2,6 +2,7 @@ import { FORWARDED_COOKIES } from '../../plugins/document.ts';
 import { maySeeTokens } from '../access/roles.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
+import type { Role } from '../lifecycle/roles.ts';
 import { isQuotableCookie } from '../snippets/forwarder.ts';
 import { renderSnippets } from '../snippets/index.ts';
 import type { ContainerView } from './container-view.ts';
@@ -11,7 +12,7 @@ type SameOriginView = ContainerView['domains'][number]['sameOrigin'];
 
 interface Viewing {
   readonly manifest: ManifestView;
-  readonly role: string | undefined;
+  readonly role: Role | undefined;
   readonly settings: Pick<Settings, 'edgePublicUrl' | 'forwarderKey'>;
 }
 

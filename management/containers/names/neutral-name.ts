@@ -22,7 +22,7 @@ export function neutralId({ name, domains }: Named, zone: Zone): string {
   return ruleOf(id, zone) === null ? id : neutralName(domains, zone);
 }
 
-/** Says that a new site's hostname isn't made from its display name, and from what; empty: it is. */
+/** Says why a new site's hostname isn't made from its display name, and from what it is made; empty where it is. */
 export function nameWarnings(
   { name, domains }: Named,
   { siteId, hostnames }: Pick<ContainerView, 'siteId' | 'hostnames'>,

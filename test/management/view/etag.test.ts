@@ -26,6 +26,7 @@ const view = presentContainer(
     edgePublicUrl: 'https://{host}',
     customPublicUrl: 'https://{host}',
     vendorUrl: 'https://vendor.example',
+    domainProof: 'off' as const,
     forwarderKey: null,
   },
 );
@@ -40,7 +41,7 @@ test.each<[string, string | undefined, typeof manifest, boolean]>([
   ['a list with that tag behind a weak one', `W/"0000.0000", ${etag}`, manifest, true],
   ['text that is no tag', etag.slice(1, -1), manifest, false],
   ['the tag of another status', containerEtag(manifest, { ...view, status: 'verified' }), manifest, true],
-])('If-Match with %s', (_what, ifMatch, current, expected) => {
+])('If-Match with %s (match: $3)', (_what, ifMatch, current, expected) => {
   const judge = () => demandMatch(ifMatch, current);
   if (expected) expect(judge).not.toThrow();
   else expect(judge).toThrow(expect.objectContaining({ code: 'precondition_failed' }));
@@ -62,7 +63,7 @@ test.each<[string, string | undefined, boolean]>([
   ['a list with the weak tag', `"x" , W/${etag}`, true],
   ['*', '*', true],
   ['another tag', 'W/"other"', false],
-])('If-None-Match with %s', (_what, ifNoneMatch, expected) => {
+])('If-None-Match with %s (match: $2)', (_what, ifNoneMatch, expected) => {
   expect(isKnown(ifNoneMatch, etag)).toBe(expected);
 });
 

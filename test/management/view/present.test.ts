@@ -18,6 +18,7 @@ function present(manifest: ManifestView) {
     edgePublicUrl: 'https://{host}',
     customPublicUrl: 'https://{host}:8443',
     vendorUrl: 'https://vendor.example',
+    domainProof: 'off' as const,
     forwarderKey: null,
   };
   return presentContainer(

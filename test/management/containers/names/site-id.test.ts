@@ -8,7 +8,7 @@ test.each([
   [`${'a'.repeat(39)} b`, 'a'.repeat(39)],
   ['漢字', 'site'],
   ['--', 'site'],
-])('the site id of %s', (name, expected) => {
+])('the site id of %s is %s', (name, expected) => {
   expect(slug(name)).toBe(expected);
 });
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { createdContainer, judgeRepeat } from '../../../management/containers/answer.ts';
+import { containerResources } from '../../../../gitops/manifest/schema.ts';
+import { createdContainer, judgeRepeat } from '../../../../management/containers/idempotency/answer.ts';
 
 const failure = { failed: 'an-id', detail: 'refused' };
 const operation = { id: 'an-id', kind: 'provision', status: 'running', step: 'commit' } as const;
@@ -44,6 +45,8 @@ test('a stored answer of a release without warnings and same origin has none', (
   expect(createdContainer(stored)).toEqual({
     id: 'an-id',
     warnings: [],
+    protected: false,
+    resources: containerResources.parse({}),
     domains: [{ domain: 'acme.example', sameOrigin: null }],
   });
 });

@@ -1,16 +1,18 @@
-import type { Context } from '../context/context.ts';
-import { ManagementProblem } from '../http/errors.ts';
-import { LIVE } from '../lifecycle/status.ts';
-import { isUnsettled } from '../lifecycle/steps.ts';
-import { type ContainerWithOperation, findContainer } from '../records/containers.repository.ts';
-import type { ContainerView } from '../view/container-view.ts';
-import { presentContainer } from '../view/present.ts';
+import { containerResources } from '../../../gitops/manifest/schema.ts';
+import type { Context } from '../../context/context.ts';
+import { ManagementProblem } from '../../http/errors.ts';
+import { LIVE } from '../../lifecycle/status.ts';
+import { isUnsettled } from '../../lifecycle/steps.ts';
+import { type ContainerWithOperation, findContainer } from '../../records/containers.repository.ts';
+import type { ContainerView } from '../../view/container-view.ts';
+import { presentContainer } from '../../view/present.ts';
 import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
 type DomainView = ContainerView['domains'][number];
-/** As an older release may have stored it: without warnings, and with domains without `sameOrigin`. */
-type StoredView = Omit<ContainerView, 'warnings' | 'domains'> &
-  Partial<Pick<ContainerView, 'warnings'>> & {
+type NewMembers = Pick<ContainerView, 'warnings' | 'protected' | 'resources'>;
+/** As an older release may have stored it: without some members, and with domains without `sameOrigin`. */
+type StoredView = Omit<ContainerView, keyof NewMembers | 'domains'> &
+  Partial<NewMembers> & {
     readonly domains: readonly (Omit<DomainView, 'sameOrigin'> & Partial<Pick<DomainView, 'sameOrigin'>>)[];
   };
 
@@ -77,10 +79,12 @@ function isFailure(answer: unknown): boolean {
 /** The created container. Throws `provisioning_failed` if the creation failed. */
 export function createdContainer(answer: CreationAnswer): ContainerView {
   if ('container' in answer) {
-    const { warnings = [], domains } = answer.container;
+    const { warnings = [], protected: isProtected = false, resources, domains } = answer.container;
     return {
       ...answer.container,
       warnings,
+      protected: isProtected,
+      resources: resources ?? containerResources.parse({}),
       domains: domains.map((domain) => ({ sameOrigin: null, ...domain })),
     };
   }

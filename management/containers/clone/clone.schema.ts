@@ -1,0 +1,30 @@
+import { z } from 'zod';
+import { givenName } from '../../../gitops/manifest/schema.ts';
+import { examples } from '../../http/examples.ts';
+import { containerConfigB64, givenPages, pagesOf } from '../containers.schema.ts';
+
+export const newClone = z
+  .strictObject({
+    name: givenName,
+    ...givenPages,
+    containerConfigB64: containerConfigB64
+      .optional()
+      .meta({ description: 'without it, the clone has the configuration of the other container' }),
+    clientId: z.uuid().optional().meta({ description: 'without it, the clone is the same client’s' }),
+  })
+  .transform((body, context) => {
+    const pages = pagesOf(body, (path, message) =>
+      context.issues.push({ code: 'custom', path, message, input: body }),
+    );
+    const { domains: _, webTagIds: __, ...rest } = body;
+    return { ...rest, pages };
+  })
+  .meta(
+    examples({
+      'for another country': {
+        name: 'Acme Spain',
+        domains: ['acme-es.example'],
+        webTagIds: { 'acme-es.example': 'GTM-ABC5678' },
+      },
+    }),
+  );

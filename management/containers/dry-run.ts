@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import type { Context } from '../context/context.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { unclaimableNames } from '../records/claims.repository.ts';
+import { containerView } from '../view/container-view.ts';
+import { manifestChanges } from '../view/manifest-plan.ts';
+import { changeList } from '../view/plan.ts';
+import { blockedHostWarnings } from '../view/present.ts';
+import { type ContainerChange, changeableContainer, domainInUse, editedManifest } from './change.service.ts';
+
+/** The answer to a dry run of a container's mutation. */
+export const containerPlan = z
+  .object({
+    plan: z.object({
+      changes: changeList,
+      commit: z.string().nullable().meta({ description: 'subject of the commit; null: there would be none' }),
+      warnings: z.array(z.string()),
+    }),
+  })
+  .meta({ id: 'ContainerPlan', description: 'what the request would change; nothing has changed' });
+export type ContainerPlan = z.output<typeof containerPlan>;
+
+/** Judges a change like `changeContainer`, and throws the same problems. Claims and commits nothing. */
+export async function planChange(context: Context, change: ContainerChange): Promise<ContainerPlan> {
+  const { db } = context;
+  const row = await changeableContainer(context, change);
+  const contested = await unclaimableNames(db, row.id, change.claims ?? []);
+  if (contested.length > 0) throw domainInUse(context, row.client_id, contested);
+  const { before, after } = await editedManifest(
+    context,
+    row,
+    await currentText(context, row.site_id),
+    change,
+  );
+  return planOfManifests(before, after, `${change.subject} ${row.site_id}`);
+}
+
+/** The text of a site's file; `null`: there is none. Throws `sites_repo_unavailable`. */
+export async function currentText({ repo }: Pick<Context, 'repo'>, site: string): Promise<string | null> {
+  try {
+    const head = await repo.head();
+    return head === null ? null : ((await repo.readSite(head, site))?.text ?? null);
+  } catch (cause) {
+    if (!(cause instanceof SitesRepoError)) throw cause;
+    throw new ManagementProblem('sites_repo_unavailable', { cause });
+  }
+}
+
+/** The plan of a commit. `before: null`: the commit creates the site. */
+export function planOfManifests(before: Manifest | null, after: Manifest, commit: string): ContainerPlan {
+  const changes = manifestChanges(before, after);
+  const known = before === null ? [] : blockedHostWarnings(before).map(({ host }) => host);
+  const warnings = blockedHostWarnings(after)
+    .filter(({ host }) => !known.includes(host))
+    .map(({ host, detail }) => `${host}: ${detail}`);
+  if (after.suspend && changes.length > 0) {
+    warnings.push('the site is suspended: the change is applied when it is resumed');
+  }
+  return { plan: { changes, commit: changes.length > 0 ? commit : null, warnings } };
+}
+
+/** The answer to a change: the container as it is then, or with `dryRun` the plan. */
+export const changeAnswer = z.union([containerView, containerPlan]);

@@ -1,0 +1,118 @@
+import { readManifest } from '../../../gitops/manifest/read.ts';
+import type { Manifest } from '../../../gitops/manifest/schema.ts';
+import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import type { Context } from '../../context/context.ts';
+import { ManagementProblem } from '../../http/errors.ts';
+import { manifestChanges } from '../../view/manifest-plan.ts';
+import { paged } from '../../view/page.ts';
+import type { HistoryEntryView } from './history.schema.ts';
+
+/** The manifests of a site before and after a commit. `null`: there was none. `'invalid'`: it couldn't be parsed. */
+interface Versions {
+  readonly before: Manifest | 'invalid' | null;
+  readonly after: Manifest | 'invalid' | null;
+}
+
+/** The commits that changed a site, newest first, after the one that `cursor` names. */
+export async function readHistory(
+  { repo }: Pick<Context, 'repo'>,
+  site: string,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<{ history: HistoryEntryView[]; next: string | null }> {
+  return await fromGit(async () => {
+    if (cursor !== undefined && !(await repo.has(cursor))) throw new ManagementProblem('unknown_commit');
+    if (cursor === undefined) await repo.head();
+    // The page after a commit begins with the commit itself.
+    const found = await repo.history(site, limit + (cursor === undefined ? 1 : 2), cursor);
+    const entries = cursor === undefined ? found : found.filter(({ revision }) => revision !== cursor);
+    const { items, next } = paged(entries, limit, ({ revision }) => revision);
+    const versions = await versionsOf(
+      { repo },
+      site,
+      items.map(({ revision }) => revision),
+    );
+    return {
+      history: items.map(({ revision, author, at, subject, trailers }, index) => ({
+        commit: revision,
+        author,
+        at,
+        subject,
+        reason: trailers.Reason ?? null,
+        ...changesOf(versions[index]),
+      })),
+      next,
+    };
+  });
+}
+
+/** The manifests before and after each of these commits. */
+async function versionsOf(
+  { repo }: Pick<Context, 'repo'>,
+  site: string,
+  revisions: readonly string[],
+): Promise<Versions[]> {
+  const texts = await repo.textsAt(
+    site,
+    revisions.flatMap((revision) => [revision, `${revision}^`]),
+  );
+  // Most versions are those of two commits.
+  const parsed = new Map<string, Promise<Manifest | 'invalid'>>();
+  const parse = (text: string) => {
+    const known =
+      parsed.get(text) ??
+      readManifest(text, `${site}.yaml`).then((one) => (one.ok ? one.manifest : 'invalid'));
+    parsed.set(text, known);
+    return known;
+  };
+  const at = async (revision: string) => {
+    const text = texts.get(revision);
+    return text === undefined ? null : await parse(text);
+  };
+  return await Promise.all(
+    revisions.map(async (revision) => ({ before: await at(`${revision}^`), after: await at(revision) })),
+  );
+}
+
+function changesOf(versions: Versions | undefined): Pick<HistoryEntryView, 'valid' | 'changes'> {
+  const { before = null, after = null } = versions ?? {};
+  if (after === 'invalid') return { valid: false, changes: [] };
+  return { valid: true, changes: manifestChanges(before === 'invalid' ? null : before, after) };
+}
+
+/** The manifests before and after a commit that changed the site. Throws `unknown_commit`, or `wrong_status`. */
+export async function versionsOfCommit(
+  { repo }: Pick<Context, 'repo'>,
+  site: string,
+  commit: string,
+): Promise<{ readonly before: Manifest; readonly after: Manifest }> {
+  return await fromGit(async () => {
+    await repo.head();
+    if (!(await repo.has(commit))) throw new ManagementProblem('unknown_commit');
+    const [newest] = await repo.history(site, 1, commit);
+    if (newest?.revision !== commit) throw new ManagementProblem('unknown_commit');
+    const [versions] = await versionsOf({ repo }, site, [commit]);
+    const { before = null, after = null } = versions ?? {};
+    if (before === null || after === null) {
+      const detail = 'the commit created or deleted the site: remove or restore the container instead';
+      throw new ManagementProblem('wrong_status', { detail });
+    }
+    if (before === 'invalid' || after === 'invalid') {
+      throw new ManagementProblem('wrong_status', { detail: 'the manifest of that commit is invalid' });
+    }
+    if (before.state !== after.state) {
+      const detail = 'the commit removed or restored the site: restore or remove the container instead';
+      throw new ManagementProblem('wrong_status', { detail });
+    }
+    return { before, after };
+  });
+}
+
+/** Runs reads of the repository. Throws `sites_repo_unavailable`. */
+async function fromGit<Result>(read: () => Promise<Result>): Promise<Result> {
+  try {
+    return await read();
+  } catch (cause) {
+    if (!(cause instanceof SitesRepoError)) throw cause;
+    throw new ManagementProblem('sites_repo_unavailable', { cause });
+  }
+}

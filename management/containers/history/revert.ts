@@ -1,0 +1,59 @@
+import type { Manifest, ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { isOperator } from '../../access/tenants.ts';
+import type { Actor } from '../../db/database.ts';
+import { ManagementProblem } from '../../http/errors.ts';
+import { planOf } from '../../view/plan.ts';
+import { demandImage, demandResources, type ImageSettings } from '../image.ts';
+import { undo } from './undo.ts';
+
+/** What only operators set, by edits in git. */
+const OPERATORS: readonly (keyof Manifest)[] = [
+  'site',
+  'client',
+  'container',
+  'host',
+  'hostnames',
+  'ports',
+  'adopt',
+  'tls',
+  'image',
+];
+
+/** A commit's manifests before and after it. */
+interface CommitVersions {
+  readonly before: Manifest;
+  readonly after: Manifest;
+}
+
+/**
+ * The manifest with a commit undone. Throws `revert_conflict`, `forbidden` where the commit changed what only operators
+ * may change, or `image_not_allowed`.
+ */
+export function reverted(
+  current: Manifest,
+  { before, after }: CommitVersions,
+  caller: Actor,
+  settings: ImageSettings,
+): ManifestInput {
+  const { value, conflicts } = undo(current, before, after);
+  if (conflicts.length > 0) {
+    throw new ManagementProblem('revert_conflict', {
+      detail: `later commits have changed ${conflicts.join(', ')}`,
+      errors: conflicts.map((path) => ({ path, message: 'has been changed since that commit' })),
+    });
+  }
+  const result = value as Manifest; // each of its members is one of the three manifests'
+  const changes = planOf(only(OPERATORS, current), only(OPERATORS, result)).changes;
+  const paths = changes.map(({ path }) => path);
+  if (paths.length > 0 && !isOperator({ settings }, caller)) {
+    throw new ManagementProblem('forbidden', { detail: `only an operator may change ${paths.join(', ')}` });
+  }
+  demandImage(result.image, current.image, caller, settings);
+  // What an operator has lowered, a revert may not raise again.
+  demandResources(result.resources, current.resources, caller, settings);
+  return result;
+}
+
+function only(keys: readonly (keyof Manifest)[], manifest: Manifest): object {
+  return Object.fromEntries(keys.map((key) => [key, manifest[key]]));
+}

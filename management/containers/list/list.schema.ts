@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { givenDomain } from '../../../gitops/manifest/schema.ts';
+import { HEALTHS, STATUSES } from '../../lifecycle/status.ts';
+import { SORT_KEYS } from '../../records/container-lists.repository.ts';
+import { containerView, statusReason } from '../../view/container-view.ts';
+import { pageQuery } from '../../view/page.ts';
+
+const SORTS = SORT_KEYS.flatMap((key) => [key, `-${key}`] as const);
+
+/** One or more of these, separated by commas, or the parameter several times. */
+function severalOf<const Values extends readonly [string, ...string[]]>(values: Values) {
+  return z
+    .preprocess(
+      (given) => (Array.isArray(given) ? given : [given]).flatMap((one) => String(one).split(',')),
+      z.array(z.enum(values)).min(1).max(20),
+    )
+    .meta({ description: `one or more, separated by commas: ${values.join(', ')}` });
+}
+
+const cursor = z.string().min(1).max(1024);
+
+export const listQuery = z.strictObject({
+  q: z
+    .string()
+    .trim()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: 'part of the name, the site id, a domain or a hostname, whatever its case' }),
+  client: z.uuid().optional(),
+  clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
+  status: severalOf(STATUSES).optional(),
+  health: severalOf(HEALTHS).optional(),
+  domain: givenDomain.optional(),
+  sort: z.enum(SORTS).default('-createdAt').meta({ description: 'with `-`: the greatest first' }),
+  view: z
+    .enum(['full', 'summary'])
+    .default('full')
+    .meta({ description: '`summary`: only what a list shows' }),
+  cursor: cursor.optional().meta({ description: '`next` of the previous page' }),
+  after: cursor.optional().meta({ description: 'the same as `cursor`', deprecated: true }),
+  limit: pageQuery.limit,
+});
+
+const summary = z
+  .object({
+    id: z.uuid(),
+    siteId: z.string(),
+    clientId: z.uuid(),
+    name: z.string(),
+    status: z.enum(STATUSES),
+    statusReason: statusReason.nullable(),
+    suspended: z.boolean(),
+    health: z.enum(HEALTHS),
+    domains: z.array(z.string()),
+    createdAt: z.iso.datetime(),
+    updatedAt: z.iso.datetime(),
+  })
+  .meta({ id: 'ContainerSummary', description: 'what a list shows of a container' });
+export type ContainerSummary = z.output<typeof summary>;
+
+export const containerList = z.object({
+  containers: z
+    .union([z.array(containerView), z.array(summary)])
+    .meta({ description: 'summaries with `view=summary`, else containers' }),
+  next: z.string().nullable().meta({ description: 'pass it as `cursor`; null: this is the last page' }),
+});
+
+export const countsQuery = z.strictObject({ client: z.uuid().optional() });
+
+const countsOf = <const Keys extends readonly [string, ...string[]]>(keys: Keys) =>
+  z.object(Object.fromEntries(keys.map((key) => [key, z.int()])) as { [Key in Keys[number]]: z.ZodInt }); // fromEntries drops the keys
+
+export const containerCounts = z
+  .object({
+    total: z.int(),
+    status: countsOf(STATUSES),
+    health: countsOf(HEALTHS).meta({ description: 'of the containers that are live' }),
+    suspended: z.int().meta({ description: 'of the containers that are live' }),
+  })
+  .meta({ id: 'ContainerCounts' });
+export type ContainerCounts = z.output<typeof containerCounts>;

@@ -1,0 +1,27 @@
+import { z } from 'zod';
+
+const token = z
+  .object({
+    id: z.string(),
+    value: z.string().meta({ description: 'its beginning and end' }),
+    current: z.boolean().meta({ description: 'the one that snippets have' }),
+    until: z.iso
+      .date()
+      .nullable()
+      .meta({ description: 'accepted until this date (UTC); null: the current one' }),
+  })
+  .meta({ id: 'LoaderToken' });
+
+export const loaderTokens = z.object({
+  items: z.array(token),
+  next: z.null().meta({ description: 'there is one page' }),
+});
+export type LoaderTokens = z.output<typeof loaderTokens>;
+
+export const loaderTokenParams = z.strictObject({
+  id: z.uuid(),
+  token: z
+    .string()
+    .regex(/^(?:[0-9a-f]{16}|lt_[A-Za-z0-9]{16,64})$/)
+    .meta({ description: 'the `id` of a token, or the token' }),
+});

@@ -1,0 +1,77 @@
+import { limit } from '../../../gitops/base/limit.ts';
+import type { Manifest } from '../../../gitops/manifest/schema.ts';
+import type { Context } from '../../context/context.ts';
+import type { Actor } from '../../db/database.ts';
+import { ManagementProblem } from '../../http/errors.ts';
+import { ownedContainers, sharedDomains } from '../../records/transfers.repository.ts';
+import type { ContainerChange } from '../change.service.ts';
+import { planChange } from '../dry-run.ts';
+
+/** Containers that are judged at the same time. */
+const AT_ONCE = 8;
+
+interface Transfer {
+  readonly from: string;
+  readonly to: string;
+  readonly caller: Actor;
+  readonly requestId: string;
+}
+
+/** The commit that gives a container to the other client. */
+export function transferOf({ to, caller, requestId }: Transfer, id: string): ContainerChange {
+  return {
+    id,
+    caller,
+    requestId,
+    subject: 'Transfer',
+    purpose: 'own',
+    edit: (current: Manifest) => ({ ...current, client: to }),
+  };
+}
+
+/**
+ * Why containers can't be transferred; what isn't in it can. A refused container keeps all those that have names in one
+ * registrable domain with it: only together do they change their client.
+ */
+export async function refusals(
+  context: Context,
+  transfer: Transfer,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, ManagementProblem>> {
+  const { db } = context;
+  const refused = new Map<string, ManagementProblem>();
+  const owned = await ownedContainers(db, transfer.from, ids);
+  const atOnce = limit(AT_ONCE);
+  const judge = async (id: string) => {
+    if (!owned.has(id)) throw new ManagementProblem('unknown_container');
+    await planChange(context, transferOf(transfer, id));
+  };
+  await Promise.all(
+    ids.map((id) =>
+      atOnce(() => judge(id)).catch((error: unknown) => {
+        refused.set(id, refusalOf(context, { ...transfer, id }, error));
+      }),
+    ),
+  );
+  // Each container that is refused may refuse others.
+  for (;;) {
+    const rest = ids.filter((id) => !refused.has(id));
+    const shared = await sharedDomains(db, transfer.from, rest);
+    if (shared.size === 0) return refused;
+    for (const [id, domains] of shared) {
+      const detail = `another container of the client has names in ${domains.join(', ')}: transfer both together`;
+      refused.set(id, new ManagementProblem('domain_in_use', { detail }));
+    }
+  }
+}
+
+/** The problem to answer for one container. What is no refusal, but a fault, is logged. */
+export function refusalOf(
+  { log }: Pick<Context, 'log'>,
+  { id, requestId }: Pick<Transfer, 'requestId'> & { readonly id: string },
+  error: unknown,
+): ManagementProblem {
+  if (error instanceof ManagementProblem) return error;
+  log.error({ err: error, container: id, requestId }, 'a container could not be transferred');
+  return new ManagementProblem('internal', { cause: error });
+}

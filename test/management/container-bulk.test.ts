@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ALWAYS_ON, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
+
+let world: World;
+const ids: string[] = [];
+beforeAll(async () => {
+  world = await World.open();
+  const client = await world.client();
+  for (const name of ['One', 'Two', 'Three']) {
+    const body = creation(client, `${name.toLowerCase()}.example`, { name });
+    ids.push((await world.call('POST', '/server-containers', { as: 'owner', body })).body.id);
+  }
+  await eventually(async () => {
+    const { body } = await world.call('GET', '/server-containers?status=active', { as: 'owner' });
+    expect(body.containers.length).toBe(3);
+  });
+});
+afterAll(() => world.close());
+
+const bulk = (items: unknown[], as = 'owner', query = '') =>
+  world.call('POST', `/bulk${query}`, { as, body: { items } });
+const change = (id: string | undefined, body: object) => ({ verb: 'change', id, body });
+
+test('does each item, in order for one container, and continues after one that is refused', async () => {
+  const { status, body } = await bulk([
+    change(ids[0], { name: 'First' }),
+    change(ids[1], { nonsense: true }),
+    change(randomUUID(), { name: 'x' }),
+    { verb: 'protect', id: ids[2], body: { protect: true } },
+    { verb: 'remove', id: ids[2] },
+    { ...change(ids[1], { name: 'Stale' }), ifMatch: '"none"' },
+    change(ids[0], { name: 'Second' }),
+    { verb: 'suspend', id: ids[1] },
+  ]);
+  expect([status, body.done, body.refused]).toEqual([200, 4, 4]);
+  expect(
+    body.items.map((item: { status: number; answer: { code?: string; name?: string } }) => [
+      item.status,
+      item.answer.code ?? item.answer.name,
+    ]),
+  ).toEqual([
+    [200, 'First'],
+    [400, 'invalid_request'],
+    [404, 'unknown_container'],
+    [200, 'Three'],
+    [409, 'site_protected'],
+    [412, 'precondition_failed'],
+    [200, 'Second'],
+    [200, 'Two'],
+  ]);
+});
+
+test('a dry run changes nothing', async () => {
+  const head = await world.repo.head();
+  const { body } = await bulk(
+    [change(ids[0], { name: 'Never' }), { verb: 'remove', id: ids[0] }],
+    'owner',
+    '?dryRun=1',
+  );
+  expect(
+    body.items.map(({ answer }: { answer: { plan: { commit: string } } }) => answer.plan.commit),
+  ).toEqual(['Change one', 'Remove one']);
+  expect(await world.repo.head()).toBe(head);
+});
+
+test('judges and audits each item like a request of its own', async () => {
+  const { body } = await bulk([change(ids[0], { name: 'x' })], 'viewer');
+  expect(body.items).toMatchObject([{ status: 403, done: false, answer: { code: 'forbidden' } }]);
+  const rows = await world.owner
+    .selectFrom('audit_log')
+    .select(['action', 'status', 'code', 'container_id'])
+    .where('actor', '=', 'viewer')
+    .orderBy('seq')
+    .execute();
+  expect(rows).toEqual([
+    { action: 'changeContainers', status: 200, code: null, container_id: null },
+    { action: 'changeContainer', status: 403, code: 'forbidden', container_id: ids[0] },
+  ]);
+});
+
+test('takes a hundred items and no more', async () => {
+  const items = (count: number) =>
+    Array.from({ length: count }, () => ({ verb: 'verify', id: randomUUID() }));
+  expect((await bulk(items(101))).body.code).toBe('invalid_request');
+  expect((await bulk(items(100))).body).toMatchObject({ done: 0, refused: 100 });
+  expect((await bulk([])).status).toBe(400);
+});
+
+test('lists the plugins with schemas from which forms are made', async () => {
+  const { body } = await world.call('GET', '/plugins', { as: 'stranger' });
+  expect(body.items.map(({ name }: { name: string }) => name)).toEqual(Object.keys(MODULES));
+  for (const { name, title, description, kind, flag, options } of body.items) {
+    const isAlwaysOn = ALWAYS_ON.some((one) => one === name);
+    const hasFlag = FEATURE_FLAGS.some((one) => one === name);
+    expect([kind === 'always_on', kind === 'optional', flag]).toEqual([
+      isAlwaysOn,
+      hasFlag,
+      hasFlag ? name : null,
+    ]);
+    expect(title).not.toBe(name);
+    expect(description).toMatch(/\.$/);
+    for (const [key, option] of Object.entries<{ title: string; description: string }>(options.properties)) {
+      expect(option.title).not.toBe(key);
+      expect(option.description).toMatch(/\.$/);
+    }
+    const accepts = new Ajv2020({ strict: false }).compile(options);
+    expect([accepts({}), accepts({ nonsense: 1 })]).toEqual([true, false]);
+  }
+  const proxy = body.items.find(({ name }: { name: string }) => name === 'server_proxy');
+  expect(proxy.options.properties.paths).toMatchObject({ type: 'array', default: [], maxItems: 50 });
+  const first = (await world.call('GET', '/plugins?limit=2', { as: 'viewer' })).body;
+  const rest = (await world.call('GET', `/plugins?cursor=${first.next}`, { as: 'viewer' })).body;
+  expect([...first.items, ...rest.items]).toEqual(body.items);
+});
+
+test('an option that the schema refuses is named with its path', async () => {
+  const modules = { server_proxy: { paths: ['/ok', '/../x'] }, cookie_restoration: { cookie: [] } };
+  const answer = await world.call('PATCH', `/server-containers/${ids[0]}`, {
+    as: 'owner',
+    body: { modules },
+  });
+  const paths = answer.body.errors.map(({ path }: { path: string }) => path);
+  expect([answer.status, paths]).toEqual([
+    400,
+    ['modules.server_proxy.paths.1', 'modules.cookie_restoration.cookie'],
+  ]);
+});

@@ -1,0 +1,163 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { creation, World } from '../support/management/world.ts';
+
+const NAMES = ['Zürich Shop', 'acme Büro', 'Beta 100%', 'alpha', 'Gamma_x', 'Delta'];
+
+let world: World;
+let client: string;
+let other: string;
+const ids: string[] = [];
+beforeAll(async () => {
+  // No report of the host changes the health that a test sets.
+  world = await World.open({ settings: { watchMs: 3_600_000 } });
+  client = await world.client();
+  for (const [index, name] of NAMES.entries()) {
+    const body = creation(client, `list${index}.example`, { name });
+    ids.push((await world.call('POST', '/server-containers', { as: 'owner', body })).body.id);
+  }
+  const made = await world.call('POST', '/clients', {
+    as: 'root',
+    body: { name: 'Other', members: [{ subject: 'elsewhere', role: 'owner' }] },
+  });
+  other = made.body.id;
+  const foreign = creation(other, 'foreign.example', { name: 'Foreign Shop' });
+  await world.call('POST', '/server-containers', { as: 'elsewhere', body: foreign });
+  await eventually(async () => expect(await names('status=active&sort=createdAt')).toEqual(NAMES));
+});
+afterAll(() => world.close());
+
+const get = (query: string, as = 'viewer') => world.call('GET', `/server-containers?${query}`, { as });
+const names = async (query: string, as?: string) =>
+  (await get(query, as)).body.containers.map(({ name }: { name: string }) => name);
+
+test.each([
+  ['ZÜRICH', ['Zürich Shop']],
+  ['zurich', ['Zürich Shop']],
+  ['BÜRO', ['acme Büro']],
+  ['100%', ['Beta 100%']],
+  ['a_x', ['Gamma_x']],
+  ['%', ['Beta 100%']],
+  ['\\', []],
+  ['List3.Example', ['alpha']],
+  ['list3-nowhere', []],
+  ['delta.edge.example.net', ['Delta']],
+  ['delta-preview', ['Delta']],
+  ['shop', ['Zürich Shop']],
+])('finds by %s', async (q, expected) => {
+  expect(await names(`q=${encodeURIComponent(q)}`)).toEqual(expected);
+  expect(await names(`view=summary&q=${encodeURIComponent(q)}`)).toEqual(expected);
+});
+
+test('finds by a custom domain that was added, and not by one that was removed', async () => {
+  const body = { domain: 'metrics.list4.example' };
+  await world.call('POST', `/server-containers/${ids[4]}/custom-domains`, { as: 'owner', body });
+  expect(await names('q=metrics.list4')).toEqual(['Gamma_x']);
+  await world.call('DELETE', `/server-containers/${ids[4]}/custom-domains?domain=metrics.list4.example`, {
+    as: 'owner',
+  });
+  expect(await names('q=metrics.list4')).toEqual([]);
+});
+
+const BY_NAME = ['acme Büro', 'alpha', 'Beta 100%', 'Delta', 'Gamma_x', 'Zürich Shop'];
+test.each([
+  ['name', BY_NAME],
+  ['-name', BY_NAME.toReversed()],
+  ['createdAt', NAMES],
+  ['-createdAt', NAMES.toReversed()],
+  ['status', NAMES],
+  ['-status', NAMES.toReversed()],
+])('pages through all by %s', async (sort, expected) => {
+  for (const view of ['summary', 'full']) {
+    const seen: string[] = [];
+    let next: string | null = null;
+    do {
+      const cursor: string = next === null ? '' : `&cursor=${next}`;
+      const { body } = await get(`sort=${sort}&view=${view}&limit=2${cursor}`);
+      seen.push(...body.containers.map(({ name }: { name: string }) => name));
+      next = body.next;
+    } while (next !== null);
+    expect(seen).toEqual(expected);
+  }
+});
+
+test('sorts by the last update, to the microsecond', async () => {
+  await sql`update containers set updated_at = '2030-01-01 00:00:00.000001+00'::timestamptz
+    + make_interval(secs => (6 - seq) * 0.000001) where client_id = ${client}`.execute(world.owner);
+  const first = (await get('sort=updatedAt&view=summary&limit=3')).body;
+  const second = (await get(`sort=updatedAt&view=summary&limit=3&cursor=${first.next}`)).body;
+  const seen = [...first.containers, ...second.containers].map(({ name }) => name);
+  expect([seen, second.next]).toEqual([NAMES.toReversed(), null]);
+});
+
+test('filters by several statuses, health and client', async () => {
+  await sql`update containers set health = 'degraded', status = 'verified' where id = ${ids[3]}`.execute(
+    world.owner,
+  );
+  expect(await names('status=verified')).toEqual(['alpha']);
+  expect((await names('status=verified,active')).length).toBe(6);
+  expect((await names('status=verified&status=active')).length).toBe(6);
+  expect(await names('health=degraded')).toEqual(['alpha']);
+  expect((await names(`client=${client}`)).length).toBe(6);
+  expect((await get(`client=${other}`)).body.code).toBe('unknown_client');
+  expect(await names('q=shop', 'elsewhere')).toEqual(['Foreign Shop']);
+});
+
+test('a summary has what a list shows', async () => {
+  const { body } = await get('view=summary&q=zurich');
+  expect(body).toEqual({
+    containers: [
+      {
+        id: ids[0],
+        siteId: 'zurich-shop',
+        clientId: client,
+        name: 'Zürich Shop',
+        status: 'active',
+        statusReason: null,
+        suspended: false,
+        health: expect.stringMatching(/healthy|unknown/),
+        domains: ['list0.example'],
+        createdAt: expect.any(String),
+        updatedAt: expect.any(String),
+      },
+    ],
+    next: null,
+  });
+});
+
+test.each([
+  'status=nope',
+  'sort=domains',
+  'cursor=x&sort=name',
+  'cursor=12&sort=name',
+  'limit=201',
+  'q=',
+  'view=x',
+])('refuses %s', async (query) => {
+  const answer = await get(query);
+  expect([answer.status, answer.body.code]).toEqual([400, 'invalid_request']);
+});
+
+test('refuses the cursor of another order, and takes cursors by their former name', async () => {
+  const { body } = await get('sort=name&limit=2');
+  expect((await get(`sort=-name&cursor=${body.next}`)).status).toBe(400);
+  const newest = (await get('limit=2')).body.next;
+  expect(newest).toMatch(/^\d+$/);
+  expect(await names(`limit=2&after=${newest}`)).toEqual(NAMES.toReversed().slice(2, 4));
+});
+
+test('counts what the caller may see', async () => {
+  const counts = async (as: string, query = '') =>
+    (await world.call('GET', `/server-containers/summary${query}`, { as })).body;
+  expect(await counts('viewer')).toMatchObject({
+    total: 6,
+    status: { active: 5, verified: 1, removed: 0 },
+    health: { degraded: 1 },
+    suspended: 0,
+  });
+  expect(await counts('elsewhere')).toMatchObject({ total: 1 });
+  expect(await counts('stranger')).toMatchObject({ total: 0, status: { active: 0 } });
+  expect(await counts('viewer', `?client=${client}`)).toMatchObject({ total: 6 });
+  expect(await counts('viewer', `?client=${other}`)).toMatchObject({ code: 'unknown_client' });
+});

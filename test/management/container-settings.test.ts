@@ -1,0 +1,197 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { CONFIG, creation, World } from '../support/management/world.ts';
+
+let world: World;
+let client: string;
+let id: string;
+let site: string;
+beforeAll(async () => {
+  world = await World.open();
+  client = await world.client();
+  await world.call('PUT', `/clients/${client}/members/editor`, { as: 'root', body: { role: 'editor' } });
+  const made = await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) });
+  ({ id, siteId: site } = made.body);
+  await eventually(async () => expect((await call('GET', '')).body.status).toBe('active'));
+});
+afterAll(() => world.close());
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+const call = (method: Method, path: string, body?: unknown, as = 'owner') =>
+  world.call(method, `/server-containers/${id}${path}`, { as, ...(body === undefined ? {} : { body }) });
+const codeOf = async (...args: Parameters<typeof call>) => {
+  const { status, body } = await call(...args);
+  return [status, body.code];
+};
+
+/** Edits the manifest as an operator. */
+async function push(edit: (text: string) => string): Promise<void> {
+  const clone = await world.clone();
+  const file = join(clone, `${site}.yaml`);
+  await writeFile(file, edit(await readFile(file, 'utf8')));
+  await world.git(clone, 'commit', '-qam', 'Edit it');
+  await world.git(clone, 'push', '-q');
+}
+
+test('replaces the container configuration by an encrypted one', async () => {
+  const before = await world.file(site);
+  const secret = 'another-auth-value';
+  const containerConfigB64 = Buffer.from(`id=GTM-SRV54321&env=1&auth=${secret}`).toString('base64');
+  const answer = await call('PUT', '/config', { containerConfigB64 }, 'editor');
+  expect(answer.status).toBe(200);
+  const after = (await world.file(site)) ?? '';
+  expect(after).toContain('AGE ENCRYPTED');
+  expect(after).not.toBe(before);
+  for (const text of [after, JSON.stringify(answer.body), ...world.logs]) expect(text).not.toContain(secret);
+  expect(await codeOf('PUT', '/config', { containerConfigB64: 'bm9uc2Vuc2U=' })).toEqual([
+    422,
+    'invalid_container_config',
+  ]);
+  expect(await codeOf('PUT', '/config', { containerConfigB64: CONFIG }, 'viewer')).toEqual([
+    403,
+    'forbidden',
+  ]);
+});
+
+test('suspends, shows what waits, and resumes', async () => {
+  expect((await call('POST', '/suspend', {})).body).toMatchObject({
+    suspended: true,
+    statusReason: 'suspended',
+  });
+  expect(await world.file(site)).toContain('suspend: true');
+  const dry = await call('PATCH', '?dryRun=1', { name: 'Waiting' });
+  expect(dry.body.plan.warnings).toEqual(['the site is suspended: the change is applied when it is resumed']);
+  expect((await call('POST', '/resume')).body.suspended).toBe(false);
+  expect(await codeOf('POST', '/suspend', { serving: false })).toEqual([400, 'invalid_request']);
+  expect(await codeOf('POST', '/suspend', {}, 'editor')).toEqual([403, 'forbidden']);
+});
+
+test('protects from removal, and ends that', async () => {
+  expect((await call('POST', '/protect', { protect: true })).body.protected).toBe(true);
+  expect(await codeOf('DELETE', '')).toEqual([409, 'site_protected']);
+  expect((await call('POST', '/protect', { protect: false })).body.protected).toBe(false);
+  expect((await call('DELETE', '?dryRun=1')).status).toBe(200);
+});
+
+test('changes resources in part, within limits for tenants', async () => {
+  const answer = await call('PATCH', '', { resources: { processing: { memory: '1g' } } }, 'editor');
+  expect(answer.body.resources).toMatchObject({
+    processing: { memory: '1g', cpus: 1, replicas: 1 },
+    preview: { memory: '256m', onDemand: false },
+  });
+  const large = { resources: { processing: { memory: '3g', replicas: 5 } } };
+  const refused = await call('PATCH', '', large);
+  expect([refused.status, refused.body.errors.map(({ path }: { path: string }) => path)]).toEqual([
+    403,
+    ['resources.processing.memory', 'resources.processing.replicas'],
+  ]);
+  const replicas = await call('PATCH', '', { resources: { processing: { replicas: 2 } } });
+  expect(replicas.body.resources.processing).toEqual({ memory: '1g', cpus: 1, replicas: 2 });
+});
+
+test('orders the domains, all of them and no other', async () => {
+  await call('POST', '/domains', { domain: 'second.example', webTagId: 'GTM-AAAA' });
+  const order = (...domains: string[]) => call('PUT', '/domains/order', { domains }, 'editor');
+  const { body } = await order('second.example', 'acme.example');
+  expect(body.domains).toMatchObject([
+    { domain: 'second.example', webTagId: 'GTM-AAAA', active: true },
+    { domain: 'acme.example', active: false },
+  ]);
+  const wrong = await order('acme.example', 'acme.example', 'other.example');
+  expect([wrong.status, wrong.body.errors]).toEqual([
+    400,
+    [
+      { path: 'domains.1', message: 'is listed twice' },
+      { path: 'domains.2', message: 'is no domain of the container' },
+      { path: 'domains', message: 'lacks second.example' },
+    ],
+  ]);
+});
+
+test('lists loader tokens without their values, rotates and revokes them', async () => {
+  const first = (await call('GET', '')).body.loaderToken;
+  await call('POST', '/loader-tokens/rotate', { graceUntil: '2999-01-01' });
+  const second = (await call('GET', '')).body.loaderToken;
+  await call('POST', '/loader-token', { graceUntil: '2999-02-02' });
+  const { body } = await call('GET', '/loader-tokens', undefined, 'viewer');
+  expect(body).toMatchObject({
+    items: [
+      { current: true, until: null },
+      { current: false, until: '2999-02-02', value: expect.stringMatching(/^lt_.{4}….{4}$/) },
+      { current: false, until: '2999-01-01' },
+    ],
+    next: null,
+  });
+  expect(JSON.stringify(body)).not.toContain(first);
+  expect((await call('DELETE', `/loader-tokens/${first}`)).status).toBe(200);
+  expect((await call('DELETE', `/loader-tokens/${body.items[1].id}`)).status).toBe(200);
+  expect(await world.file(site)).not.toMatch(new RegExp(`${first}|${second}`));
+  expect(await codeOf('DELETE', `/loader-tokens/${first}`)).toEqual([404, 'unknown_loader_token']);
+  expect(await codeOf('DELETE', `/loader-tokens/${body.items[0].id}`)).toEqual([409, 'wrong_status']);
+});
+
+test('clones settings, and neither names nor tokens', async () => {
+  const modules = { server_proxy: { paths: ['/data'] } };
+  await call('PATCH', '', { modules, consent: 'required', features: { multi_domain: true } });
+  const body = { name: 'Clone', domains: ['clone.example'], webTagIds: { 'clone.example': 'GTM-BBBB' } };
+  const dry = await call('POST', '/clone?dryRun=1', body);
+  expect(dry.body.plan.commit).toBe('Create clone');
+  const answer = await call('POST', '/clone', body);
+  const source = (await call('GET', '')).body;
+  expect([answer.status, answer.body]).toMatchObject([
+    202,
+    {
+      name: 'Clone',
+      clientId: client,
+      consent: 'required',
+      features: { multi_domain: true },
+      modules: { server_proxy: { paths: ['/data'] } },
+      resources: source.resources,
+      image: source.image,
+      domains: [{ domain: 'clone.example' }],
+      customDomains: [],
+    },
+  ]);
+  expect(answer.body.loaderToken).not.toBe(source.loaderToken);
+  const configOf = (text: string | null) => /BEGIN AGE[\s\S]*?END AGE/.exec(text ?? '')?.[0];
+  expect(configOf(await world.file('clone'))).toBe(configOf(await world.file(site)));
+  expect(await codeOf('POST', '/clone', body)).toEqual([409, 'domain_in_use']);
+  expect(await codeOf('POST', '/clone', body, 'editor')).toEqual([403, 'forbidden']);
+  expect(await codeOf('POST', '/clone', { ...body, webTagIds: {} })).toEqual([400, 'invalid_request']);
+});
+
+test('clones neither resources nor an image that the caller may not set', async () => {
+  await world.call('PUT', `/clients/${client}/members/root`, { as: 'root', body: { role: 'owner' } });
+  await call('PATCH', '', { resources: { processing: { memory: '4g' } } }, 'root');
+  const body = { name: 'Large', domains: ['large.example'], webTagIds: { 'large.example': 'GTM-BBBB' } };
+  for (const path of ['/clone?dryRun=1', '/clone']) {
+    expect(await codeOf('POST', path, body)).toEqual([403, 'forbidden']);
+  }
+  expect((await call('POST', '/clone?dryRun=1', body, 'root')).status).toBe(200);
+  await call('PATCH', '', { resources: { processing: { memory: '1g' } } }, 'root');
+  expect((await call('POST', '/clone?dryRun=1', body)).status).toBe(200);
+  const image = /^image: .*$/m.exec((await world.file(site)) ?? '')?.[0] ?? '';
+  await push((text) => text.replace(image, `image: withdrawn.example/gtm@sha256:${'c'.repeat(64)}`));
+  for (const as of ['owner', 'root']) {
+    expect(await codeOf('POST', '/clone', body, as)).toEqual([422, 'image_not_allowed']);
+  }
+  await push((text) => text.replace(/^image: .*$/m, image));
+});
+
+test('an editor adds no domain that only the database still has', async () => {
+  await call('POST', '/domains', { domain: 'late.example', webTagId: 'GTM-AAAA' });
+  const option = { domain: 'late.example', webTagId: 'GTM-BBBB' };
+  expect((await call('POST', '/domains', option, 'editor')).status).toBe(200);
+  // Nothing projects what the operator commits.
+  await world.stop();
+  await world.start({ follow: false });
+  await push((text) => text.replace(/ {2}- domain: late\.example\n(?: {4}.*\n)*/, ''));
+  expect(await world.file(site)).not.toContain('late.example');
+  for (const query of ['?dryRun=1', '']) {
+    expect(await codeOf('POST', `/domains${query}`, option, 'editor')).toEqual([403, 'forbidden']);
+  }
+  expect(await world.file(site)).not.toContain('late.example');
+  expect((await call('POST', '/domains', option)).status).toBe(200);
+});
