@@ -1,17 +1,25 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { sql } from 'kysely';
 import { z } from 'zod';
 import type { Database } from './db/database.ts';
 import { callerOf } from './http/auth.ts';
 
 const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
+/** The code of a row whose request changed nothing, because it was a dry run. */
+const DRY_RUN = 'dry_run';
+
 /** The members of answers that name what was changed. */
 const answered = z.object({
   id: z.uuid().optional(),
   container: z.uuid().optional(),
-  clientId: z.uuid().optional(),
+  clientId: z.uuid().nullish(),
+  /** The client of a service token or an accepted invitation. */
+  client: z.uuid().nullish(),
   revision: z.string().nullish(),
   code: z.string().optional(),
+  /** Only in the answer to a dry run. */
+  plan: z.object({}).optional(),
 });
 const inPath = z.object({ id: z.uuid().optional() });
 
@@ -33,6 +41,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
         action: request.routeOptions.schema?.operationId ?? `${request.method} ${request.routeOptions.url}`,
         request_id: request.id,
         ...subjectOf(request, inPath.safeParse(request.params).data?.id),
+        ...ownerOf(request, inPath.safeParse(request.params).data?.id),
       })
       .returning('seq')
       .executeTakeFirstOrThrow();
@@ -42,15 +51,15 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
   api.addHook('onSend', async (request, reply, payload) => {
     const seq = rows.get(request);
     if (seq === undefined) return payload;
-    const { id, container, clientId, revision, code } = readAnswer(payload);
+    const { id, container, client, clientId = client, revision, code, plan } = readAnswer(payload);
     await db
       .updateTable('audit_log')
       .set({
         status: reply.statusCode,
-        code: code ?? null,
+        code: code ?? (plan === undefined ? null : DRY_RUN),
         ...(revision ? { revision } : {}),
-        ...subjectOf(request, container ?? id),
-        ...(clientId === undefined ? {} : { client_id: clientId }),
+        ...subjectOf(request, container ?? (namesSubject(request) ? id : undefined)),
+        ...(clientId ? { client_id: clientId } : {}),
       })
       .where('seq', '=', seq)
       .execute();
@@ -60,7 +69,24 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
 
 function subjectOf({ routeOptions }: FastifyRequest, id: string | undefined) {
   if (id === undefined) return {};
-  return routeOptions.url?.startsWith('/clients') ? { client_id: id } : { container_id: id };
+  if (routeOptions.url?.startsWith('/server-containers')) return { container_id: id };
+  return routeOptions.url?.startsWith('/clients') ? { client_id: id } : {};
+}
+
+/** Whether the `id` of the answer is a client's or container's. Under `/clients/:id`, it is an invitation's. */
+function namesSubject({ routeOptions: { url = '' } }: FastifyRequest): boolean {
+  return url === '/clients' || url.startsWith('/server-containers');
+}
+
+/** The client of the webhook or token in the path, read before the request may delete it. */
+function ownerOf({ routeOptions: { url = '' } }: FastifyRequest, id: string | undefined) {
+  const table = url.startsWith('/webhooks/')
+    ? 'webhooks'
+    : url.startsWith('/tokens/')
+      ? 'service_tokens'
+      : null;
+  if (id === undefined || table === null) return {};
+  return { client_id: sql<string>`(select client_id from ${sql.table(table)} where id = ${id}::uuid)` };
 }
 
 function readAnswer(payload: unknown): z.output<typeof answered> {

@@ -1,0 +1,56 @@
+import { Readable } from 'node:stream';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { demandRole } from '../access/roles.ts';
+import { isOperator } from '../access/tenants.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { problems } from '../http/openapi.ts';
+import { paged } from '../view/page.ts';
+import { listAudit } from './audit.repository.ts';
+import { auditHeaders, auditPage, auditQuery } from './audit.schema.ts';
+import { EXPORTS, exported } from './export.ts';
+
+/** The audit log, for owners and admins of the clients that its rows name, and whole for operators. */
+export function auditRoutes(context: Context): FastifyPluginAsyncZod {
+  const { db, settings } = context;
+  return async (app) => {
+    app.get(
+      '/audit',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'listAudit',
+          summary: 'Read or export the audit log, the newest row first',
+          description: 'Owners and admins read the rows of their clients, operators all rows.',
+          tags: ['audit'],
+          headers: auditHeaders,
+          querystring: auditQuery,
+          response: { 200: auditPage, ...problems('invalid_request', 'forbidden', 'unknown_client') },
+        },
+      },
+      async (request, reply) => {
+        const caller = callerOf(request);
+        const readsAll = isOperator({ settings }, caller);
+        const { limit, cursor, ...filter } = request.query;
+        if (filter.client !== undefined && !readsAll) {
+          await demandRole(db, filter.client, caller.subject, 'act');
+        }
+        const { accept } = request.headers;
+        const types = Object.keys(EXPORTS) as (keyof typeof EXPORTS)[]; // Object.keys drops the key type
+        const type = types.find((one) => accept?.includes(one));
+        const readable = {
+          ...filter,
+          caller: readsAll ? null : caller,
+          operators: settings.superAdmins,
+        };
+        if (type !== undefined) {
+          const text = Readable.from(exported(context, readable, type));
+          reply.header('content-disposition', `attachment; filename="audit.${EXPORTS[type].ending}"`);
+          return reply.type(`${type}; charset=utf-8`).send(text as never); // the schema doesn't serialise a stream
+        }
+        const rows = await listAudit(db, readable, { limit: limit + 1, cursor });
+        return paged(rows, limit, ({ id }) => id);
+      },
+    );
+  };
+}

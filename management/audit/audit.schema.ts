@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import { pageSchema, sequenceQuery } from '../view/page.ts';
+
+const auditEntry = z
+  .object({
+    id: z.string(),
+    at: z.iso.datetime(),
+    actor: z.string().meta({ description: 'the subject that sent the request' }),
+    action: z.string().meta({ description: 'the operation’s id in this document' }),
+    requestId: z.string(),
+    containerId: z.uuid().nullable(),
+    clientId: z.uuid().nullable(),
+    status: z
+      .int()
+      .nullable()
+      .meta({ description: 'HTTP status of the answer; null: the process ended before it answered' }),
+    code: z.string().nullable(),
+    revision: z.string().nullable(),
+  })
+  .meta({ id: 'AuditEntry' });
+
+export const auditHeaders = z.looseObject({
+  accept: z.string().optional().meta({
+    description: '`application/x-ndjson` or `text/csv`: all rows that match, without pages',
+  }),
+});
+export const auditQuery = z.strictObject({
+  actor: z.string().max(255).optional(),
+  ...sequenceQuery,
+  action: z.string().max(100).optional(),
+  container: z.uuid().optional(),
+  client: z.uuid().optional(),
+  from: z.iso.datetime({ offset: true }).optional(),
+  to: z.iso.datetime({ offset: true }).optional().meta({ description: 'rows before this time' }),
+  status: z.coerce.number().int().min(100).max(599).optional(),
+});
+export const auditPage = pageSchema(auditEntry);

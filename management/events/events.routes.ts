@@ -1,0 +1,122 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { demandContainer } from '../access/containers.ts';
+import { demandRole } from '../access/roles.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { problems } from '../http/openapi.ts';
+import { listEvents, newestEvent } from '../records/events.repository.ts';
+import { containerParams } from '../view/container-view.ts';
+import { paged } from '../view/page.ts';
+import type { EventHub } from './event-hub.ts';
+import { eventStream } from './event-stream.ts';
+import {
+  containerEvents,
+  containerEventsQuery,
+  eventsHeaders,
+  feedPage,
+  feedQuery,
+} from './events.schema.ts';
+import type { Subscriber } from './subscription.ts';
+
+/** Events of one container and of all containers, as a list and as a stream. */
+export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsyncZod {
+  /** Open streams. A stop of the process aborts them instead of waiting for their end. */
+  const streams = new Set<AbortController>();
+
+  function stream(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    of: Pick<Subscriber, 'client' | 'filter'>,
+    last: string,
+  ) {
+    const stop = new AbortController();
+    const { authorization } = request.headers;
+    const subscription = hub.subscribe({ ...of, caller: callerOf(request), authorization }, stop.signal);
+    streams.add(stop);
+    reply.raw.once('close', () => {
+      stop.abort();
+      streams.delete(stop);
+    });
+    // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
+    reply.header('connection', 'close');
+    const text = Readable.from(eventStream(hub, subscription, last), { highWaterMark: 1 });
+    return reply.type('text/event-stream').send(text as never); // the schema doesn't serialise a stream
+  }
+
+  return async (app) => {
+    app.addHook('preClose', async () => {
+      for (const one of streams) one.abort();
+    });
+
+    app.get(
+      '/server-containers/:id/events',
+      {
+        config: { access: 'read' },
+        schema: {
+          operationId: 'listContainerEvents',
+          summary: 'Read the last events of a container, the oldest first, or follow them',
+          tags: ['containers'],
+          params: containerParams,
+          headers: eventsHeaders,
+          querystring: containerEventsQuery,
+          response: {
+            200: containerEvents,
+            ...problems('invalid_request', 'unknown_container', 'too_many_streams'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { id, client_id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+        const { accept, 'last-event-id': last = '0' } = request.headers;
+        if (isStream(accept)) {
+          return stream(request, reply, { client: client_id, filter: { container: id } }, last);
+        }
+        const { limit } = request.query;
+        const events = await listEvents(db, { container: id }, { limit, order: 'desc' });
+        return { events: events.reverse() };
+      },
+    );
+
+    app.get(
+      '/events',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'listEvents',
+          summary: 'Read the events of all containers that the caller may read, or follow them',
+          description:
+            'A stream without `last-event-id` begins with the next event. It reports what the caller may read at that moment.',
+          tags: ['events'],
+          headers: eventsHeaders,
+          querystring: feedQuery,
+          response: {
+            200: feedPage,
+            ...problems('invalid_request', 'unknown_client', 'unknown_container', 'too_many_streams'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const caller = callerOf(request);
+        const { client, container, kind, limit, cursor, sort } = request.query;
+        if (client !== undefined) await demandRole(db, client, caller.subject, 'read');
+        const owner =
+          container === undefined ? null : (await demandContainer(db, container, caller, 'read')).client_id;
+        const filter = { client, container, kinds: kind && [kind] };
+        const { accept, 'last-event-id': last } = request.headers;
+        if (isStream(accept)) {
+          const from = last ?? cursor ?? (await newestEvent(db));
+          return stream(request, reply, { client: client ?? owner, filter }, from);
+        }
+        const order = sort === 'id' ? 'asc' : 'desc';
+        const rows = await listEvents(db, { ...filter, caller }, { limit: limit + 1, cursor, order });
+        return paged(rows, limit, ({ id }) => id);
+      },
+    );
+  };
+}
+
+function isStream(accept: string | undefined): boolean {
+  return accept?.includes('text/event-stream') === true;
+}

@@ -1,0 +1,35 @@
+import { demandRole, demandSufficient } from '../access/roles.ts';
+import type { Actor, Database } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { roleInClient, roleInOrganisation } from '../records/memberships.repository.ts';
+import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
+
+/** Throws unless the caller may `act` in the client or organisation that a new webhook belongs to. */
+export async function demandOwner(
+  db: Database,
+  {
+    clientId,
+    organisationId,
+  }: { readonly clientId?: string | undefined; readonly organisationId?: string | undefined },
+  caller: Actor,
+): Promise<void> {
+  if (clientId !== undefined) await demandRole(db, clientId, caller.subject, 'act');
+  if (organisationId === undefined) return;
+  const role = await roleInOrganisation(db, organisationId, caller.subject);
+  if (role === null) throw new ManagementProblem('unknown_organisation');
+  demandSufficient(role, 'act');
+}
+
+/** The webhook, where the caller may `act` in its client or organisation. Throws the problem to answer otherwise. */
+export async function demandWebhook(db: Database, id: string, caller: Actor): Promise<WebhookRow> {
+  const webhook = await findWebhook(db, id);
+  if (webhook === undefined) throw new ManagementProblem('unknown_webhook');
+  const { client_id, organisation_id } = webhook;
+  const role =
+    client_id !== null
+      ? await roleInClient(db, client_id, caller.subject)
+      : await roleInOrganisation(db, organisation_id ?? '', caller.subject);
+  if (role === null) throw new ManagementProblem('unknown_webhook');
+  demandSufficient(role, 'act');
+  return webhook;
+}

@@ -1,0 +1,111 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { administeredClients, administeredOrganisations } from '../access/administered.ts';
+import type { Actor, Database, Tables } from '../db/database.ts';
+
+export type WebhookRow = Selectable<Tables['webhooks']>;
+
+/** Bytes of a secret's key (Standard Webhooks: 24 to 64). */
+const KEY_BYTES = 32;
+/** How long the previous secret signs too. */
+const ROTATION = sql<Date>`now() + interval '1 day'`;
+
+function newSecret(): string {
+  return `whsec_${randomBytes(KEY_BYTES).toString('base64')}`;
+}
+
+interface Page {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+/** The webhooks that the caller administers, newest first. */
+export async function listWebhooks(
+  db: Database,
+  { caller, client }: { readonly caller: Actor; readonly client?: string | undefined },
+  { limit, cursor }: Page,
+) {
+  let query = db
+    .selectFrom('webhooks')
+    .selectAll()
+    .select(sql<string>`seq::text`.as('seq'))
+    .where((where) =>
+      where.or([
+        where('client_id', 'in', administeredClients(db, caller)),
+        where('organisation_id', 'in', administeredOrganisations(db, caller)),
+      ]),
+    )
+    .orderBy('webhooks.seq', 'desc')
+    .limit(limit);
+  if (client !== undefined) query = query.where('client_id', '=', client);
+  if (cursor !== undefined) query = query.where('webhooks.seq', '<', cursor);
+  return await query.execute();
+}
+
+export async function findWebhook(db: Database, id: string): Promise<WebhookRow | undefined> {
+  return await db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirst();
+}
+
+export async function countWebhooks(
+  db: Database,
+  column: 'client_id' | 'organisation_id',
+  id: string,
+): Promise<number> {
+  const { count } = await db
+    .selectFrom('webhooks')
+    .select(sql<number>`count(*)::integer`.as('count'))
+    .where(column, '=', id)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+export async function insertWebhook(
+  db: Database,
+  row: Omit<Insertable<Tables['webhooks']>, 'id' | 'secret'>,
+): Promise<WebhookRow> {
+  return await db
+    .insertInto('webhooks')
+    .values({ ...row, id: randomUUID(), secret: newSecret() })
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** A change ends the pause and the notice: what it was about may be repaired. */
+export async function changeWebhook(
+  db: Database,
+  id: string,
+  values: Updateable<Tables['webhooks']>,
+): Promise<WebhookRow> {
+  return await db
+    .updateTable('webhooks')
+    .set({
+      ...values,
+      failures: 0,
+      paused_until: null,
+      notice: null,
+      notice_at: null,
+      updated_at: new Date(),
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+/** The previous secret signs beside the new one for a day. */
+export async function rotateSecret(db: Database, id: string): Promise<WebhookRow> {
+  return await db
+    .updateTable('webhooks')
+    .set({
+      previous_secret: sql<string>`secret`,
+      previous_until: ROTATION,
+      secret: newSecret(),
+      updated_at: new Date(),
+    })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
+}
+
+export async function deleteWebhook(db: Database, id: string): Promise<void> {
+  await db.deleteFrom('webhooks').where('id', '=', id).execute();
+}

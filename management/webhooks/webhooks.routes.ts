@@ -1,0 +1,233 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { demandRole } from '../access/roles.ts';
+import { AddressError, refuseAddress } from '../clients/public-address.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
+import { paged } from '../view/page.ts';
+import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
+import { demandOwner, demandWebhook } from './demand.ts';
+import { addressRules } from './rules.ts';
+import {
+  changeWebhook,
+  countWebhooks,
+  deleteWebhook,
+  insertWebhook,
+  listWebhooks,
+  rotateSecret,
+  type WebhookRow,
+} from './webhooks.repository.ts';
+import {
+  kindOf,
+  newWebhook,
+  secretView,
+  typeOf,
+  webhookPage,
+  webhookParams,
+  webhookPatch,
+  webhooksQuery,
+  webhookView,
+} from './webhooks.schema.ts';
+
+/** The most webhooks of one client or organisation. */
+const MOST = 20;
+
+function presentWebhook(row: WebhookRow): z.output<typeof webhookView> {
+  const { id, client_id, organisation_id, url, events, enabled, paused_until, notice, notice_at } = row;
+  return {
+    id,
+    clientId: client_id,
+    organisationId: organisation_id,
+    url,
+    events: events.map(typeOf) as z.output<typeof webhookView>['events'], // never a test
+    enabled,
+    pausedUntil: paused_until === null || paused_until < new Date() ? null : paused_until.toISOString(),
+    notice: notice === null || notice_at === null ? null : { at: notice_at.toISOString(), text: notice },
+    createdAt: row.created_at.toISOString(),
+  };
+}
+
+/** Webhooks of clients and organisations, for those who may `act` there. */
+export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
+  const tags = ['webhooks'];
+
+  function demandAddress(url: string): void {
+    try {
+      refuseAddress(url, addressRules(settings));
+    } catch (error) {
+      if (!(error instanceof AddressError)) throw error;
+      const errors = [{ path: 'url', message: error.message }];
+      throw new ManagementProblem('address_refused', { detail: error.message, errors });
+    }
+  }
+
+  return async (app) => {
+    app.post(
+      '/webhooks',
+      {
+        config: { access: 'act' },
+        schema: {
+          operationId: 'createWebhook',
+          summary: 'Create a webhook of a client or an organisation',
+          description: 'The answer shows its secret, which no later answer shows.',
+          tags,
+          querystring: dryRunQuery,
+          body: newWebhook,
+          response: {
+            200: planAnswer,
+            201: secretView,
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_client',
+              'unknown_organisation',
+              'too_many_webhooks',
+              'address_refused',
+            ),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { clientId, organisationId, url, events, enabled } = request.body;
+        await demandOwner(db, { clientId, organisationId }, callerOf(request));
+        demandAddress(url);
+        const column = clientId === undefined ? 'organisation_id' : 'client_id';
+        if ((await countWebhooks(db, column, clientId ?? organisationId ?? '')) >= MOST) {
+          throw new ManagementProblem('too_many_webhooks', { detail: `it has ${MOST} webhooks` });
+        }
+        if (isDryRun(request.query)) return { plan: planOf(null, request.body) };
+        const row = await insertWebhook(db, {
+          client_id: clientId ?? null,
+          organisation_id: organisationId ?? null,
+          url,
+          events: JSON.stringify(events.map(kindOf)),
+          enabled,
+        });
+        return reply.status(201).send({ ...presentWebhook(row), secret: row.secret });
+      },
+    );
+
+    app.get(
+      '/webhooks',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'listWebhooks',
+          summary: 'List the webhooks that the caller administers, the newest first',
+          tags,
+          querystring: webhooksQuery,
+          response: { 200: webhookPage, ...problems('invalid_request', 'forbidden', 'unknown_client') },
+        },
+      },
+      async (request) => {
+        const { limit, cursor, client } = request.query;
+        const caller = callerOf(request);
+        if (client !== undefined) await demandRole(db, client, caller.subject, 'act');
+        const rows = await listWebhooks(db, { caller, client }, { limit: limit + 1, cursor });
+        const { items, next } = paged(rows, limit, ({ seq }) => seq);
+        return { items: items.map(presentWebhook), next };
+      },
+    );
+
+    app.get(
+      '/webhooks/:id',
+      {
+        config: { access: 'act' },
+        schema: {
+          operationId: 'getWebhook',
+          summary: 'Read a webhook',
+          tags,
+          params: webhookParams,
+          response: { 200: webhookView, ...problems('invalid_request', 'forbidden', 'unknown_webhook') },
+        },
+      },
+      async (request) => presentWebhook(await demandWebhook(db, request.params.id, callerOf(request))),
+    );
+
+    app.patch(
+      '/webhooks/:id',
+      {
+        config: { access: 'act' },
+        schema: {
+          operationId: 'changeWebhook',
+          summary: 'Change the address or the events of a webhook, or switch it on or off',
+          tags,
+          params: webhookParams,
+          querystring: dryRunQuery,
+          body: webhookPatch,
+          response: {
+            200: z.union([webhookView, planAnswer]),
+            ...problems('invalid_request', 'forbidden', 'unknown_webhook', 'address_refused'),
+          },
+        },
+      },
+      async (request) => {
+        const { url, events, enabled } = request.body;
+        const row = await demandWebhook(db, request.params.id, callerOf(request));
+        if (url !== undefined) demandAddress(url);
+        if (isDryRun(request.query)) {
+          const before = presentWebhook(row);
+          return { plan: planOf(before, { ...before, ...request.body }) };
+        }
+        const values = {
+          ...(url === undefined ? {} : { url }),
+          ...(events === undefined ? {} : { events: JSON.stringify(events.map(kindOf)) }),
+          ...(enabled === undefined ? {} : { enabled }),
+        };
+        return presentWebhook(await changeWebhook(db, row.id, values));
+      },
+    );
+
+    app.post(
+      '/webhooks/:id/secret',
+      {
+        config: { access: 'act' },
+        schema: {
+          operationId: 'rotateWebhookSecret',
+          summary: 'Replace the secret of a webhook',
+          description: 'For a day, messages have a signature of the previous secret too.',
+          tags,
+          params: webhookParams,
+          querystring: dryRunQuery,
+          response: {
+            200: z.union([secretView, planAnswer]),
+            ...problems('invalid_request', 'forbidden', 'unknown_webhook'),
+          },
+        },
+      },
+      async (request) => {
+        const { id } = await demandWebhook(db, request.params.id, callerOf(request));
+        if (isDryRun(request.query)) return { plan: planOf({ secret: 'old' }, { secret: 'new' }) };
+        const row = await rotateSecret(db, id);
+        return { ...presentWebhook(row), secret: row.secret };
+      },
+    );
+
+    app.delete(
+      '/webhooks/:id',
+      {
+        config: { access: 'act' },
+        schema: {
+          operationId: 'deleteWebhook',
+          summary: 'Delete a webhook and its deliveries',
+          tags,
+          params: webhookParams,
+          querystring: dryRunQuery,
+          response: {
+            200: planAnswer,
+            204: z.null().meta({ description: 'nothing is sent to it any more' }),
+            ...problems('invalid_request', 'forbidden', 'unknown_webhook'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const row = await demandWebhook(db, request.params.id, callerOf(request));
+        if (isDryRun(request.query)) return { plan: planOf(presentWebhook(row), null) };
+        await deleteWebhook(db, row.id);
+        return reply.status(204).send(null);
+      },
+    );
+  };
+}

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { creation, World } from '../support/management/world.ts';
+
+let world: World;
+let client: string;
+let id: string;
+beforeAll(async () => {
+  world = await World.open({ logLevel: 'silent' });
+  client = await world.client();
+  const body = { name: 'Theirs', members: [{ subject: '=other,"x"', role: 'owner' }] };
+  await world.call('POST', '/clients', { as: 'root', body });
+  const made = await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) });
+  id = made.body.id;
+  await world.call('PATCH', `/server-containers/${id}`, { as: 'admin', body: { name: 'Renamed' } });
+  await world.call('PATCH', `/server-containers/${id}`, { as: 'viewer', body: { name: 'Refused' } });
+  // A stranger's attempt.
+  await world.call('DELETE', `/server-containers/${id}`, { as: '=other,"x"' });
+});
+afterAll(() => world.close());
+
+const audit = async (as: string, query = '') => (await world.call('GET', `/audit${query}`, { as })).body;
+const actions = async (as: string, query = '') =>
+  (await audit(as, query)).items.map(
+    ({ actor, action, status }: Record<string, string>) => `${actor} ${action} ${status}`,
+  );
+const OURS = [
+  'viewer changeContainer 403',
+  'admin changeContainer 200',
+  'owner createContainer 202',
+  'root createClient 201',
+];
+
+test.each(['owner', 'admin'])('an %s reads the rows of the own clients, the newest first', async (as) => {
+  expect(await actions(as)).toEqual(OURS);
+  const { items } = await audit(as);
+  expect(items[1]).toMatchObject({ containerId: id, clientId: client, revision: expect.any(String) });
+});
+
+test('a viewer reads none, and not those of a client by its id', async () => {
+  expect(await audit('viewer')).toEqual({ items: [], next: null });
+  expect((await world.call('GET', `/audit?client=${client}`, { as: 'viewer' })).status).toBe(403);
+  expect((await world.call('GET', `/audit?client=${client}`, { as: 'stranger' })).status).toBe(404);
+});
+
+test('an operator reads all rows, also the attempts of strangers', async () => {
+  expect(await actions('root')).toEqual([
+    '=other,"x" removeContainer 404',
+    ...OURS.slice(0, 3),
+    'root createClient 201',
+    'root createClient 201',
+  ]);
+});
+
+test.each<[string, (at: string) => string, string[]]>([
+  ['an actor', () => '?actor=admin', [OURS[1] ?? '']],
+  ['an action', () => '?action=createContainer', [OURS[2] ?? '']],
+  ['a status', () => '?status=403', [OURS[0] ?? '']],
+  ['a container', () => `?container=${id}&actor=owner`, [OURS[2] ?? '']],
+  ['a client', () => `?client=${client}&action=createClient`, [OURS[3] ?? '']],
+  ['a beginning', (at) => `?from=${at}`, OURS.slice(0, 2)],
+  ['an end', (at) => `?to=${at}`, OURS.slice(2)],
+])('rows are filtered by %s', async (_what, query, expected) => {
+  const { items } = await audit('owner');
+  expect(await actions('owner', query(encodeURIComponent(items[1].at)))).toEqual(expected);
+});
+
+test('pages don’t shift by new rows', async () => {
+  const first = await audit('owner', '?limit=2');
+  await world.call('PATCH', `/server-containers/${id}`, { as: 'viewer', body: { name: 'New row' } });
+  const rest = await actions('owner', `?limit=2&cursor=${first.next}`);
+  expect(rest).toEqual(OURS.slice(2));
+  expect((await audit('owner', `?limit=4&cursor=${first.next}`)).next).toBeNull();
+});
+
+async function download(as: string, accept: string): Promise<{ type: unknown; text: string }> {
+  const authorization = `Bearer ${await world.issuer.token(as)}`;
+  const answer = await world.management?.app.inject({ url: '/audit', headers: { authorization, accept } });
+  return { type: answer?.headers['content-type'], text: answer?.body ?? '' };
+}
+
+test('exports all rows as NDJSON', async () => {
+  const { type, text } = await download('root', 'application/x-ndjson');
+  expect(type).toBe('application/x-ndjson; charset=utf-8');
+  const rows = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(rows).toEqual((await audit('root')).items);
+});
+
+test('exports as CSV that no spreadsheet takes for a formula', async () => {
+  const { type, text } = await download('root', 'text/csv');
+  expect(type).toBe('text/csv; charset=utf-8');
+  const [head, ...lines] = text.trimEnd().split('\r\n');
+  expect(head).toBe('id,at,actor,action,status,code,clientId,containerId,requestId,revision');
+  expect(lines).toHaveLength((await audit('root')).items.length);
+  expect(lines.find((line) => line.includes('removeContainer'))).toContain(
+    `,"'=other,""x""",removeContainer,404,`,
+  );
+});
+
+test('the owner reads what an admin did with invitations and tokens', async () => {
+  const invitation = await world.call('POST', `/clients/${client}/invitations`, {
+    as: 'admin',
+    body: { role: 'viewer' },
+  });
+  const { token } = invitation.body;
+  await world.call('POST', '/invitations/accept', { as: 'new', body: { token } });
+  const made = await world.call('POST', '/tokens', {
+    as: 'admin',
+    body: { name: 'CI', client, scopes: ['viewer'] },
+  });
+  await world.call('DELETE', `/tokens/${made.body.id}`, { as: 'admin' });
+  expect(await actions('owner', `?client=${client}&limit=4`)).toEqual([
+    'admin revokeToken 204',
+    'admin createToken 201',
+    'new acceptInvitation 200',
+    'admin invite 201',
+  ]);
+});
+
+test('a stranger’s refused requests are in no other’s log, and those of members and operators are', async () => {
+  const before = await actions('owner');
+  const webhook = await world.call('POST', '/webhooks', {
+    as: 'owner',
+    body: { clientId: client, url: 'https://hooks.example/a' },
+  });
+  expect(webhook.status).toBe(201);
+  const send = (as: string) => world.call('PATCH', `/server-containers/${id}`, { as, body: { x: 1 } });
+  expect((await send('=other,"x"')).status).toBe(400);
+  const deleted = await world.call('DELETE', `/webhooks/${webhook.body.id}`, { as: '=other,"x"' });
+  expect(deleted.body.code).toBe('unknown_webhook');
+  for (const as of ['viewer', 'root']) await send(as);
+  expect(await actions('owner')).toEqual([
+    'root changeContainer 400',
+    'viewer changeContainer 400',
+    'owner createWebhook 201',
+    ...before,
+  ]);
+  expect((await actions('root')).slice(2, 4)).toEqual([
+    '=other,"x" deleteWebhook 404',
+    '=other,"x" changeContainer 400',
+  ]);
+});
