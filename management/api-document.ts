@@ -1,15 +1,19 @@
 import { hash } from 'node:crypto';
+import { z } from 'zod';
 import { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
-import { buildManagement } from './app.ts';
+import { renderRoles } from './access/routes.ts';
+import { buildManagement, type Management } from './app.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
+import { Resolvers } from './clients/resolvers.ts';
 import { connectEmbedded } from './db/connect.ts';
 
-/** The OpenAPI document as `/openapi.json` serves it, from an app without services that answers no request. */
-export async function apiDocument(): Promise<object> {
-  const { app } = await buildManagement({
+/** An app without services, which answers no request. */
+async function buildIdle(): Promise<Management> {
+  return await buildManagement({
     db: connectEmbedded(),
     repo: new SitesRepo('.', null),
     provisioner: new ProvisionerClient({ url: 'http://127.0.0.1', secret: '' }),
+    resolvers: new Resolvers([]),
     verifier: null,
     authenticate: () => Promise.reject(new Error('this app answers no request')),
     settings: {
@@ -26,16 +30,33 @@ export async function apiDocument(): Promise<object> {
       ageRecipient: '',
       forwarderKey: null,
       superAdmins: [],
+      domainProof: 'off',
       followMs: 0,
       watchMs: 0,
       answerMs: 0,
       limits: { perAddress: 1, perSubject: 1, streamsPerSubject: 1 },
+      quotas: { containers: null, members: 1, tokens: 1 },
+      allowLoopback: false,
       trustedProxies: [],
       metricsToken: null,
+      login: null,
+      dashboardOrigins: [],
       retentionDays: { audit: 0, events: 0, operations: 0 },
     },
     logger: { level: 'silent' },
   });
+}
+
+/** docs/roles.md, of the routes that exist. */
+export async function rolesDocument(): Promise<string> {
+  const { app, routes } = await buildIdle();
+  await app.close();
+  return renderRoles(routes);
+}
+
+/** The OpenAPI document as `/openapi.json` serves it. */
+export async function apiDocument(): Promise<object> {
+  const { app } = await buildIdle();
   const document = app.swagger();
   await app.close();
   return document;
@@ -45,4 +66,28 @@ export async function apiDocument(): Promise<object> {
 export function stampOf(document: object, types: string): string {
   const digest = (text: string) => hash('sha256', text, 'hex').slice(0, 16);
   return `// npm run generate:api (document ${digest(JSON.stringify(document))}, types ${digest(types)})\n`;
+}
+
+/** Finds the header in the document's parameters. */
+const described = z.object({
+  paths: z.record(
+    z.string(),
+    z.record(
+      z.string(),
+      z.object({ parameters: z.array(z.object({ in: z.string(), name: z.string() })).default([]) }),
+    ),
+  ),
+});
+
+/** The source of the list of operations that take an idempotency key. A client knows from it which ones it may repeat. */
+export function keyedOperations(document: object): string {
+  const { paths } = described.parse(document);
+  const keyed = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods)
+      .filter(([, { parameters }]) =>
+        parameters.some((one) => one.in === 'header' && one.name === 'idempotency-key'),
+      )
+      .map(([method]) => `  '${method.toUpperCase()} ${path}',\n`),
+  );
+  return `// npm run generate:api\nexport const KEYED_OPERATIONS = [\n${keyed.sort().join('')}] as const;\n`;
 }

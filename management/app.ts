@@ -6,31 +6,60 @@ import { otherMethods } from '../gitops/base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/http/request-id.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
+import { collectRoutes, type RouteAccess } from './access/routes.ts';
+import { auditRoutes } from './audit/audit.routes.ts';
 import { registerAudit } from './audit.ts';
+import { bulkRoutes } from './bulk/bulk.routes.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
+import { cloneRoutes } from './containers/clone/clone.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
 import { domainsRoutes } from './containers/domains.routes.ts';
-import { EventHub } from './containers/event-hub.ts';
 import { keepForgetting } from './containers/forget-keys.ts';
+import { historyRoutes } from './containers/history/history.routes.ts';
+import { listRoutes } from './containers/list/list.routes.ts';
+import { loaderTokensRoutes } from './containers/loader-tokens/loader-tokens.routes.ts';
+import { settingsRoutes } from './containers/settings/settings.routes.ts';
+import { transferRoutes } from './containers/transfer/transfer.routes.ts';
 import type { Context } from './context/context.ts';
 import { HostRoom } from './context/host-room.ts';
+import { isRefusedValue } from './db/refused-value.ts';
+import { domainStatesRoutes } from './domains/domain-states.routes.ts';
+import { EventHub } from './events/event-hub.ts';
+import { eventsRoutes } from './events/events.routes.ts';
 import { registerHealth } from './health.routes.ts';
+import { registerCors } from './http/cors.ts';
 import { type ManagementErrorCode, ManagementProblem } from './http/errors.ts';
 import { buildLimits } from './http/limits.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-headers.ts';
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
-import { membersRoutes } from './members/members.routes.ts';
-import { LONGEST_SUBJECT } from './members/members.schema.ts';
+import { instanceChangesRoutes } from './instance/changes.routes.ts';
+import { hostsRoutes } from './instance/hosts.routes.ts';
+import { plansRoutes } from './instance/plans.routes.ts';
+import { resourcesRoutes } from './instance/resources.routes.ts';
 import { registerMetrics } from './metrics.ts';
 import { followSteps } from './operations/follow.steps.ts';
+import { operationsRoutes } from './operations/operations.routes.ts';
 import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
+import { OperationWaits } from './operations/waits.ts';
+import { pluginsRoutes } from './plugins/plugins.routes.ts';
+import { keepProofs } from './proof/keep.ts';
 import { keepPruning } from './retention.ts';
+import { Login } from './session/login.ts';
+import { loginRoutes, ownSessionRoutes } from './session/session.routes.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
+import { LONGEST_SUBJECT } from './tenants/member.schema.ts';
+import { TenantProjection } from './tenants/projection.ts';
+import { tenantRoutes } from './tenants/routes.ts';
+import { withServiceTokens } from './tokens/authenticate.ts';
+import { tokensRoutes } from './tokens/tokens.routes.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
+import { Deliverer } from './webhooks/deliverer.ts';
+import { deliveriesRoutes } from './webhooks/deliveries.routes.ts';
+import { webhooksRoutes } from './webhooks/webhooks.routes.ts';
 
 const BODY_LIMIT = 128 * 1024;
 
@@ -61,6 +90,9 @@ const answerProblem = problemAnswer(PROBLEMS);
 /** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
 const REDACTED = [
   'authorization',
+  'cookie',
+  'set-cookie',
+  'logout_token',
   'containerConfigB64',
   'containerConfig',
   'serviceAccount',
@@ -77,6 +109,8 @@ interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room'> {
 
 export interface Management {
   readonly app: FastifyInstance;
+  /** What each route behind the token check demands. */
+  readonly routes: readonly RouteAccess[];
   /** Follows operations and the sites repository until the signal. Resolves when all work has ended. */
   follow(signal: AbortSignal): Promise<void>;
 }
@@ -99,11 +133,21 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     frameworkErrors: answerProblem,
     genReqId: ({ headers }) => requestIdFrom(headers),
   });
-  const context: Context = { clock: systemClock, ...rest, room: new HostRoom(), log: app.log };
+  const { clock = systemClock } = rest;
+  const base = { ...rest, clock, room: new HostRoom(), log: app.log };
+  const login = new Login(base);
+  const tokens = withServiceTokens({ db: rest.db, clock }, rest.authenticate);
+  const context: Context = { ...base, authenticate: login.accept(tokens) };
   const runner: Runner = new Runner(context, { ...provisionSteps(context), ...followSteps(context) });
-  const projection = new Projection(context, () => runner.trigger());
+  const tenants = new TenantProjection(context);
+  const projection = new Projection(context, tenants, () => runner.trigger());
   const hostWatch = new HostWatch(context);
-  const events = new EventHub(context);
+  const waits = new OperationWaits(context.clock);
+  const deliverer = new Deliverer(context);
+  const events = new EventHub(context, {
+    onEvent: () => deliverer.trigger(),
+    onOperation: (id) => waits.announce(id),
+  });
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
@@ -119,23 +163,37 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   app.setNotFoundHandler(() => {
     throw new ManagementProblem('not_found');
   });
-  app.setErrorHandler(answerProblem);
+  app.setErrorHandler((error, request, reply) => {
+    if (!isRefusedValue(error)) return answerProblem(error, request, reply);
+    request.log.warn({ err: error }, 'the database refused a value of the request');
+    const detail = 'a value of the request has a character or a time that can’t be stored';
+    return answerProblem(new ManagementProblem('invalid_request', { detail }), request, reply);
+  });
 
   warnOfUntrustedProxy(app, trustedProxies);
   registerSecurityHeaders(app);
+  registerCors(app, context.settings.dashboardOrigins);
   const limits = await buildLimits(app, context.settings.limits);
   await registerOpenApi(app);
   const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
   registerMetrics(app, context);
   registerHealth(app, context);
   app.decorateRequest('caller', null);
+  app.decorateRequest('sessionId', null);
+  const routes: RouteAccess[] = [];
+  await app.register(async (open) => {
+    open.addHook('onRequest', limits.address);
+    await open.register(loginRoutes(context, login));
+  });
   await app.register(async (api) => {
     api.addHook('onRequest', limits.address);
+    api.addHook('onRequest', (request) => login.recognise(request));
     api.addHook('onRequest', async (request) => {
       request.caller = await context.authenticate(request.headers.authorization);
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
+    collectRoutes(api, routes);
     api.addHook('preValidation', async ({ body, routeOptions }) => {
       if (routeOptions.schema?.body === undefined || (body ?? null) !== null) return;
       const message = 'must be a JSON object; the request has no body';
@@ -144,25 +202,49 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         errors: [{ path: '', message }],
       });
     });
-    await api.register(containersRoutes(context, { runner, projection, events }));
+    await api.register(containersRoutes(context, { runner, projection }));
+    await api.register(cloneRoutes(context, runner));
+    await api.register(listRoutes(context));
+    await api.register(historyRoutes(context, { projection, runner }));
     await api.register(changesRoutes(context, projection));
+    await api.register(settingsRoutes(context, projection));
+    await api.register(loaderTokensRoutes(context, projection));
     await api.register(domainsRoutes(context, projection));
+    await api.register(domainStatesRoutes(context, projection));
+    await api.register(transferRoutes(context, projection));
     await api.register(verificationRoutes(context));
-    await api.register(membersRoutes(context));
+    await api.register(tenantRoutes(context, tenants));
+    await api.register(tokensRoutes(context));
+    await api.register(eventsRoutes(context, events));
+    await api.register(operationsRoutes(context, waits));
+    await api.register(auditRoutes(context));
+    await api.register(bulkRoutes());
+    await api.register(pluginsRoutes());
+    await api.register(webhooksRoutes(context));
+    await api.register(hostsRoutes(context));
+    await api.register(plansRoutes(context));
+    await api.register(instanceChangesRoutes(context));
+    await api.register(resourcesRoutes(context));
+    await api.register(deliveriesRoutes(context, () => deliverer.trigger()));
+    await api.register(ownSessionRoutes(context, login));
   });
   refuseOthers(app);
   await app.ready();
 
   return {
     app,
+    routes,
     async follow(signal) {
       await Promise.all([
         runner.run(signal),
         projection.follow(signal),
         hostWatch.run(signal),
         events.follow(signal),
+        deliverer.run(signal),
         keepForgetting(context, signal),
         keepPruning(context, signal),
+        keepProofs(context, signal),
+        login.follow(signal),
       ]);
     },
   };

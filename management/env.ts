@@ -1,3 +1,4 @@
+import { Resolver } from 'node:dns';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { edgePublicUrl } from '../gitops/manifest/description.ts';
@@ -21,11 +22,36 @@ const trustedProxy = z.union(
   'must be an address, a range like 10.0.0.0/8, or loopback, linklocal or uniquelocal',
 );
 
+/** Three operators, so that none of them decides alone: Cloudflare, Google, Quad9. */
+const PUBLIC_RESOLVERS = ['1.1.1.1', '8.8.8.8', '9.9.9.9'];
+
+function areServers(servers: readonly string[]): boolean {
+  try {
+    new Resolver().setServers(servers);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** How many days history is kept; 0: for ever. */
 const days = z.coerce
   .number()
   .int()
   .refine((value) => value === 0 || (value >= 30 && value <= 36_500), 'must be 0 (for ever) or 30 to 36500');
+
+/** `https`, or `http` on loopback: else a cookie or a code could be read on its way. */
+const loginUrl = z.url().refine((text) => isProtected(new URL(text)), 'must be https, or http on loopback');
+
+function isProtected({ protocol, hostname: host }: URL): boolean {
+  const isLoopback = host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback);
+}
+
+/** An origin as a browser sends it: no path, no default port. */
+const origin = z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text, {
+  message: 'must be an origin like https://dashboard.example.net',
+});
 
 /** The environment of the management process. An empty variable counts as unset. */
 const environment = z.object({
@@ -51,11 +77,25 @@ const environment = z.object({
   AUTH_ISSUER: z.string(),
   AUTH_AUDIENCE: z.string(),
   SUPER_ADMINS: list,
+  /** Unset: people can't log in here. */
+  OIDC_CLIENT_ID: z.string().optional(),
+  OIDC_CLIENT_SECRET: z.string().optional(),
+  /** Unset: AUTH_ISSUER. */
+  OIDC_ISSUER: z.string().optional(),
+  PUBLIC_URL: loginUrl.transform((text) => text.replace(/\/+$/, '')).optional(),
+  SESSION_IDLE_MINUTES: z.coerce.number().int().min(5).max(43_200).default(480),
+  SESSION_HOURS: z.coerce.number().int().min(1).max(720).default(24),
+  DASHBOARD_ORIGINS: list.pipe(z.array(origin)),
   /** Requests a minute. */
   RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(1).default(3_000),
   RATE_LIMIT_PER_SUBJECT: z.coerce.number().int().min(1).default(1_200),
   /** The most event streams that one subject may have open in one process. */
   STREAMS_PER_SUBJECT: z.coerce.number().int().min(1).default(100),
+  CONTAINERS_PER_CLIENT: z.coerce.number().int().min(0).default(0),
+  MEMBERS_PER_CLIENT: z.coerce.number().int().min(1).max(1_000).default(1_000),
+  TOKENS_PER_CLIENT: z.coerce.number().int().min(0).default(100),
+  /** `true`: tenants may name loopback addresses, for example of webhooks. Only for a machine of one person. */
+  ALLOW_LOOPBACK_TARGETS: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
   MANAGEMENT_TRUSTED_PROXIES: list.pipe(z.array(trustedProxy)),
   METRICS_TOKEN: z
     .string()
@@ -75,6 +115,15 @@ const environment = z.object({
   /** `required`: new sites get `consent: required` and `consentMode: basic`. */
   DEFAULT_CONSENT: z.enum(['opt_out', 'required']).default('opt_out'),
   PLATFORM_DOMAINS: list.pipe(z.array(hostname)),
+  /** `off`: for installations with one tenant. Every domain counts as its client's. */
+  DOMAIN_PROOF: z.enum(['dns', 'off']).default('dns'),
+  /** The resolvers of DOMAIN_PROOF and of the states of custom domains, each asked by itself. */
+  PROOF_RESOLVERS: list
+    .transform((servers) => (servers.length === 0 ? PUBLIC_RESOLVERS : servers))
+    .refine(
+      areServers,
+      'must be addresses, with a port where it isn’t 53: 192.0.2.1, 192.0.2.1:5353, [2001:db8::1]:5353',
+    ),
   EDGE_PUBLIC_URL: edgePublicUrl,
   CUSTOM_PUBLIC_URL: edgePublicUrl,
   TAG_UPSTREAM: z.url().default('https://www.googletagmanager.com'),
@@ -97,12 +146,27 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
     throw new EnvironmentError(faults.join('; '));
   }
   const { data: env } = result;
+  demandLogin(env);
   const { PGLITE_DIR, IMAGE_REPOSITORIES: repositories, TAG_SERVER_IMAGE: image } = env;
   return {
     ...env,
+    OIDC_ISSUER: env.OIDC_ISSUER ?? env.AUTH_ISSUER,
     PGLITE_DIR: PGLITE_DIR ?? join(env.STATE_DIR, 'pglite'),
     IMAGE_REPOSITORIES: repositories.length > 0 ? repositories : [repositoryOf(image)],
   };
+}
+
+/** Throws if people shall log in here, but a setting for that is missing or invalid. */
+function demandLogin(env: z.output<typeof environment>): void {
+  if (env.OIDC_CLIENT_ID === undefined) return;
+  if (env.PUBLIC_URL === undefined) {
+    throw new EnvironmentError(
+      'PUBLIC_URL: set it beside OIDC_CLIENT_ID, to the URL at which browsers reach this API',
+    );
+  }
+  const name = env.OIDC_ISSUER === undefined ? 'AUTH_ISSUER' : 'OIDC_ISSUER';
+  const issuer = loginUrl.safeParse(env.OIDC_ISSUER ?? env.AUTH_ISSUER);
+  if (!issuer.success) throw new EnvironmentError(`${name}: ${issuer.error.issues[0]?.message}`);
 }
 
 export type Environment = ReturnType<typeof readEnvironment>;

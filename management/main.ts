@@ -2,7 +2,9 @@ import { testRecipient } from '../gitops/manifest/secrets.ts';
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
+import { Resolvers } from './clients/resolvers.ts';
 import { VerificationClient } from './clients/verification-client.ts';
+import type { LoginSettings } from './context/context.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { ConnectedDatabase } from './db/connected.ts';
 import type { Database } from './db/database.ts';
@@ -33,6 +35,19 @@ async function hasSites(db: Database): Promise<boolean> {
   return (await query.executeTakeFirst()) !== undefined;
 }
 
+function loginOf(env: Environment): LoginSettings | null {
+  const { OIDC_CLIENT_ID: clientId, PUBLIC_URL: publicUrl } = env;
+  if (clientId === undefined || publicUrl === undefined) return null;
+  return {
+    issuer: env.OIDC_ISSUER,
+    clientId,
+    clientSecret: env.OIDC_CLIENT_SECRET ?? null,
+    publicUrl,
+    idleSeconds: env.SESSION_IDLE_MINUTES * 60,
+    absoluteSeconds: env.SESSION_HOURS * 3_600,
+  };
+}
+
 async function build(env: Environment, db: ConnectedDatabase): Promise<Management> {
   return await buildManagement({
     db,
@@ -45,6 +60,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       onNotice: (message) => process.stderr.write(`management: ${message}\n`),
     }),
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
+    resolvers: new Resolvers(env.PROOF_RESOLVERS),
     verifier: verifierOf(env),
     authenticate: createAuthenticator({
       jwksUrl: env.AUTH_JWKS_URL,
@@ -66,6 +82,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       ageRecipient: env.AGE_RECIPIENT,
       forwarderKey: env.FORWARDER_KEY ?? null,
       superAdmins: env.SUPER_ADMINS,
+      domainProof: env.DOMAIN_PROOF,
       followMs: 500,
       watchMs: 5_000,
       answerMs: 25_000,
@@ -74,8 +91,16 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
         perSubject: env.RATE_LIMIT_PER_SUBJECT,
         streamsPerSubject: env.STREAMS_PER_SUBJECT,
       },
+      quotas: {
+        containers: env.CONTAINERS_PER_CLIENT === 0 ? null : env.CONTAINERS_PER_CLIENT,
+        members: env.MEMBERS_PER_CLIENT,
+        tokens: env.TOKENS_PER_CLIENT,
+      },
+      allowLoopback: env.ALLOW_LOOPBACK_TARGETS,
       trustedProxies: env.MANAGEMENT_TRUSTED_PROXIES,
       metricsToken: env.METRICS_TOKEN ?? null,
+      login: loginOf(env),
+      dashboardOrigins: env.DASHBOARD_ORIGINS,
       retentionDays: {
         audit: env.KEEP_AUDIT_DAYS,
         events: env.KEEP_EVENTS_DAYS,

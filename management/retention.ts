@@ -1,9 +1,11 @@
-import { setInterval } from 'node:timers/promises';
 import { sql } from 'kysely';
 import type { Context } from './context/context.ts';
+import { repeatEvery } from './context/repeat.ts';
 import type { Database } from './db/database.ts';
+import { pruneInvitations } from './tenants/invitations.repository.ts';
 
-const HOUR_MS = 3_600_000;
+/** Milliseconds for which expired invitations are kept. */
+const EXPIRED_MS = 30 * 86_400_000;
 /** The most rows that one statement deletes. */
 const BATCH = 1_000;
 
@@ -25,9 +27,12 @@ export async function pruneHistory(
   return sum;
 }
 
-/** Deletes history that is older than the settings allow: now, and every hour until the signal. 0 days: never. */
+/**
+ * Deletes history that is older than the settings allow (0 days: never), and invitations that expired 30 days ago: now,
+ * and every hour until the signal.
+ */
 export async function keepPruning(
-  { db, log, settings }: Pick<Context, 'db' | 'log' | 'settings'>,
+  { db, log, settings, clock }: Pick<Context, 'db' | 'log' | 'settings' | 'clock'>,
   signal: AbortSignal,
 ): Promise<void> {
   const kinds = Object.entries(settings.retentionDays) as [Kind, number][]; // Object.entries drops the key type
@@ -41,12 +46,11 @@ export async function keepPruning(
         log.error({ err, kind }, 'old history can’t be deleted');
       }
     }
+    try {
+      await pruneInvitations(db, new Date(clock.date().getTime() - EXPIRED_MS));
+    } catch (err) {
+      log.error({ err }, 'old invitations can’t be deleted');
+    }
   };
-  await prune();
-  try {
-    for await (const _ of setInterval(HOUR_MS, null, { signal, ref: false })) await prune();
-  } catch (error) {
-    // An abort of the signal makes the timer throw.
-    if (!signal.aborted) throw error;
-  }
+  await repeatEvery(prune, signal);
 }

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../gitops/base/clock.ts';
 import { replaceHidden } from '../../gitops/base/text.ts';
 import type { Actor } from '../db/database.ts';
+import { isTokenSubject } from '../lifecycle/token-subject.ts';
 import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
 
@@ -97,9 +98,15 @@ function isTimely({ exp = 0, nbf = 0 }: JWTPayload, nowMs: number): boolean {
   return exp > now - CLOCK_TOLERANCE_SECONDS && nbf <= now + CLOCK_TOLERANCE_SECONDS;
 }
 
-function actorOf({ sub, name, email }: JWTPayload): Actor {
+/** The person or program that a verified token's claims name. Throws `invalid_token`. */
+export function actorOf({ sub, name, email }: JWTPayload): Actor {
   if (typeof sub !== 'string' || sub === '') {
     throw new ManagementProblem('invalid_token', { detail: 'the token names no subject' });
+  }
+  if (isTokenSubject(sub)) {
+    throw new ManagementProblem('invalid_token', {
+      detail: 'the token’s subject is that of a service token',
+    });
   }
   // The members' schema refuses such subjects, and the database can't store them.
   if (/[\p{Cc}\p{Cs}]/u.test(sub)) {

@@ -43,7 +43,7 @@ export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'veri
 export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
 export type Health = (typeof HEALTHS)[number];
 
-export const EVENT_KINDS = ['status', 'changed', 'manifest_refused', 'host'] as const;
+export const EVENT_KINDS = ['status', 'changed', 'manifest_refused', 'host', 'proof'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 /** Why a container has its status, or why the newest manifest in git isn't applied: a closed set for dashboards. */
@@ -59,6 +59,8 @@ export const STATUS_REASONS = {
   suspended:
     'the manifest has suspend: true; until the site is resumed, changes wait and nothing is repaired',
   host_trouble: 'the host can’t apply what git says; the last good state keeps running',
+  domain_unproven:
+    'a domain is not proven to be the client’s, or the record that proves it is missing; statusDetail has the record',
   invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays applied',
 } as const;
 export type StatusReason = keyof typeof STATUS_REASONS;

@@ -19,3 +19,14 @@ const UNSETTLED: readonly SagaStep[] = ['commit', 'provision', 'withdraw', 'tomb
 export function isUnsettled(step: SagaStep | null): boolean {
   return step !== null && UNSETTLED.includes(step);
 }
+
+export const STEP_STATES = ['queued', 'running', 'succeeded', 'failed', 'skipped', 'cancelled'] as const;
+
+/** A step as the API shows it. Times are ISO 8601; `null`: not yet, or unknown. */
+export interface OperationStep {
+  readonly name: string;
+  readonly state: (typeof STEP_STATES)[number];
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  readonly error?: string | undefined;
+}

@@ -10,10 +10,16 @@ import {
 } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { failureDetail, hostDetail, NO_ROOM } from '../lifecycle/host-detail.ts';
-import type { SagaStep } from '../lifecycle/steps.ts';
-import { lockContainer, moveContainer, setObstacle } from '../records/containers.repository.ts';
+import type { OperationStep, SagaStep } from '../lifecycle/steps.ts';
+import {
+  committedRevision,
+  lockContainer,
+  moveContainer,
+  setObstacle,
+} from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
+import { stepsOf } from './host-steps.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
 import { failContainer, isRefusal, releaseAll, requestOf, signed } from './provision.steps.ts';
 
@@ -51,12 +57,18 @@ export function followSteps(
     return site_id;
   }
 
-  const active = (operation: OperationRow): StepOutcome => ({
+  const active = (operation: OperationRow, hostSteps?: readonly OperationStep[]): StepOutcome => ({
     to: 'succeeded',
+    ...(hostSteps && { hostSteps }),
     effect: async (trx) => {
-      const { container_id, actor, request_id } = operation;
-      const cause = { actor: actor.subject, requestId: request_id, revision: null };
-      await moveContainer(trx, container_id, 'active', cause);
+      const { container_id, kind, actor, request_id } = operation;
+      // The commit of a restoration has an event of its own.
+      const revision = kind === 'provision' ? await committedRevision(trx, container_id) : null;
+      await moveContainer(trx, container_id, 'active', {
+        actor: actor.subject,
+        requestId: request_id,
+        revision,
+      });
     },
   });
 
@@ -68,11 +80,12 @@ export function followSteps(
     const { provisioner_operation: id } = operation;
     const known = id === null ? null : await provisioner.operation(id, requestOf(operation));
     if (known === null) return await startAgain(operation, site);
-    if (known.status === 'succeeded') return active(operation);
+    const hostSteps = stepsOf(known);
+    if (known.status === 'succeeded') return active(operation, hostSteps);
     if (known.status !== 'failed') return 'wait';
     const detail = failureOf(known);
     if (known.fault === 'host') return await followHeld(operation, site, detail);
-    return { to: 'tombstone', reason: 'provisioning_failed', detail };
+    return { to: 'tombstone', reason: 'provisioning_failed', detail, hostSteps };
   }
 
   /**
@@ -167,6 +180,7 @@ export function followSteps(
     async clean(operation) {
       const site = await siteOf(operation);
       const request = requestOf(operation);
+      let hostSteps: readonly OperationStep[] | undefined;
       try {
         const { provisioner_operation: id } = operation;
         if (id === null) {
@@ -175,6 +189,7 @@ export function followSteps(
         } else {
           const known = await provisioner.operation(id, request);
           if (known?.status === 'queued' || known?.status === 'running') return 'wait';
+          if (known !== null) hostSteps = stepsOf(known);
         }
         const status = await provisioner.site(site, request);
         if (status !== null && status.reason !== 'Removed') return 'wait';
@@ -184,6 +199,7 @@ export function followSteps(
       }
       return {
         to: operation.kind === 'deprovision' ? 'succeeded' : 'failed',
+        ...(hostSteps && { hostSteps }),
         effect: async (trx) => {
           const { container_id, actor, request_id } = operation;
           await releaseAll(trx, container_id);

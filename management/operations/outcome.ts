@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import type { StatusReason } from '../lifecycle/status.ts';
-import type { SagaStep } from '../lifecycle/steps.ts';
+import type { OperationStep, SagaStep } from '../lifecycle/steps.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 
 /** The outcome of a step: the next step, the end, or `wait`: the step is tried again at the next poll. */
@@ -16,6 +16,8 @@ export type StepOutcome =
       readonly revision?: string;
       /** The provisioner's operation to follow from now on; `null`: none. */
       readonly provisionerOperation?: string | null;
+      /** The steps of the provisioner's operation, which it may drop later. */
+      readonly hostSteps?: readonly OperationStep[];
     };
 
 export type StepFunction = (operation: OperationRow) => Promise<StepOutcome>;

@@ -10,7 +10,7 @@ import { MANAGEMENT_ERRORS } from '../http/errors.ts';
 import type { SagaStep } from '../lifecycle/steps.ts';
 import { releasePorts } from '../ports/ports.repository.ts';
 import { releaseAllDomains } from '../records/claims.repository.ts';
-import { moveContainer } from '../records/containers.repository.ts';
+import { committedRevision, moveContainer } from '../records/containers.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import { recordSite, releaseHostnames } from '../records/sites.repository.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
@@ -20,16 +20,6 @@ export function provisionSteps(
   context: Context,
 ): Record<Extract<SagaStep, 'commit' | 'provision' | 'withdraw'>, StepFunction> {
   const { db, repo, provisioner, log } = context;
-
-  /** The commit that the step `commit` made. */
-  async function committedRevision({ container_id }: OperationRow): Promise<string | null> {
-    const { revision } = await db
-      .selectFrom('containers')
-      .select('revision')
-      .where('id', '=', container_id)
-      .executeTakeFirstOrThrow();
-    return revision;
-  }
 
   return {
     async commit(operation) {
@@ -66,7 +56,7 @@ export function provisionSteps(
         effect: (trx) => recordSite(trx, withoutSecrets(manifest), { revision: null, blob: null }),
       });
       try {
-        const revision = await committedRevision(operation);
+        const revision = await committedRevision(db, operation.container_id);
         return follow(await provisioner.provision(manifest, revision, requestOf(operation)));
       } catch (error) {
         if (!(error instanceof ProvisionerError)) throw error;

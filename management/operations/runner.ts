@@ -113,12 +113,13 @@ export class Runner {
     operation: OperationRow,
     outcome: Exclude<StepOutcome, 'wait'>,
   ): Promise<OperationRow | undefined> {
-    const { to, effect, reason, detail, revision, provisionerOperation } = outcome;
+    const { to, effect, reason, detail, revision, provisionerOperation, hostSteps } = outcome;
     const values = {
       ...(to === 'succeeded' || to === 'failed' ? { status: to, manifest: null } : { step: to }),
       ...(reason === undefined ? {} : { reason }),
       ...(detail === undefined ? {} : { detail }),
       ...(provisionerOperation === undefined ? {} : { provisioner_operation: provisionerOperation }),
+      ...(hostSteps === undefined ? {} : { host_steps: JSON.stringify(hostSteps) }),
       revision,
     };
     if (effect === undefined) return await moveOperation(this.#parts.db, operation, values);

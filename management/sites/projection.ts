@@ -20,6 +20,7 @@ import {
   removalObstacle,
 } from './decision.ts';
 import { KnownAbsences } from './known-absences.ts';
+import { knownSites } from './known-sites.ts';
 import { applyEdit, applyRemoval, OutdatedPass, refuseVersion, startRestore } from './project-site.ts';
 
 /** Milliseconds between two checks for sites that wait for something other than a commit. */
@@ -28,6 +29,11 @@ const RETRY_MS = 2_000;
 const RETRIES = { firstMs: RETRY_MS, longestMs: 60_000 };
 /** The most passes of one run. Further passes are needed if other processes project at the same time. */
 const MAX_PASSES = 5;
+
+/** Projects the clients and organisations, which sites belong to. Never throws. */
+interface Tenants {
+  run(revision: string | null): Promise<void>;
+}
 
 /** What a pass could not project. */
 interface PassOutcome {
@@ -47,6 +53,7 @@ interface PassOutcome {
  */
 export class Projection {
   readonly #context: Context;
+  readonly #tenants: Tenants;
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
   readonly #absences: KnownAbsences;
@@ -55,8 +62,9 @@ export class Projection {
   /** The time of the next retry by `clock.now()`; `null`: the last pass was complete. */
   #retryAt: number | null = null;
 
-  constructor(context: Context, onOperation: () => void) {
+  constructor(context: Context, tenants: Tenants, onOperation: () => void) {
     this.#context = context;
+    this.#tenants = tenants;
     this.#absences = new KnownAbsences(context.repo);
     this.#onOperation = onOperation;
   }
@@ -79,6 +87,8 @@ export class Projection {
     const onUnwatched = (err: unknown) =>
       log.warn({ err }, 'the sites repository can’t be watched; it is polled instead');
     for await (const revision of repo.changes(signal, onUnwatched)) {
+      // A new repository: what only the database has is written to it.
+      if (revision === null) await this.#tenants.run(null);
       if (revision === null) continue;
       await this.run().catch((err) => log.error({ err, revision }, 'a revision could not be projected'));
     }
@@ -133,10 +143,11 @@ export class Projection {
     // Must be read before git: if a recorded site has no file in the later listing, its file was deleted.
     const recorded = await recordedSites(db);
     const head = await repo.head();
+    await this.#tenants.run(head);
     // An unreadable branch doesn't mean that every site was deleted.
     if (head === null) return outcome;
     const { files: listed } = await repo.tree(head);
-    const known = await this.#known();
+    const known = await knownSites(db);
     const due = listed.filter((blob) => {
       const verdict = isDue(known.get(blob.site), blob);
       if (verdict === 'later') outcome.isEarly = true;
@@ -221,6 +232,11 @@ export class Projection {
     for (const { path, message } of parsed.warnings) {
       log.warn({ site: file.site, path }, `a manifest is accepted as it is: ${path} ${message}`);
     }
+    const { client } = parsed.manifest;
+    if (client !== site.manifest.client && !(await this.#hasClient(parsed.manifest))) {
+      const detail = `${file.path}: git has no clients/${client}.yaml`;
+      return await refuseVersion({ db }, { site, at, cause }, { reason: 'invalid_manifest', detail });
+    }
     const version = { site, manifest: withoutSecrets(parsed.manifest), at, cause };
     if (decision === 'remove') {
       await applyRemoval({ db }, site, at, cause);
@@ -263,29 +279,6 @@ export class Projection {
       step: null,
     };
     return { id: container, siteId: site, manifest: view, ...fresh };
-  }
-
-  async #known(): Promise<Map<string, KnownSite>> {
-    const rows = await this.#context.db
-      .selectFrom('containers')
-      .leftJoin('sites', 'sites.site_id', 'containers.site_id')
-      .leftJoin('operations', (join) =>
-        join.onRef('operations.container_id', '=', 'containers.id').on('operations.status', '=', 'running'),
-      )
-      .select([
-        'containers.id',
-        'containers.site_id as siteId',
-        'containers.status',
-        'containers.status_reason as reason',
-        'containers.status_detail as detail',
-        'containers.manifest',
-        'sites.revision',
-        'sites.blob',
-        'sites.site_id as record',
-        'operations.step',
-      ])
-      .execute();
-    return new Map(rows.map(({ record, ...row }) => [row.siteId, { ...row, isRecorded: record !== null }]));
   }
 
   /** The cause of a projected commit: from its trailers, or else from its author. */

@@ -19,7 +19,7 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import { demandMatch } from '../view/etag.ts';
 import { addVerification } from './verification.repository.ts';
 
-/** For the whole verification, including the host's part. */
+/** The time limit of the whole verification, including the host's part. */
 const BUDGET_MS = 10_000;
 /** Reserved for recording the result. */
 const MARGIN_MS = 500;
@@ -40,7 +40,7 @@ interface Verified {
   readonly verification: VerificationReport;
 }
 
-/** By container. Concurrent callers get the same verification, because each one costs the site dozens of requests. */
+/** The running verifications by container. Concurrent callers get the same one: each costs the site dozens of requests. */
 export type RunningVerifications = Map<string, Promise<VerificationReport>>;
 
 /**
@@ -52,12 +52,7 @@ export async function verifyContainer(
   running: RunningVerifications,
   { id, caller, requestId, ifMatch }: VerifyRequest,
 ): Promise<Verified> {
-  const row = await demandContainer(context.db, id, caller, 'act');
-  demandMatch(ifMatch, row.manifest);
-  if (!canMove(row.status, 'verified') && row.status !== 'verified') {
-    const detail = `a container that is ${row.status} can’t be verified`;
-    throw new ManagementProblem('wrong_status', { detail });
-  }
+  const row = await verifiableContainer(context, { id, caller, ifMatch });
   const run =
     running.get(id) ??
     startVerification(context, row, { id, caller, requestId }).finally(() => running.delete(id));
@@ -66,6 +61,20 @@ export async function verifyContainer(
   const container = await findContainer(context.db, id);
   if (container === undefined) throw new ManagementProblem('unknown_container');
   return { container, verification };
+}
+
+/** The container, where the caller may verify it now. Throws the problem to answer otherwise. */
+export async function verifiableContainer(
+  { db }: Context,
+  { id, caller, ifMatch }: Omit<VerifyRequest, 'requestId'>,
+): Promise<ContainerWithOperation> {
+  const row = await demandContainer(db, id, caller, 'act');
+  demandMatch(ifMatch, row.manifest);
+  if (!canMove(row.status, 'verified') && row.status !== 'verified') {
+    const detail = `a container that is ${row.status} can’t be verified`;
+    throw new ManagementProblem('wrong_status', { detail });
+  }
+  return row;
 }
 
 async function startVerification(

@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { apiDocument, stampOf } from '../../management/api-document.ts';
+import { KEYED_OPERATIONS } from '../../gitops/clients/generated/keyed-operations.ts';
+import { apiDocument, keyedOperations, stampOf } from '../../management/api-document.ts';
 
 const TYPES = new URL('../../gitops/clients/generated/management-api.d.ts', import.meta.url);
 
 test('the generated types of clients match the document (else: npm run generate:api)', async () => {
   const [stamp = '', ...lines] = readFileSync(TYPES, 'utf8').split('\n');
   expect(`${stamp}\n`).toBe(stampOf(await apiDocument(), lines.join('\n')));
+});
+
+test('the generated list of keyed operations matches the document', async () => {
+  const list = new URL('../../gitops/clients/generated/keyed-operations.ts', import.meta.url);
+  expect(readFileSync(list, 'utf8')).toBe(keyedOperations(await apiDocument()));
+  expect(KEYED_OPERATIONS).toContain('POST /server-containers');
 });

@@ -21,6 +21,8 @@ test('the defaults trust no proxy, allow the repository of the image, and listen
     MANAGEMENT_TRUSTED_PROXIES: [],
     DEFAULT_CONSENT: 'opt_out',
     PLATFORM_DOMAINS: [],
+    DOMAIN_PROOF: 'dns',
+    PROOF_RESOLVERS: ['1.1.1.1', '8.8.8.8', '9.9.9.9'],
     IMAGE_REPOSITORIES: ['registry.example:5000/gtm'],
     CUSTOM_PUBLIC_URL: 'https://{host}',
     KEEP_AUDIT_DAYS: 730,
@@ -54,4 +56,29 @@ test.each([
   ['DEFAULT_CONSENT', 'basic'],
 ])('%s can’t be %s', (name, value) => {
   expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);
+});
+
+const login = { ...required, OIDC_CLIENT_ID: 'tagyard', PUBLIC_URL: 'https://api.example.net/' };
+
+test('a login needs the provider and the API’s own URL', () => {
+  expect(readEnvironment(login)).toMatchObject({
+    OIDC_ISSUER: required.AUTH_ISSUER,
+    PUBLIC_URL: 'https://api.example.net',
+    SESSION_IDLE_MINUTES: 480,
+    SESSION_HOURS: 24,
+  });
+  expect(readEnvironment({ ...login, PUBLIC_URL: 'http://127.0.0.1:8080' }).PUBLIC_URL).toBe(
+    'http://127.0.0.1:8080',
+  );
+});
+
+test.each([
+  [{ PUBLIC_URL: '' }, /^PUBLIC_URL: set it beside OIDC_CLIENT_ID/],
+  [{ PUBLIC_URL: 'http://api.example.net' }, /^PUBLIC_URL: must be https/],
+  [{ AUTH_ISSUER: 'urn:issuer' }, /^AUTH_ISSUER: /],
+  [{ OIDC_ISSUER: 'http://login.example.net' }, /^OIDC_ISSUER: must be https/],
+  [{ DASHBOARD_ORIGINS: 'https://dashboard.example.net/' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
+  [{ DASHBOARD_ORIGINS: '*' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
+])('a login with %o is refused', (settings, message) => {
+  expect(() => readEnvironment({ ...login, ...settings })).toThrow(message);
 });

@@ -118,7 +118,7 @@ describe('/metrics', () => {
 test.each([
   ['PUT', '/server-containers', 'GET, HEAD, POST'],
   ['POST', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', 'DELETE, GET, HEAD, PATCH'],
-  ['GET', '/clients', 'POST'],
+  ['PUT', '/clients', 'GET, HEAD, POST'],
   ['DELETE', '/healthz', 'GET, HEAD'],
   ['OPTIONS', '/server-containers', 'GET, HEAD, POST'],
 ] as const)('%s %s is no method of this address, which has %s', async (method, url, allow) => {

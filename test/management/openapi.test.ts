@@ -31,24 +31,92 @@ afterAll(() => world.close());
 test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
+    'DELETE /clients/{id}/invitations/{invitation}',
     'DELETE /clients/{id}/members/{subject}',
+    'DELETE /organisations/{id}/invitations/{invitation}',
+    'DELETE /organisations/{id}/members/{subject}',
     'DELETE /server-containers/{id}',
     'DELETE /server-containers/{id}/custom-domains',
     'DELETE /server-containers/{id}/domains',
+    'DELETE /server-containers/{id}/loader-tokens/{token}',
     'DELETE /server-containers/{id}/service-account',
+    'DELETE /tokens/{id}',
+    'DELETE /webhooks/{id}',
+    'GET /audit',
+    'GET /changes',
+    'GET /clients',
+    'GET /clients/{id}',
+    'GET /clients/{id}/invitations',
+    'GET /clients/{id}/members',
+    'GET /drift',
+    'GET /events',
+    'GET /hosts',
+    'GET /me',
+    'GET /operations/{id}',
+    'GET /organisations',
+    'GET /organisations/{id}',
+    'GET /organisations/{id}/clients',
+    'GET /organisations/{id}/invitations',
+    'GET /organisations/{id}/members',
+    'GET /plans/{checksum}',
+    'GET /plugins',
     'GET /server-containers',
+    'GET /server-containers/summary',
     'GET /server-containers/{id}',
+    'GET /server-containers/{id}/custom-domains',
+    'GET /server-containers/{id}/custom-domains/{domain}',
+    'GET /server-containers/{id}/domains/{domain}',
     'GET /server-containers/{id}/events',
+    'GET /server-containers/{id}/history',
+    'GET /server-containers/{id}/loader-tokens',
+    'GET /server-containers/{id}/operations',
+    'GET /server-containers/{id}/resources',
     'GET /server-containers/{id}/verifications',
+    'GET /session',
+    'GET /tokens',
+    'GET /webhooks',
+    'GET /webhooks/{id}',
+    'GET /webhooks/{id}/deliveries',
+    'PATCH /clients/{id}',
+    'PATCH /organisations/{id}',
     'PATCH /server-containers/{id}',
+    'PATCH /webhooks/{id}',
+    'POST /bulk',
     'POST /clients',
+    'POST /clients/{id}/archive',
+    'POST /clients/{id}/invitations',
+    'POST /clients/{id}/transfer',
+    'POST /clients/{id}/unarchive',
+    'POST /invitations/accept',
+    'POST /organisations',
+    'POST /organisations/{id}/invitations',
+    'POST /plans',
+    'POST /plans/{checksum}/approve',
     'POST /server-containers',
+    'POST /server-containers/{id}/clone',
     'POST /server-containers/{id}/custom-domains',
+    'POST /server-containers/{id}/custom-domains/{domain}/check',
     'POST /server-containers/{id}/domains',
+    'POST /server-containers/{id}/domains/{domain}/check',
     'POST /server-containers/{id}/domains/{domain}/forwarder-token',
     'POST /server-containers/{id}/loader-token',
+    'POST /server-containers/{id}/loader-tokens/rotate',
+    'POST /server-containers/{id}/protect',
+    'POST /server-containers/{id}/restore',
+    'POST /server-containers/{id}/resume',
+    'POST /server-containers/{id}/revert',
+    'POST /server-containers/{id}/suspend',
     'POST /server-containers/{id}/verify',
+    'POST /session/logout',
+    'POST /tokens',
+    'POST /webhooks',
+    'POST /webhooks/{id}/deliveries/{delivery}/replay',
+    'POST /webhooks/{id}/secret',
+    'POST /webhooks/{id}/test',
     'PUT /clients/{id}/members/{subject}',
+    'PUT /organisations/{id}/members/{subject}',
+    'PUT /server-containers/{id}/config',
+    'PUT /server-containers/{id}/domains/order',
     'PUT /server-containers/{id}/service-account',
   ]);
 });
@@ -67,13 +135,44 @@ test('passes a validator of the specification, which finds a planted fault', asy
   expect(await new Validator().validate(broken)).toMatchObject({ valid: false });
 });
 
+/** A commit that changed the container and can be reverted. */
+async function newCommit(id: string): Promise<string> {
+  const at = `/server-containers/${id}`;
+  await world.call('PATCH', at, { as: 'owner', body: { name: 'To be reverted' } });
+  return (await world.call('GET', `${at}/history?limit=1`, { as: 'owner' })).body.history[0].commit;
+}
+
+async function domainsOf(id: string): Promise<string[]> {
+  const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
+  return body.domains.map(({ domain }: { domain: string }) => domain);
+}
+
 test('has an example for every body, and each example is accepted', async () => {
   const client = await world.client();
   // The document has no private key, not even one of no use.
   const { private_key } = serviceAccountJson();
   const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
   expect(bodied.length).toBeGreaterThan(5);
-  let id = '';
+  let [id, webhook] = ['', ''];
+  const made = await world.call('POST', '/organisations', { as: 'root', body: { name: 'Agency' } });
+  const organisation = made.body.id;
+  const invited = await world.call('POST', `/clients/${client}/invitations`, {
+    as: 'owner',
+    body: { role: 'viewer' },
+  });
+  const idOf = (path: string) =>
+    path.startsWith('/clients')
+      ? client
+      : path.startsWith('/organisations')
+        ? organisation
+        : path.startsWith('/webhooks')
+          ? webhook
+          : id;
+  // Only operators create clients and organisations, make plans and set images. Only owners transfer containers.
+  const callerOf = (path: string, example: object) =>
+    (/^\/(clients|organisations|plans)/.test(path) && !path.endsWith('/transfer')) || 'image' in example
+      ? 'root'
+      : 'owner';
   // The creation comes first, because the others change the created container.
   for (const { path, method, operation } of bodied.toSorted((a, b) => rank(a.path) - rank(b.path))) {
     const examples = Object.values(operation.requestBody?.content['application/json'].examples ?? {});
@@ -81,22 +180,25 @@ test('has an example for every body, and each example is accepted', async () => 
     for (const { value: example } of examples) {
       const answer = await world.call(
         method.toUpperCase() as 'POST', // OpenAPI's method names in lower case
-        path
-          .replace('{id}', path.startsWith('/clients') ? client : id)
-          .replace('{subject}', 'ada')
-          .replace('{domain}', 'shop.acme.example'),
+        path.replace('{id}', idOf(path)).replace('{subject}', 'ada').replace('{domain}', 'shop.acme.example'),
         {
-          // Only operators manage clients and set images.
-          as: path.startsWith('/clients') || 'image' in example ? 'root' : 'owner',
+          as: callerOf(path, example),
           body: {
             ...example,
             ...('clientId' in example ? { clientId: client } : {}),
+            ...('client' in example ? { client } : {}),
+            ...('organisation' in example ? { organisation } : {}),
+            ...('to' in example ? { to: client, containers: [id] } : {}),
+            ...(path === '/invitations/accept' ? { token: invited.body.token } : {}),
             ...('private_key' in example ? { private_key } : {}),
+            ...('commit' in example ? { commit: await newCommit(id) } : {}),
+            ...(path.endsWith('/order') ? { domains: await domainsOf(id) } : {}),
           },
         },
       );
       expect(answer.status, `${operation.operationId}: ${JSON.stringify(answer.body)}`).toBeLessThan(300);
       if (operation.operationId === 'createContainer') id ||= answer.body.id;
+      if (operation.operationId === 'createWebhook') webhook ||= answer.body.id;
     }
   }
 });
@@ -116,7 +218,7 @@ test('has no examples that the test above doesn’t send', () => {
   expect(others).toEqual([]);
 });
 
-const rank = (path: string) => (path === '/server-containers' ? 0 : 1);
+const rank = (path: string) => (['/server-containers', '/webhooks'].includes(path) ? 0 : 1);
 
 test('names each operation once, and declares its path parameters and answers', () => {
   const ids = operations.map(({ operation }) => operation.operationId);
@@ -130,6 +232,14 @@ test('names each operation once, and declares its path parameters and answers', 
     expect(statuses.some((status) => status.startsWith('2'))).toBe(true);
     expect(statuses).toEqual(expect.arrayContaining(['401', '500', '503']));
   }
+});
+
+test('lets every request that changes something be planned by a dry run', () => {
+  const missing = operations
+    .filter(({ method, path }) => method !== 'get' && !path.startsWith('/session/'))
+    .filter(({ operation }) => !(operation.parameters ?? []).some(({ name }) => name === 'dryRun'))
+    .map(({ method, path }) => `${method.toUpperCase()} ${path}`);
+  expect(missing).toEqual([]);
 });
 
 test('has no dangling reference, and only schemas that a validator can compile', () => {

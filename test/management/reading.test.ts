@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { listen as listenTo } from '../support/management/listen.ts';
 import { creation, World } from '../support/management/world.ts';
 
 let world: World;
@@ -102,21 +103,8 @@ test('accepts one of two changes of the same version, and refuses the other with
 });
 
 /** Reads the event stream of a container over HTTP. */
-async function listen(authorization: string, headers: Record<string, string> = {}) {
-  const stop = new AbortController();
-  const answer = await fetch(`${world.management?.app.listeningOrigin}${at()}/events`, {
-    headers: { authorization, accept: 'text/event-stream', ...headers },
-    signal: stop.signal,
-  });
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-  let text = '';
-  const reading = (async () => {
-    for await (const chunk of answer.body ?? []) text += new TextDecoder().decode(chunk);
-  })().catch(() => undefined);
-  const kinds = () => [...text.matchAll(/^event: (\w+)$/gm)].map(([, kind]) => kind);
-  const lastId = () => [...text.matchAll(/^id: (\d+)$/gm)].at(-1)?.[1] ?? '';
-  return { kinds, lastId, text: () => text, reading, stop };
-}
+const listen = (authorization: string, headers: Record<string, string> = {}) =>
+  listenTo(`${world.management?.app.listeningOrigin}${at()}/events`, { authorization, ...headers });
 
 test('streams new events, and resumes after the last event that was received', async () => {
   await world.management?.app.listen({ host: '127.0.0.1', port: 0 });

@@ -11,6 +11,6 @@ test.each([
   ['an hour old, polled 8 seconds ago', 8_000, 3_600_000, false],
   ['an hour old, polled 10 seconds ago', 10_000, 3_600_000, true],
   ['of the future, because the clock was set back', 500, -60_000, true],
-])('an operation that is %s', (_what, sinceMs, ageMs, expected) => {
+])('an operation that is %s is due for a poll: $3', (_what, sinceMs, ageMs, expected) => {
   expect(isPollDue(sinceMs, ageMs, 500)).toBe(expected);
 });

@@ -54,7 +54,7 @@ test.each([
   ['an operation that hasn’t committed yet', { blob: 'b', reason: null, step: 'commit' }, 'later'],
   ['the same text, before an operation has settled', { blob: 'a', reason: null, step: 'commit' }, false],
   ['an operation that waits for the provisioner', { blob: 'b', reason: null, step: 'follow' }, true],
-] as const)('%s is due: %s', (_what, site, expected) => {
+] as const)('%s is due: $2', (_what, site, expected) => {
   expect(isDue(site, { blob: 'a' })).toBe(expected);
 });
 
@@ -64,7 +64,7 @@ test.each<[string, Partial<KnownSite>, boolean]>([
   ['was never accepted by the provisioner', { isRecorded: false }, false],
   ['is being withdrawn', { step: 'withdraw' }, false],
   ['is being followed', { step: 'follow' }, true],
-])('a site without a file that %s', (_what, extra, expected) => {
+])('a site without a file that %s counts as deleted: $2', (_what, extra, expected) => {
   const site: KnownSite = {
     id,
     siteId: 'acme-shop',

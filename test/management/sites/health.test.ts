@@ -50,6 +50,6 @@ test.each([
     { health: 'degraded', obstacle: { reason: 'host_trouble', detail: 'Failed: why' } },
     false,
   ],
-] as const)('whether a verdict changes what a container shows: %s', (_what, row, verdict, expected) => {
+] as const)('a verdict changes what a container shows, with %s: $3', (_what, row, verdict, expected) => {
   expect(isHealthChange(row, verdict)).toBe(expected);
 });

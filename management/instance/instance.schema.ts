@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import { quotasSchema } from '../../gitops/report/quotas.ts';
+import {
+  approvalSchema,
+  healthSchema,
+  planReportSchema,
+  REASONS,
+  type Reason,
+} from '../../gitops/report/report.ts';
+import { examples } from '../http/examples.ts';
+import { STATUSES } from '../lifecycle/status.ts';
+import { pageQuery, pageSchema } from '../view/page.ts';
+
+const reason = z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]); // Object.keys drops the key type
+
+export const hostList = pageSchema(
+  z
+    .object({
+      name: z.string(),
+      state: z
+        .enum(['ready', 'not_ready', 'unreachable'])
+        .meta({ description: 'not_ready: newer revisions can’t be planned; the reason is in `problem`' }),
+      problem: z.string().nullable(),
+      revision: z.string().nullable().meta({ description: 'the revision of its last pass' }),
+      ports: z.object({ size: z.int(), free: z.int() }).meta({ description: 'pairs of the port pool' }),
+      containers: z.partialRecord(z.enum(STATUSES), z.int()),
+      sites: z.record(z.string(), z.int()).meta({ description: 'sites by their reason on the host' }),
+      quotas: quotasSchema.shape.quotas,
+      checks: healthSchema.shape.checks.meta({ description: 'disk, memory of the engine, proxy and so on' }),
+      asOf: z.iso.datetime(),
+    })
+    .meta({ id: 'Host' }),
+);
+
+export const newPlan = z
+  .strictObject({
+    ref: z.string().min(1).max(200).optional().meta({
+      description: 'a branch or commit; without it, the newest revision, whose plan can be approved',
+    }),
+  })
+  .meta(examples({ 'the newest revision': {}, 'a branch': { ref: 'main' } }));
+export const planParams = z.strictObject({ checksum: z.string().regex(/^[0-9a-zA-Z:_-]{1,64}$/) });
+export const planView = planReportSchema
+  .extend({
+    ref: z.string().nullable(),
+    actor: z.string(),
+    createdAt: z.iso.datetime(),
+    approvedAt: z.iso.datetime().nullable(),
+  })
+  .meta({ id: 'InstancePlan' });
+export const approvalView = approvalSchema.meta({ id: 'Approval' });
+
+export const driftList = z
+  .object({
+    asOf: z.iso.datetime(),
+    revision: z.string().nullable(),
+    items: z.array(planReportSchema.shape.changes.element.extend({ containerId: z.uuid().nullable() })),
+    next: z.null(),
+  })
+  .meta({ id: 'Drift' });
+
+const resource = z.object({
+  key: z.string(),
+  state: z
+    .string()
+    .meta({ description: 'applied, pending, failed, conflict, drifted; of a certificate, its own states' }),
+  detail: z.string().nullable().meta({ description: 'the last error, or what a certificate waits for' }),
+  nextAt: z.string().nullable().meta({ description: 'when it is tried or checked again' }),
+  notAfter: z.string().nullable().meta({ description: 'of a certificate' }),
+});
+export const resourceTree = z
+  .object({
+    asOf: z.iso.datetime(),
+    ready: z.boolean(),
+    reason,
+    message: z.string(),
+    desired: z.string().nullable(),
+    applied: z.string().nullable(),
+    targets: z
+      .array(z.object({ target: z.string(), state: z.string(), resources: z.array(resource) }))
+      .meta({ description: 'from the containers outwards; the state is that of its worst resource' }),
+  })
+  .meta({ id: 'Resources' });
+
+export const changesQuery = z.strictObject({
+  limit: pageQuery.limit,
+  cursor: z
+    .string()
+    .regex(/^(?:\d{1,18}|[0-9a-f]{40,64})$/)
+    .optional()
+    .meta({ description: '`next` of the previous page' }),
+});
+export const commitList = pageSchema(
+  z
+    .object({
+      commit: z.string(),
+      at: z.string(),
+      author: z.string(),
+      subject: z.string(),
+      reason: z.string().nullable(),
+      requestId: z.string().nullable(),
+      sites: z
+        .array(z.object({ siteId: z.string(), containerId: z.uuid().nullable() }))
+        .meta({ description: 'only those that the caller may see' }),
+    })
+    .meta({ id: 'InstanceChange' }),
+);

@@ -1,0 +1,134 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Selectable } from 'kysely';
+import { sql } from 'kysely';
+import { demandOperator } from '../access/operators.ts';
+import type { Context } from '../context/context.ts';
+import type { Tables } from '../db/database.ts';
+import { callerOf } from '../http/auth.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
+import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
+import { approvalView, newPlan, planParams, planView } from './instance.schema.ts';
+import { instanceOf } from './provisioner.ts';
+
+function presentPlan({ report, ref, actor, created_at, approved_at }: Selectable<Tables['plans']>) {
+  return {
+    ...report,
+    ref,
+    actor,
+    createdAt: created_at.toISOString(),
+    approvedAt: approved_at?.toISOString() ?? null,
+  };
+}
+
+/** Plans of the whole instance and their approval, for operators. */
+export function plansRoutes(context: Context): FastifyPluginAsyncZod {
+  const { db, settings } = context;
+
+  async function found(checksum: string) {
+    const plan = await db.selectFrom('plans').selectAll().where('checksum', '=', checksum).executeTakeFirst();
+    if (plan === undefined) throw new ManagementProblem('unknown_plan');
+    return plan;
+  }
+
+  return async (app) => {
+    app.addHook('preHandler', async (request) => demandOperator(settings, request));
+
+    app.post(
+      '/plans',
+      {
+        config: { access: 'operate' },
+        schema: {
+          operationId: 'createPlan',
+          summary: 'Plan what the host would change for a revision; changes nothing',
+          description:
+            'A plan is kept for a week. A dry run checks only whether the request is allowed, and keeps no plan.',
+          tags: ['instance'],
+          querystring: dryRunQuery,
+          body: newPlan,
+          response: {
+            200: planAnswer,
+            201: planView,
+            ...problems('invalid_request', 'forbidden', 'unknown_ref', 'host_unavailable'),
+          },
+        },
+      },
+      async (request, reply) => {
+        if (isDryRun(request.query)) return { plan: { changes: [] } };
+        const ref = request.body.ref ?? null;
+        const report = await instanceOf(context, request.id).plan(ref);
+        const { checksum } = report;
+        const values = { ref, report: JSON.stringify(report), actor: callerOf(request).subject };
+        await sql`delete from plans where created_at < now() - interval '7 days'`.execute(db);
+        const plan = await db
+          .insertInto('plans')
+          .values({ checksum, ...values })
+          .onConflict((conflict) =>
+            conflict.column('checksum').doUpdateSet({ ...values, created_at: new Date(), approved_at: null }),
+          )
+          .returningAll()
+          .executeTakeFirstOrThrow();
+        return reply.status(201).header('location', `/plans/${checksum}`).send(presentPlan(plan));
+      },
+    );
+
+    app.get(
+      '/plans/:checksum',
+      {
+        config: { access: 'operate' },
+        schema: {
+          operationId: 'getPlan',
+          summary: 'Read a plan',
+          tags: ['instance'],
+          params: planParams,
+          response: { 200: planView, ...problems('invalid_request', 'forbidden', 'unknown_plan') },
+        },
+      },
+      async (request) => presentPlan(await found(request.params.checksum)),
+    );
+
+    app.post(
+      '/plans/:checksum/approve',
+      {
+        config: { access: 'operate' },
+        schema: {
+          operationId: 'approvePlan',
+          summary: 'Approve what guards hold back of a plan of the newest revision',
+          tags: ['instance'],
+          params: planParams,
+          querystring: dryRunQuery,
+          response: {
+            200: planAnswer,
+            202: approvalView,
+            ...problems('invalid_request', 'forbidden', 'unknown_plan', 'plan_changed', 'host_unavailable'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { checksum, report, ref } = await found(request.params.checksum);
+        if (ref !== null) {
+          throw new ManagementProblem('plan_changed', {
+            detail:
+              'only a plan of the newest revision can be approved; merge the branch and make a new plan',
+          });
+        }
+        if (isDryRun(request.query)) {
+          const held = report.changes.filter(({ held: reasons }) => reasons.length > 0);
+          return {
+            plan: planOf(
+              { approved: [] },
+              { approved: held.map(({ site, target, key }) => `${site}: ${target} ${key}`) },
+            ),
+          };
+        }
+        const approval = await instanceOf(context, request.id).approve(checksum);
+        await db
+          .updateTable('plans')
+          .set({ approved_at: new Date() })
+          .where('checksum', '=', checksum)
+          .execute();
+        return reply.status(202).send(approval);
+      },
+    );
+  };
+}

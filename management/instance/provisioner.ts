@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { quotasSchema } from '../../gitops/report/quotas.ts';
+import {
+  approvalSchema,
+  healthSchema,
+  planReportSchema,
+  shownSiteSchema,
+} from '../../gitops/report/report.ts';
+import { ProvisionerError } from '../clients/provisioner-client.ts';
+import type { Context } from '../context/context.ts';
+import { type ManagementErrorCode, ManagementProblem } from '../http/errors.ts';
+
+/** A plan observes every target, which may take this long (milliseconds). */
+const PLAN_MS = 60_000;
+const HEALTH_MS = 10_000;
+
+const stateSchema = z.object({
+  revision: z.string().nullable(),
+  problem: z.string().nullable().default(null),
+  source: z.object({ since: z.string(), seconds: z.number(), message: z.string() }).nullable().default(null),
+  quotas: quotasSchema.shape.quotas.catch([]),
+  sites: z.array(z.object({ reason: z.string() })),
+});
+
+/** The provisioner's codes that have one of management's. */
+const CODES: Readonly<Record<string, ManagementErrorCode>> = {
+  unknown_ref: 'unknown_ref',
+  unknown_site: 'unknown_container',
+  checksum_mismatch: 'plan_changed',
+};
+
+/** What operators ask of the provisioner. A fault of it is answered as a problem of its own. */
+export function instanceOf({ provisioner }: Pick<Context, 'provisioner'>, requestId: string) {
+  const context = { requestId };
+  async function asked<Answer>(ask: Promise<Answer>): Promise<Answer> {
+    try {
+      return await ask;
+    } catch (cause) {
+      if (cause instanceof z.ZodError) {
+        const detail =
+          'the provisioner’s answer is of another release: update management and provisioner together';
+        throw new ManagementProblem('host_unavailable', { detail, cause });
+      }
+      if (!(cause instanceof ProvisionerError)) throw cause;
+      const code = cause.code === undefined ? undefined : CODES[cause.code];
+      throw new ManagementProblem(code ?? 'host_unavailable', { detail: cause.message, cause });
+    }
+  }
+  const read = <Schema extends z.ZodType>(schema: Schema, path: string, timeoutMs?: number) =>
+    asked(provisioner.ask(schema, { method: 'GET', path, context, ...(timeoutMs && { timeoutMs }) }));
+  const post = <Schema extends z.ZodType>(schema: Schema, path: string, body: object) =>
+    asked(provisioner.ask(schema, { method: 'POST', path, context, body, timeoutMs: PLAN_MS }));
+  return {
+    state: () => read(stateSchema, '/sites'),
+    health: () => read(healthSchema, '/health', HEALTH_MS),
+    site: (site: string) => read(shownSiteSchema, `/sites/${encodeURIComponent(site)}`),
+    plan: (ref: string | null) => post(planReportSchema, '/plan', ref === null ? {} : { ref }),
+    approve: (checksum: string) => post(approvalSchema, '/approve', { checksum }),
+  };
+}

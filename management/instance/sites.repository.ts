@@ -1,0 +1,50 @@
+import { sql } from 'kysely';
+import type { Actor, Database } from '../db/database.ts';
+import { visibleClients } from '../records/memberships.repository.ts';
+
+/** Ids of containers by site. `caller`: only of those that the caller may read. */
+export async function containerIds(
+  db: Database,
+  sites: readonly string[],
+  caller?: Actor,
+): Promise<ReadonlyMap<string, string>> {
+  if (sites.length === 0) return new Map();
+  let query = db.selectFrom('containers').select(['id', 'site_id']).where('site_id', 'in', sites);
+  if (caller !== undefined) query = query.where('client_id', 'in', visibleClients(db, caller));
+  return new Map((await query.execute()).map(({ id, site_id }) => [site_id, id]));
+}
+
+/**
+ * The revisions that changed containers which the caller may read, newest first. `cursor`: the position of the last
+ * one of the previous page.
+ */
+export async function visibleRevisions(
+  db: Database,
+  caller: Actor,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+): Promise<{ revision: string; position: string }[]> {
+  let query = db
+    .selectFrom('container_events as event')
+    .innerJoin('containers', 'containers.id', 'event.container_id')
+    .select(['event.revision', sql<string>`event.position::text`.as('position')])
+    .where('containers.client_id', 'in', visibleClients(db, caller))
+    .where('event.revision', 'is not', null)
+    // A commit may have several events of one container.
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('container_events as newer')
+            .select('newer.seq')
+            .whereRef('newer.container_id', '=', 'event.container_id')
+            .whereRef('newer.revision', '=', 'event.revision')
+            .whereRef('newer.position', '>', 'event.position'),
+        ),
+      ),
+    )
+    .orderBy('event.position', 'desc')
+    .limit(limit);
+  if (cursor !== undefined) query = query.where('event.position', '<', cursor);
+  return (await query.execute()).flatMap(({ revision, position }) =>
+    revision === null ? [] : [{ revision, position }],
+  );
+}

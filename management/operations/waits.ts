@@ -1,0 +1,46 @@
+import type { Clock } from '../../gitops/base/clock.ts';
+
+/** A notice may be lost while the connection to the database is replaced, so the operation is read again after this. */
+const LONGEST_MS = 5_000;
+
+/** The requests that wait until an operation ends. */
+export class OperationWaits {
+  readonly #clock: Clock;
+  readonly #waiting = new Map<string, Set<AbortController>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Announces that an operation has ended. */
+  announce(id: string): void {
+    for (const one of this.#waiting.get(id) ?? []) one.abort();
+  }
+
+  /** Ends all waits, because the process stops. */
+  end(): void {
+    for (const id of this.#waiting.keys()) this.announce(id);
+  }
+
+  /**
+   * Reads until the operation has ended, or until the time is over. Each read begins after its wait is registered, so
+   * that an end in between is noticed.
+   */
+  async until<Read>(id: string, ms: number, read: () => Promise<{ row: Read; hasEnded: boolean }>) {
+    const deadline = this.#clock.now() + ms;
+    for (;;) {
+      const ended = new AbortController();
+      const all = this.#waiting.get(id) ?? new Set();
+      this.#waiting.set(id, all.add(ended));
+      try {
+        const { row, hasEnded } = await read();
+        const leftMs = deadline - this.#clock.now();
+        if (hasEnded || leftMs <= 0) return row;
+        await this.#clock.sleep(Math.min(leftMs, LONGEST_MS), { signal: ended.signal });
+      } finally {
+        all.delete(ended);
+        if (all.size === 0) this.#waiting.delete(id);
+      }
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import type { MemoryDaemon } from '../support/gitops/memory-daemon.ts';
+import { provisionedWorld } from '../support/management/provisioned.ts';
+import { creation, type World } from '../support/management/world.ts';
+
+let world: World;
+let daemon: MemoryDaemon;
+let close: () => Promise<void>;
+let id: string;
+let site: string;
+beforeAll(async () => {
+  ({ world, daemon, close } = await provisionedWorld({ logLevel: 'silent' }));
+  const client = await world.client();
+  const made = await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) });
+  id = made.body.id;
+  site = made.body.siteId;
+  await world.call('GET', `/operations/${made.body.operation.id}?wait=30`, { as: 'owner' });
+  await daemon.reaches(site, 'Ready');
+  // A site of another client, and a commit by hand.
+  const body = { name: 'Theirs', members: [{ subject: 'other', role: 'owner' }] };
+  const other = (await world.call('POST', '/clients', { as: 'root', body })).body.id;
+  const foreign = creation(other, 'theirs.example', { name: 'Theirs' });
+  expect((await world.call('POST', '/server-containers', { as: 'other', body: foreign })).status).toBe(202);
+});
+afterAll(() => close());
+
+const read = async (path: string, as = 'root') => await world.call('GET', path, { as });
+
+test.each([
+  ['GET', '/hosts'],
+  ['GET', '/drift'],
+  ['POST', '/plans'],
+  ['GET', '/plans/abc'],
+  ['POST', '/plans/abc/approve'],
+] as const)('%s %s is for operators', async (method, path) => {
+  const answer = await world.call(method, path, { as: 'owner', ...(path === '/plans' && { body: {} }) });
+  expect([answer.status, answer.body.code]).toEqual([403, 'forbidden']);
+});
+
+test('shows the host’s capacity and state', async () => {
+  const { items } = (await read('/hosts')).body;
+  expect(items).toMatchObject([
+    {
+      name: 'tag-1',
+      state: 'ready',
+      problem: null,
+      ports: { size: 50, free: 48 },
+      revision: await world.repo.head(),
+      checks: expect.arrayContaining([expect.objectContaining({ name: 'reconciler', status: 'passed' })]),
+    },
+  ]);
+});
+
+test('lists what was changed from outside, with its container', async () => {
+  expect((await read('/drift')).body.items).toEqual([]);
+  const objects = daemon.world('proxy');
+  const [key] = [...objects.keys()].filter((name) => name.startsWith(site));
+  objects.delete(key ?? '');
+  expect((await read('/drift')).body.items).toMatchObject([
+    { site, containerId: id, target: 'proxy', key, drift: true, found: null },
+  ]);
+  await daemon.fullPass();
+  await eventually(async () => expect((await read('/drift')).body.items).toEqual([]));
+});
+
+test('plans a branch without changing anything, and refuses its approval', async () => {
+  const clone = await world.clone();
+  await world.git(clone, 'checkout', '--quiet', '-b', 'proposal');
+  await world.git(clone, 'rm', '--quiet', `${site}.yaml`);
+  await world.git(clone, 'commit', '--quiet', '-m', 'Remove a site');
+  await world.git(clone, 'push', '--quiet', 'origin', 'proposal');
+  const made = await world.call('POST', '/plans', { as: 'root', body: { ref: 'proposal' } });
+  expect([made.status, made.headers.location]).toEqual([201, `/plans/${made.body.checksum}`]);
+  expect((await read(`/plans/${made.body.checksum}`)).body).toEqual(made.body);
+  const approved = await world.call('POST', `/plans/${made.body.checksum}/approve`, { as: 'root' });
+  expect([approved.status, approved.body.code]).toEqual([409, 'plan_changed']);
+  const unknown = await world.call('POST', '/plans', { as: 'root', body: { ref: 'no-such-branch' } });
+  expect([unknown.status, unknown.body.code]).toEqual([404, 'unknown_ref']);
+  expect((await read('/plans/none')).body.code).toBe('unknown_plan');
+});
+
+test('approves a plan of the newest revision only while it is the newest', async () => {
+  const plan = (await world.call('POST', '/plans', { as: 'root', body: {} })).body;
+  expect(plan).toMatchObject({
+    ref: null,
+    actor: 'root',
+    approvedAt: null,
+    revision: await world.repo.head(),
+  });
+  const approve = (query = '') =>
+    world.call('POST', `/plans/${plan.checksum}/approve${query}`, { as: 'root' });
+  expect((await approve('?dryRun=1')).body).toEqual({ plan: { changes: [] } });
+  const approved = await approve();
+  expect([approved.status, approved.body]).toMatchObject([202, { checksum: plan.checksum, approved: 0 }]);
+  expect((await read(`/plans/${plan.checksum}`)).body.approvedAt).not.toBeNull();
+  // What is observed since makes it another plan.
+  const held = Promise.withResolvers<void>();
+  daemon.control.before = () => held.promise;
+  const objects = daemon.world('kv');
+  objects.delete([...objects.keys()][0] ?? '');
+  const stale = await approve();
+  daemon.control.before = () => undefined;
+  held.resolve();
+  expect(stale.body.code).toBe('plan_changed');
+  await daemon.fullPass();
+});
+
+test('shows the tree of a container’s resources to its readers', async () => {
+  await daemon.reaches(site, 'Ready');
+  const { status, body } = await read(`/server-containers/${id}/resources`, 'viewer');
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ ready: true, reason: 'Ready', asOf: expect.any(String) });
+  const names = body.targets.map(({ target }: { target: string }) => target);
+  expect(names).toEqual(['containers', 'proxy', 'kv', 'route', 'dns'].filter((name) => names.includes(name)));
+  expect(names.length).toBeGreaterThan(2);
+  for (const { state } of body.targets) expect(state).toBe('applied');
+  expect((await read(`/server-containers/${id}/resources`, 'other')).status).toBe(404);
+});
+
+test('lists the commits of the instance: all for operators, the own ones for others', async () => {
+  await world.call('PATCH', `/server-containers/${id}`, {
+    as: 'owner',
+    body: { name: 'Renamed' },
+    headers: { 'x-request-id': 'change-1' },
+  });
+  const commits = async (as: string, query = '') => (await read(`/changes${query}`, as)).body;
+  const { items } = await commits('owner');
+  expect(items[0]).toMatchObject({
+    commit: await world.repo.head(),
+    author: 'owner',
+    requestId: 'change-1',
+    sites: [{ siteId: site, containerId: id }],
+  });
+  const sites = (list: { sites: { siteId: string }[] }[]) =>
+    new Set(list.flatMap((one) => one.sites.map(({ siteId }) => siteId)));
+  expect(sites(items)).toEqual(new Set([site]));
+  expect(items.map(({ subject }: { subject: string }) => subject)).toContain(`Create ${site}`);
+
+  const all: { commit: string; sites: { siteId: string }[] }[] = [];
+  for (let next: string | null = ''; next !== null; ) {
+    const page = await commits('root', `?limit=2${next === '' ? '' : `&cursor=${next}`}`);
+    all.push(...page.items);
+    next = page.next;
+  }
+  const log = (await world.git(world.bare, 'log', '--format=%H', 'main')).trim().split('\n');
+  expect(all.map(({ commit }) => commit)).toEqual(log);
+  expect(sites(all).size).toBe(2);
+  expect((await commits('stranger')).items).toEqual([]);
+});
+
+test('says so where the provisioner doesn’t answer', async () => {
+  await daemon.app.close();
+  expect((await read('/hosts')).body.items).toMatchObject([{ state: 'unreachable', ports: { size: 50 } }]);
+  for (const path of ['/drift', `/server-containers/${id}/resources`]) {
+    const as = path === '/drift' ? 'root' : 'viewer';
+    expect((await read(path, as)).body).toMatchObject({ status: 502, code: 'host_unavailable' });
+  }
+});
