@@ -1,10 +1,9 @@
 #!/usr/bin/env -S node --max-semi-space-size=1 --optimize-for-size --no-opt --no-sparkplug
-// Everything imported here must load on Node 18, so that it can say which version it needs.
+// Everything imported here must load on Node 18, so that the program can say which version of Node it needs.
 import { CliError } from './cli/output/cli-error.ts';
 import { useCompileCache } from './cli/output/compile-cache.ts';
 import { loadDotEnv } from './cli/output/dot-env.ts';
 import { nodeProblem } from './cli/output/node-version.ts';
-import { program } from './cli/program.ts';
 
 /** Exit code of a process that SIGPIPE ended. */
 const PIPE_CLOSED = 141;
@@ -25,6 +24,8 @@ try {
     useCompileCache();
     loadDotEnv('.env');
   }
+  // After the cache of compiled code is on.
+  const { program } = await import('./cli/program.ts');
   await program(process.env).parseAsync();
 } catch (error) {
   const message = await messageOf(error);

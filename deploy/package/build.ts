@@ -4,7 +4,13 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { bundleEdge, bundleFront, bundleVerification } from '../../edge/bundle.ts';
+import {
+  bundleControl,
+  bundleEdge,
+  bundleFront,
+  bundleStage,
+  bundleVerification,
+} from '../../edge/bundle.ts';
 import { billOfMaterials } from './sbom.ts';
 
 /**
@@ -15,7 +21,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DIST = join(ROOT, 'dist');
 
 /** Read at run time by their path beside the code. */
-const ASSETS = ['gitops/**/*.hbs', 'sites/demo/**/*.{hbs,css,js}'];
+const ASSETS = [
+  'gitops/**/*.hbs',
+  'sites/demo/**/*.{hbs,css,js}',
+  // The types of `tagyard/client`. The compiler copies no declarations.
+  'gitops/clients/generated/management-api.d.ts',
+];
 
 await rm(DIST, { recursive: true, force: true });
 await mkdir(DIST);
@@ -23,8 +34,13 @@ await Promise.all([emit(), copyAssets(), bundleWorkers(), writeBill()]);
 
 async function emit(): Promise<void> {
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
-  // One after the other: both emit some files of plugins/, the second one with their types.
-  for (const config of ['tsconfig.json', 'tsconfig.plugin.json']) {
+  // One after another: some files are emitted by several, the later ones write their types, too.
+  for (const config of [
+    'tsconfig.json',
+    'tsconfig.kit.json',
+    'tsconfig.plugin.json',
+    'tsconfig.client.json',
+  ]) {
     await execa(process.execPath, [tsc, '-p', join(ROOT, 'deploy/package', config)], { stdio: 'inherit' });
   }
 }
@@ -38,12 +54,14 @@ async function copyAssets(): Promise<void> {
 }
 
 async function bundleWorkers(): Promise<void> {
-  const [worker, front, verification] = await Promise.all([
+  const [worker, front, control, verification, stage] = await Promise.all([
     bundleEdge(),
     bundleFront(),
+    bundleControl(),
     bundleVerification(),
+    bundleStage([]),
   ]);
-  for (const [name, text] of Object.entries({ worker, front, verification })) {
+  for (const [name, text] of Object.entries({ worker, front, control, verification, stage })) {
     await writeFile(join(DIST, `${name}.js`), text);
   }
 }

@@ -57,7 +57,10 @@ export function refusedLicences(text: string): string[] {
   });
 }
 
-/** Of `A OR B` one must be allowed, of `A AND B` both. Parentheses around the whole are ignored, others refused. */
+/**
+ * True if one licence of `A OR B` is allowed, or both of `A AND B`. Parentheses around the whole expression are ignored; an
+ * expression with others is refused.
+ */
 function isAllowed(expression: string, allowed = ALLOWED): boolean {
   const whole = expression.replace(/^\((.*)\)$/, '$1');
   return whole.split(' OR ').some((choice) => choice.split(' AND ').every((one) => allowed.has(one.trim())));

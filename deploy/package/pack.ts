@@ -32,7 +32,7 @@ export const THIS_NODE = {
 export interface Tarball {
   readonly path: string;
   readonly name: string;
-  /** Of the compressed file. */
+  /** The size of the compressed file. */
   readonly bytes: number;
 }
 
@@ -52,15 +52,15 @@ export async function packTree(into: string): Promise<Tarball> {
 }
 
 interface InstallOptions {
-  /** Without the embedded parts. */
+  /** Omits the embedded parts. */
   readonly omitOptional?: boolean;
-  /** Of the machine that will run it, in Node's terms; default: this one's. */
+  /** The architecture of the machine that will run it, in Node's terms; default: this machine's. */
   readonly cpu?: string;
 }
 
 /**
- * Installs the tarball in an empty folder, as `npm install <tarball>` does, but in the versions of this tree's lock file:
- * npm has those in its cache.
+ * Installs the tarball in an empty folder, as `npm install <tarball>` does, but with the versions of this tree's lock
+ * file: npm has those in its cache.
  */
 export async function installPackage(
   tarball: Tarball,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { projectOf } from './shipped.ts';
 
-/** The bill of materials (CycloneDX, JSON) of the package and all that is installed with it, on any system; by npm. */
+/** Lets npm list the package and its dependencies on all systems, as a bill of materials (CycloneDX, JSON). */
 export async function billOfMaterials(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tagyard-sbom-'));
   try {

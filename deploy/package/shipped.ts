@@ -8,8 +8,8 @@ type Entry = Readonly<Record<string, unknown>> & { readonly dev?: true; readonly
 const lockFile = z.object({ packages: z.record(z.string(), z.custom<Entry>()) });
 
 /**
- * The files of a project whose only dependency is Tagyard from `tarball`, in the versions of this tree's lock file and
- * without its development packages: `package.json` and `package-lock.json`.
+ * The `package.json` and `package-lock.json` of a project whose only dependency is Tagyard from `tarball`. All packages
+ * have the versions of this tree's lock file; its development packages are not among them.
  */
 export function projectOf(tarball: string): Readonly<Record<string, string>> {
   const { packages } = lockFile.parse(JSON.parse(readFileSync(LOCK, 'utf8')));

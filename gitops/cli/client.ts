@@ -38,10 +38,18 @@ async function operatorClient(context: CliContext): Promise<ManagementClient> {
 }
 
 /** A client of the API at `MANAGEMENT_URL` with `TAGYARD_TOKEN`; `null` if the environment names none. */
-export function environmentClient({ env }: CliContext, owner = 'a member'): ManagementClient | null {
-  if (!env.MANAGEMENT_URL) return null;
-  if (!env.TAGYARD_TOKEN) throw new CliError(`set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of ${owner}`);
-  return new ManagementClient(env.MANAGEMENT_URL, env.TAGYARD_TOKEN, timeoutMs(env, SLOW_MS));
+export function environmentClient(context: CliContext, owner?: string): ManagementClient | null {
+  const access = environmentAccess(context, owner);
+  if (access === null) return null;
+  return new ManagementClient(access.url, access.bearer, timeoutMs(context.env, SLOW_MS));
+}
+
+/** `MANAGEMENT_URL` and `TAGYARD_TOKEN`; `null` if the environment names no API. Throws `CliError` without a token. */
+export function environmentAccess({ env }: CliContext, owner = 'a member') {
+  const { MANAGEMENT_URL: url, TAGYARD_TOKEN: bearer } = env;
+  if (!url) return null;
+  if (!bearer) throw new CliError(`set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of ${owner}`);
+  return { url, bearer, token: async () => bearer };
 }
 
 /** A client of the embedded instance's management API that acts as its operator. */

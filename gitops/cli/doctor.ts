@@ -1,14 +1,13 @@
 import { styleText } from 'node:util';
-import { z } from 'zod';
-import { type PartCheck, type PlanReport, shownSiteSchema } from '../report/report.ts';
+import type { PartCheck, PlanReport } from '../report/report.ts';
 import { driftFinding, findingsOf, type SiteProblem } from './findings.ts';
+import type { Answers } from './instance/answer-schemas.ts';
+import { readAnswer } from './instance/answers.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { driftOf, observeLive } from './live.ts';
 import { renderChecks } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print, short } from './output/print.ts';
-
-const sitesAnswer = z.object({ revision: z.string().nullable(), sites: z.array(shownSiteSchema) });
 
 const CONSENT_REMEDY =
   'Where the law asks for consent (EEA, United Kingdom, Switzerland), set consent: required and consentMode: basic, for the site or under regions (docs/consent.md).';
@@ -61,9 +60,9 @@ export async function doctor(context: CliContext, options: OutputOptions): Promi
   if (known instanceof CliError) throw known;
 }
 
-async function knownSites(context: CliContext): Promise<z.infer<typeof sitesAnswer> | CliError> {
+async function knownSites(context: CliContext): Promise<Answers['sites'] | CliError> {
   try {
-    return sitesAnswer.parse(await callProvisioner(context, { method: 'GET', path: '/sites' }));
+    return await readAnswer('sites', await callProvisioner(context, { method: 'GET', path: '/sites' }));
   } catch (error) {
     if (error instanceof CliError) return error;
     throw error;

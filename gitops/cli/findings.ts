@@ -1,10 +1,5 @@
-import {
-  type CertificateState,
-  isCertificate,
-  REASONS,
-  type Reason,
-  type ShownSite,
-} from '../report/report.ts';
+import { isCertificate } from '../report/is-certificate.ts';
+import { type CertificateState, REASONS, type Reason, type ShownSite } from '../report/report.ts';
 import { type Drift, describeDrift } from './live.ts';
 
 /** One problem of a site, with what the operator can do about it. */

@@ -1,4 +1,5 @@
-import { healthSchema, type PartCheck, type PlanReport, planReportSchema } from '../report/report.ts';
+import type { PartCheck, PlanReport } from '../report/report.ts';
+import { readAnswer } from './instance/answers.ts';
 import { askPart, failedPart, managementService, verificationService } from './instance/parts.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
@@ -22,7 +23,10 @@ const PLAN_MS = 20_000;
 /** Observes every target and asks every part, all at once and each within a time limit. Never throws `CliError`. */
 export async function observeLive(context: CliContext): Promise<Live> {
   const [health, observation, others] = await Promise.all([
-    asked('provisioner', async () => healthSchema.parse(await callProvisioner(context, HEALTH)).checks),
+    asked(
+      'provisioner',
+      async () => (await readAnswer('health', await callProvisioner(context, HEALTH))).checks,
+    ),
     observeTargets(context),
     otherParts(context),
   ]);
@@ -36,7 +40,7 @@ async function observeTargets(context: CliContext): Promise<Live> {
   let plan: PlanReport | null = null;
   const checks = await asked('targets', async () => {
     const call = { method: 'POST', path: '/plan', body: { timeout }, timeoutMs: PLAN_MS } as const;
-    plan = planReportSchema.parse(await callProvisioner(context, call));
+    plan = await readAnswer('plan', await callProvisioner(context, call));
     const unobserved = plan.blocked.filter(({ reason }) => reason === 'observe_failed');
     return unobserved.map(({ detail }) => failedPart('targets', detail));
   });

@@ -2,7 +2,9 @@ import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { PRODUCTS } from '../../management/snippets/products.ts';
 import type { ImageOptions } from './image.ts';
+import type { ImportOptions } from './import.ts';
 import type { LogsOptions } from './logs.ts';
+import type { McpVerbOptions } from './mcp.ts';
 import { CliError } from './output/cli-error.ts';
 import { nodeProblem, RELEASE } from './output/node-version.ts';
 import type { SnippetVerbOptions } from './snippet.ts';
@@ -179,6 +181,30 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (options: { client: string; role: string }) =>
       (await import('./token.ts')).token({ home, env }, options),
     );
+  tagyard
+    .command('import')
+    .description('import from a file')
+    .command('containers')
+    .description('create the clients and containers of a file that don’t exist yet; shows them first')
+    .requiredOption('-f, --file <file>', 'YAML or JSON (docs/client.md)')
+    .option('--yes', 'create them')
+    .option('--json', 'print the outcome of each item as JSON')
+    .action(async (options: ImportOptions) =>
+      (await import('./import.ts')).importContainers({ home, env }, options),
+    );
+  tagyard
+    .command('mcp')
+    .description(
+      'serve the management API as tools of the Model Context Protocol, on standard input and output',
+    )
+    .option('--allow-changes', 'also offer the tools that change something')
+    .option('--as <subject>', 'act as this subject (embedded instance only; default: the demo’s owner)')
+    .action(async (options: McpVerbOptions) => (await import('./mcp.ts')).mcp({ home, env }, options));
+  tagyard
+    .command('plugin')
+    .description('write a new plugin of the edge with its test, in a repository of its own')
+    .argument('<name>', 'snake_case, for example bot_score')
+    .action(async (name: string) => (await import('./plugin.ts')).newPlugin(name));
   tagyard
     .command('client')
     .description('manage clients and their members')

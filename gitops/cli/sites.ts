@@ -1,15 +1,7 @@
 import { styleText } from 'node:util';
-import { z } from 'zod';
-import { quotasSchema } from '../report/quotas.ts';
-import {
-  approvalSchema,
-  isCertificate,
-  type PartCheck,
-  type PlanReport,
-  planReportSchema,
-  type ShownSite,
-  shownSiteSchema,
-} from '../report/report.ts';
+import { isCertificate } from '../report/is-certificate.ts';
+import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
+import { readAnswer } from './instance/answers.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { type Drift, describeDrift, driftOf, observeLive } from './live.ts';
 import { renderChecks } from './output/checks.ts';
@@ -22,7 +14,8 @@ const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 /** Prints the changes that would be made, and those that are held. Exit code 2 if there are any. */
 export async function plan(context: CliContext, options: OutputOptions & { ref?: string }): Promise<void> {
   const body = options.ref === undefined ? {} : { ref: options.ref };
-  const report = planReportSchema.parse(
+  const report = await readAnswer(
+    'plan',
     await callProvisioner(context, { method: 'POST', path: '/plan', body }),
   );
   if (report.changes.length > 0) process.exitCode = 2;
@@ -48,7 +41,7 @@ export async function status(
   const checks = live.checks.filter(({ status: outcome }) => outcome !== 'passed');
   if (site !== undefined) {
     const own = drift.filter((change) => change.site === site);
-    const shown = withDrift(shownSiteSchema.parse(answer), own);
+    const shown = withDrift(await readAnswer('site', answer), own);
     if (own.length > 0 || hasFailed(checks)) process.exitCode = 1;
     print(options, { ...shown, drift: own, checks }, () => {
       const below = renderLive(own, checks);
@@ -56,7 +49,7 @@ export async function status(
     });
     return;
   }
-  const shown = sitesSchema.parse(answer);
+  const shown = await readAnswer('sites', answer);
   // Before the first commit there is nothing to observe.
   const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
   if (shown.problem !== null || drift.length > 0 || hasFailed(relevant)) process.exitCode = 1;
@@ -84,13 +77,6 @@ function withDrift(site: ShownSite, drift: readonly Drift[]): ShownSite {
   return { ...site, resources };
 }
 
-const sitesSchema = z.object({
-  revision: z.string().nullable(),
-  problem: z.string().nullable(),
-  quotas: quotasSchema.shape.quotas.default([]),
-  sites: z.array(shownSiteSchema),
-});
-
 function renderLive(drift: readonly Drift[], checks: readonly PartCheck[]): string {
   const changed = drift.map(
     (change) => `${styleText('red', 'drift')} ${change.site}: ${describeDrift(change)}\n`,
@@ -100,8 +86,7 @@ function renderLive(drift: readonly Drift[], checks: readonly PartCheck[]): stri
 }
 
 export async function history(context: CliContext, site: string, options: OutputOptions): Promise<void> {
-  const entry = z.object({ revision: z.string(), at: z.string(), author: z.string(), subject: z.string() });
-  const { history } = z.looseObject({ history: z.array(entry) }).parse(await readSite(context, site));
+  const { history } = await readAnswer('history', await readSite(context, site));
   print(options, history, (entries) =>
     table(
       entries.map(({ revision, at, author, subject }) => [
@@ -120,7 +105,7 @@ export async function history(context: CliContext, site: string, options: Output
  */
 export async function approve(context: CliContext, checksum: string): Promise<void> {
   const answer = await callProvisioner(context, { method: 'POST', path: '/approve', body: { checksum } });
-  const { approved, held } = approvalSchema.parse(answer);
+  const { approved, held } = await readAnswer('approval', answer);
   if (approved === 0) {
     throw new CliError(
       `nothing of the plan ${checksum} waits for an approval, so nothing was approved; tagyard plan shows what holds a change`,

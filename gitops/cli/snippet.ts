@@ -17,7 +17,7 @@ export interface SnippetVerbOptions extends OutputOptions {
 
 type Domain = CreatedContainer['domains'][number];
 
-/** The role of the embedded instance's reader: it sees tokens and changes nothing. */
+/** The role in which the command reads the embedded instance: the one with the fewest rights that sees tokens. */
 const ROLE = 'editor';
 
 /**
@@ -48,7 +48,7 @@ function configurationOf(site: string, domains: readonly Domain[], product: stri
   if (first !== undefined) return first.text;
   throw new CliError(
     domains.some(({ sameOrigin }) => sameOrigin !== null)
-      ? 'the API shows no token of this domain: use the token of an owner, admin or editor, or make a new one by POST …/domains/:domain/forwarder-token'
+      ? 'the API shows no forwarder token of this domain: use the API token of an owner, admin or editor, or make a new forwarder token by POST …/domains/:domain/forwarder-token'
       : `${site} has no domain with a same-origin path: set one by POST …/domains with sameOrigin`,
   );
 }

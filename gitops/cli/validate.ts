@@ -70,7 +70,7 @@ type Valid = { readonly file: string; readonly manifest: Manifest };
 
 /**
  * Finds what the provisioner would refuse as `NameTaken`. Ports are unique per host, everything else on all hosts, and
- * a registrable domain belongs to one client. The files don't say who was first, so the first file counts as that.
+ * a registrable domain belongs to one client. The files don't say which claim is older, so that of the first file wins.
  */
 function conflicts(valid: readonly Valid[]): Problem[] {
   const live = new Map<string, Valid>();
@@ -94,7 +94,7 @@ function conflicts(valid: readonly Valid[]): Problem[] {
       const owner = owners.get(domain) ?? one;
       owners.set(domain, owner);
       if (owner.manifest.client !== manifest.client) {
-        messages.push(`${domain} belongs to another client, with the site in ${owner.file}`);
+        messages.push(`${domain} belongs to another client, whose site is in ${owner.file}`);
       }
     }
     return messages.map((message) => ({ file, line: null, path: '', message }));

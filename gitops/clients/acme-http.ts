@@ -5,12 +5,12 @@ import { AcmeError, readProblem, readRetryAfter } from './acme-errors.ts';
 const TIMEOUT_MS = 30_000;
 
 interface Authority {
-  /** For an authority whose own certificate is from a CA that Node doesn't trust. */
+  /** Set for an authority whose own certificate is from a CA that Node doesn't trust. */
   readonly agent: Agent | undefined;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
-/** By origin, since all authorities use the library's one HTTP client. */
+/** The authorities by origin, since all of them use the library's one HTTP client. */
 const authorities = new Map<string, Authority>();
 let loading: Promise<Library> | undefined;
 

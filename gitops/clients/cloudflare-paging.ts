@@ -6,8 +6,8 @@ interface CountedPage<Item> {
 }
 
 /**
- * All items of a list with numbered pages. Throws `RetryableError` unless the pages have each item once, as many as the
- * last page counts: a page was short, or the list changed while it was read.
+ * All items of a list with numbered pages. Throws `RetryableError` if an item came twice, or if there are not as many
+ * items as the last page's `total_count`. The cause is a short page, or a list that changed while it was read.
  */
 export async function everyPage<Item extends { id: string }>(
   fetchPage: (page: number) => Promise<CountedPage<Item>>,

@@ -14,7 +14,7 @@ export function retryAfterSeconds(headers: Headers, now: number): number | undef
 }
 
 interface PacedFetchOptions {
-  /** For the whole exchange, the body included. */
+  /** The timeout of the whole exchange, the body included. */
   readonly timeoutMs: number;
   /** How long a 429 pauses all calls where it has no `retry-after`. */
   readonly pauseSeconds?: number | undefined;

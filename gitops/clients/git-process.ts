@@ -7,7 +7,7 @@ import type { GitAnswer, GitRequest } from './git.ts';
  * commands have finished.
  */
 
-/** A stopped process sends no sign of life; `git.ts` then replaces it. */
+/** Milliseconds between two signs of life while git runs. If this process sends none, `git.ts` replaces it. */
 const ALIVE_MS = 1_000;
 /** How long git may report no progress before it is ended, milliseconds. */
 const SILENCE_MS = 60_000;
@@ -15,7 +15,7 @@ const SILENCE_MS = 60_000;
 const MAX_PROCESSES = 16;
 /** Most bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
-/** Makes git print English messages, never prompt, and read what an id names: `refs/replace` could show another object. */
+/** Makes git print English messages, never prompt, and ignore `refs/replace`, which shows an id as another object. */
 const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJECTS: '1' };
 
 const processes = limit(MAX_PROCESSES);
@@ -39,8 +39,8 @@ process.on('disconnect', () => {
   processes.clearQueue();
   endOrphan();
 });
-// Ctrl-C and service managers signal every process of a group. Ignored: the parent may still need git for an orderly
-// end.
+// Ctrl-C and service managers signal every process of a group. This process ignores these signals, because the parent
+// may still need git for an orderly end.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
 function endOrphan(): void {

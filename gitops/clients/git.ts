@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { siblingUrl } from '../base/runtime/sibling.ts';
 
 const PROCESS = siblingUrl('./git-process', import.meta.url);
-/** V8's options for it: they save 20 of 52 MB of its private memory and cost no time in its answers. */
+/** V8's options for that process: they save 20 of its 52 MB of private memory and don't make its answers slower. */
 const SMALL = ['--max-semi-space-size=1', '--optimize-for-size'];
 
 /** git failed; `message` is its error output. */
@@ -75,7 +75,10 @@ class GitStarter {
   #hasEnded = false;
   #check: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
-  /** Checks since the last message. Two, because this process may have been stopped itself. */
+  /**
+   * Checks since the last message. The helper is replaced at the second one: before the first, this process may itself
+   * have been stopped.
+   */
   #silentChecks = 0;
 
   constructor() {
@@ -91,7 +94,7 @@ class GitStarter {
     this.#child.on('exit', () => this.#end('the process that starts git ended before git did'));
   }
 
-  /** Whether a further call needs a new one. */
+  /** Whether the next call needs a new `GitStarter`. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }

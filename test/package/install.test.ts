@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { installPackage, packTree, type Tarball, THIS_NODE } from '../../deploy/package/pack.ts';
 import { eventually } from '../support/eventually.ts';
 import { startInstance } from '../support/instance.ts';
+import { Visitor } from '../support/login/visitor.ts';
 import { temporaryFolder } from '../support/package/folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -62,6 +63,73 @@ describe('the package', () => {
       "console.log(typeof (await import('tagyard/plugin')).definePlugin)",
     );
     expect(used.stdout).toBe('function');
+  });
+
+  test('has `tagyard/client` with its types', async () => {
+    const source = `import { ApiProblem, createClient, type ListItem, type paths } from 'tagyard/client';
+      const [url = '', token = ''] = process.argv.slice(2);
+      const api = createClient({ url, token });
+      const names: string[] = [];
+      const first: ListItem<'/server-containers'>[] = [];
+      for await (const container of api.list('/server-containers')) {
+        names.push(container.name);
+        first.push(container);
+      }
+      const { data } = await api.get('/server-containers/{id}', { params: { path: { id: first[0]?.id ?? '' } } });
+      const status: 'active' | 'verified' | 'provisioning' | undefined =
+        data.status === 'active' || data.status === 'verified' ? data.status : undefined;
+      const code = await api
+        .post('/server-containers', { body: {} as never })
+        .catch((error: unknown) => (error instanceof ApiProblem ? error.code : null));
+      const path: keyof paths = '/server-containers';
+      // @ts-expect-error: there is no such path
+      const missing = () => api.get('/nowhere');
+      // @ts-expect-error: the path has a parameter
+      const without = () => api.get('/server-containers/{id}');
+      // @ts-expect-error: a container has no such member
+      const member = () => data.colour;
+      console.log(JSON.stringify({ names, status, code, path, unused: [missing, without, member].length }));`;
+    writeFileSync(join(whole, 'client.mts'), source);
+    writeFileSync(join(whole, 'globals.d.ts'), 'declare const process: { argv: string[] };');
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const options = ['--module', 'nodenext', '--target', 'es2024', '--strict', '--types', ''];
+    const files = ['globals.d.ts', 'client.mts'];
+    const compiled = await run(whole, process.execPath, tsc, ...options, ...files);
+    expect(compiled).toMatchObject({ exitCode: 0, stdout: '' });
+  });
+
+  test('has `tagyard/plugin/kit`: a plugin in a repository of its own is made, checked and run in workerd', async () => {
+    const author = join(scratch.path, 'author');
+    await installPackage(tarball, author);
+    await run(author, 'npm', 'pkg', 'set', 'type=module');
+    // What `npm install --save-dev esbuild` adds.
+    symlinkSync(join(ROOT, 'node_modules/esbuild'), join(author, 'node_modules/esbuild'));
+    const made = await run(author, 'npx', '--no-install', 'tagyard', 'plugin', 'bot_score');
+    expect(made).toMatchObject({ exitCode: 0, stderr: '' });
+    const again = await run(author, 'npx', '--no-install', 'tagyard', 'plugin', 'bot_score');
+    expect(again).toMatchObject({ exitCode: 1, stderr: 'tagyard: bot_score exists already' });
+
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const options =
+      '--module nodenext --target es2024 --lib es2024,dom,esnext.disposable --strict --types node --noEmit';
+    const flags = [...options.split(' '), '--allowImportingTsExtensions'];
+    const checked = await run(author, process.execPath, tsc, ...flags, 'bot_score/index.test.ts');
+    expect(checked).toMatchObject({ exitCode: 0, stdout: '' });
+    const tested = await run(author, process.execPath, '--test', 'bot_score/index.test.ts');
+    expect(tested).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('pass 2') });
+
+    const clash = `import { startStage } from 'tagyard/plugin/kit';
+      const urls = ['a', 'b'].map((name) => new URL(name + '.mjs', 'file://${author}/'));
+      await startStage({ plugins: urls }).catch((error) => console.log(error.message));`;
+    const plugin = (name: string) => `import * as z from 'zod/mini';
+      export default { name: '${name}', kind: 'mandatory', config: z.object({}), routes: [
+        { method: 'GET', path: '/same', handle: () => new Response('') }] };`;
+    for (const name of ['a', 'b']) writeFileSync(join(author, `${name}.mjs`), plugin(name));
+    writeFileSync(join(author, 'clash.mjs'), clash);
+    expect(await run(author, process.execPath, 'clash.mjs')).toMatchObject({
+      exitCode: 0,
+      stdout: 'a (GET /same) and b (GET /same) claim the same route',
+    });
   });
 
   test('answers with its version and its help', async () => {
@@ -125,6 +193,22 @@ describe('npx tagyard up', () => {
         status: 200,
         script: expect.stringContaining('tagyard'),
       });
+    });
+    const visitor = new Visitor();
+    const { url: api } = instance.run.management;
+    const accounts = await visitor.visit(`${api}/session/login?returnTo=/session`);
+    const loggedIn = await visitor.submit(accounts, { account: 'demo-viewer' });
+    expect(JSON.parse(loggedIn.text)).toMatchObject({ subject: 'demo-viewer', isOperator: false });
+    const listed = await visitor.request(`${api}/server-containers`);
+    expect(await listed.json()).toMatchObject({ containers: [{ id: demo.container }] });
+    const client = await run(whole, process.execPath, 'client.mjs', instance.run.management.url, demo.token);
+    expect(client).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(JSON.parse(client.stdout)).toEqual({
+      names: ['Demo Shop'],
+      status: 'active',
+      code: 'invalid_request',
+      path: '/server-containers',
+      unused: 3,
     });
     const status = await run(whole, 'npx', '--no-install', 'tagyard', 'status');
     expect(status).toMatchObject({ exitCode: 0, stderr: '' });

@@ -8,7 +8,7 @@ const bill = (...components: { name: string; licenses?: readonly object[] }[]) =
 describe('the licences of all that is shipped', () => {
   test('are allowed ones', async () => {
     const text = await billOfMaterials();
-    // With the optional parts, for every system.
+    // The bill includes the optional parts, for every system.
     for (const name of ['fastify', 'zod', 'miniflare', 'workerd', '@electric-sql/pglite'])
       expect(text).toContain(`"name": "${name}"`);
     expect(text).not.toContain('"name": "vitest"');
@@ -22,7 +22,7 @@ describe('the licences of all that is shipped', () => {
     ['another one', [{ license: { id: 'GPL-3.0-only' } }], ['x@1.0.0: GPL-3.0-only']],
     ['none', [], ['x@1.0.0: no licence is stated']],
     ['a text', [{ license: { name: 'see LICENCE' } }], ['x@1.0.0: see LICENCE']],
-  ])('of a package with %s', (_case, licenses, refused) => {
+  ])('of a package with %s: refused $2', (_case, licenses, refused) => {
     expect(refusedLicences(bill({ name: 'x', licenses }))).toEqual(refused);
   });
 });

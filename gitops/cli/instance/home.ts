@@ -20,12 +20,21 @@ const instanceSchema = z.object({
   /** The key of forwarders' tokens. It has a default, because homes of releases before same origin lack it. */
   forwarderKey: z.string().default(newSecret),
   cloudflareToken: z.string(),
+  /** Management's secret at the instance's OpenID provider. It has a default, because older homes lack it. */
+  loginSecret: z.string().default(newSecret),
   age: z.object({ identity: z.string(), recipient: z.string() }),
   /** The private signing key (JWK) of the development issuer. */
   signingKey: z.record(z.string(), z.unknown()),
   /** The ports that were picked at an earlier start. They are used again while they are free. */
   ports: z.record(z.string(), z.number()),
-  demo: z.object({ clientId: z.string(), containerId: z.string() }).nullable(),
+  demo: z
+    .object({
+      clientId: z.string(),
+      containerId: z.string(),
+      /** Whether the demo's viewer is a member. Older homes have none. */
+      hasViewer: z.boolean().default(false),
+    })
+    .nullable(),
 });
 export type Instance = z.infer<typeof instanceSchema>;
 
@@ -96,6 +105,7 @@ async function newInstance(): Promise<Instance> {
     verificationSecret: newSecret(),
     forwarderKey: newSecret(),
     cloudflareToken: newSecret(),
+    loginSecret: newSecret(),
     age: { identity, recipient: await identityToRecipient(identity) },
     signingKey: { ...(await exportJWK(privateKey)), kid: randomBytes(8).toString('hex'), alg: 'ES256' },
     ports: {},

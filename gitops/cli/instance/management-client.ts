@@ -1,7 +1,9 @@
 import createClient, { type Client } from 'openapi-fetch';
-import type { components, operations, paths } from '../../clients/generated/management-api.d.ts';
+import type { components, operations } from '../../clients/generated/management-api.d.ts';
+import type { CommittedPaths } from '../../clients/management/committed-paths.ts';
 import { CliError } from '../output/cli-error.ts';
-import { callService, problemOf } from './call.ts';
+import { fetchWhole } from './fetch-whole.ts';
+import { problemOf } from './problem.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
 type Member = components['schemas']['Member'];
@@ -20,21 +22,23 @@ interface CallResult<Data> {
 
 /** The command line's client of the management API. It uses the public API only, like a dashboard. */
 export class ManagementClient {
-  readonly #api: Client<paths>;
+  readonly #api: Client<CommittedPaths>;
 
   constructor(url: string, token: string, limitMs = TIMEOUT_MS) {
     if (!URL.canParse(url)) throw new CliError(`MANAGEMENT_URL=${url} is not a URL`);
-    this.#api = createClient<paths>({
+    this.#api = createClient<CommittedPaths>({
       baseUrl: url,
       headers: { authorization: `Bearer ${token}` },
-      fetch: (request) => callService({ ...SERVICE, url }, request, limitMs),
+      fetch: (request) => fetchWhole({ ...SERVICE, url }, request, limitMs),
     });
   }
 
   /** Creates a client with its members. Returns its id. */
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
     const body = { name, members: members as Member[] }; // the API refuses unknown roles
-    return bodyOf('POST /clients', await this.#api.POST('/clients', { body })).id;
+    const made = bodyOf('POST /clients', await this.#api.POST('/clients', { body }));
+    if ('plan' in made) throw new CliError('POST /clients answered a plan');
+    return made.id;
   }
 
   async setMember(clientId: string, subject: string, role: string): Promise<void> {
@@ -46,7 +50,11 @@ export class ManagementClient {
 
   async createContainer(body: ContainerRequest, idempotencyKey: string): Promise<CreatedContainer> {
     const params = { header: { 'idempotency-key': idempotencyKey } };
-    return bodyOf('POST /server-containers', await this.#api.POST('/server-containers', { params, body }));
+    const result = await this.#api.POST('/server-containers', { params, body });
+    const created = bodyOf('POST /server-containers', result);
+    if ('plan' in created)
+      throw new Error('POST /server-containers answered a plan, although it was no dry run');
+    return created;
   }
 
   /** `null`: there is no such container, or the caller is no member of its client. */
@@ -57,15 +65,15 @@ export class ManagementClient {
 
   /** The caller's container of a site; `null`: there is none. */
   async containerOfSite(site: string): Promise<CreatedContainer | null> {
-    for (let after: string | undefined; ; ) {
-      const query = { limit: 100, ...(after === undefined ? {} : { after }) };
+    for (let cursor: string | undefined; ; ) {
+      const query = { limit: 100, ...(cursor === undefined ? {} : { cursor }) };
       const result = await this.#api.GET('/server-containers', { params: { query } });
       const { containers, next } = bodyOf('GET /server-containers', result);
       const found = containers.find(({ siteId, status }) => siteId === site && status !== 'removed');
       // The list has no tokens.
       if (found !== undefined) return await this.container(found.id);
       if (next === null) return null;
-      after = next;
+      cursor = next;
     }
   }
 }

@@ -1,7 +1,7 @@
-import { z } from 'zod';
 import type { PartCheck } from '../../report/report.ts';
 import { CliError } from '../output/cli-error.ts';
 import { callService } from './call.ts';
+import { httpCall } from './http-call.ts';
 
 /** A service that `tagyard doctor` asks directly, not through the provisioner. */
 interface Part {
@@ -15,8 +15,12 @@ interface Part {
   faultOf(answer: Answer): string | null;
 }
 
-const answerSchema = z.looseObject({ service: z.string(), code: z.string().default('') });
-type Answer = z.output<typeof answerSchema> & { readonly status: number };
+interface Answer {
+  readonly status: number;
+  /** Of a problem; else empty. */
+  readonly code: string;
+  readonly body: object;
+}
 
 export function managementService(url: string | undefined): Part {
   return {
@@ -24,9 +28,9 @@ export function managementService(url: string | undefined): Part {
     variable: 'MANAGEMENT_URL',
     url,
     path: '/readyz',
-    faultOf({ status, ...checks }) {
+    faultOf({ status, body }) {
       if (status === 200) return null;
-      const faulty = Object.entries(checks).flatMap(([name, ok]) => (ok === false ? [name] : []));
+      const faulty = Object.entries(body).flatMap(([name, ok]) => (ok === false ? [name] : []));
       return `it is not ready: ${faulty.join(', ') || `status ${status}`}`;
     },
   };
@@ -57,14 +61,15 @@ export async function askPart(part: Part, limitMs: number): Promise<PartCheck> {
   }
   if (!URL.canParse(path, url)) return failedPart(name, `${url} is not a URL`);
   try {
-    const request = new Request(new URL(path, url), { headers, redirect: 'manual' });
-    const response = await callService({ name, url }, request, limitMs);
-    const { data } = answerSchema.safeParse(await response.json().catch(() => null));
-    if (data?.service !== name) {
+    const request = { method: 'GET', url: new URL(path, url), headers, redirect: 'manual' } as const;
+    const call = { method: request.method, path: request.url.pathname, timeoutMs: limitMs };
+    const response = await callService({ name, url }, call, (signal) => httpCall(request, signal));
+    const answer = answerOf(name, response.status, response.json);
+    if (answer === null) {
       const detail = `${url} answers with status ${response.status}, but it is not ${name}: check ${variable}`;
       return failedPart(name, detail);
     }
-    const fault = part.faultOf({ ...data, status: response.status });
+    const fault = part.faultOf(answer);
     return fault === null
       ? { name, status: 'passed', detail: `it answers at ${url}`, fix: null }
       : failedPart(name, `${url}: ${fault}`);
@@ -72,6 +77,14 @@ export async function askPart(part: Part, limitMs: number): Promise<PartCheck> {
     if (!(error instanceof CliError)) throw error;
     return failedPart(name, error.message);
   }
+}
+
+/** `null`: another service answered. */
+function answerOf(service: string, status: number, body: unknown): Answer | null {
+  if (typeof body !== 'object' || body === null) return null;
+  if (!('service' in body) || body.service !== service) return null;
+  const code = 'code' in body ? body.code : '';
+  return typeof code === 'string' ? { status, code, body } : null;
 }
 
 export function failedPart(name: string, detail: string): PartCheck {

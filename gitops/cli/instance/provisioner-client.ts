@@ -2,7 +2,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { escapeHiddenIn } from '../../base/text.ts';
 import { CliError } from '../output/cli-error.ts';
-import { callService, problemOf } from './call.ts';
+import { callService } from './call.ts';
+import { httpCall } from './http-call.ts';
 import { readRun } from './run-file.ts';
 import { QUICK_MS, SLOW_MS, timeoutMs } from './timeout.ts';
 
@@ -32,8 +33,9 @@ export async function callProvisioner(
   const { url, secret } = await addressOf(context);
   const service = { name: 'the provisioner', url };
   if (!URL.canParse(path, url)) throw new CliError(`INFRA_PROVISIONER_URL=${url} is not a URL`);
-  const request = new Request(new URL(path, url), {
+  const request = {
     method,
+    url: new URL(path, url),
     headers: {
       'x-secret': headerValue('INFRA_SECRET', secret),
       'x-actor': actor(),
@@ -41,12 +43,16 @@ export async function callProvisioner(
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
+  };
   const limit = timeoutMs(context.env, given ?? (method === 'GET' ? QUICK_MS : SLOW_MS));
-  const response = await callService(service, request, limit);
+  const call = { method, path: request.url.pathname, timeoutMs: limit };
+  const response = await callService(service, call, (signal) => httpCall(request, signal));
   // Names and messages come from git. Anyone who may push can put escape sequences for terminals there.
-  const answer: unknown = escapeHiddenIn(await response.json().catch(() => null));
-  if (!response.ok) throw problemOf(service, response.status, answer);
+  const answer = escapeHiddenIn(response.json);
+  if (response.status < 200 || response.status > 299) {
+    const { problemOf } = await import('./problem.ts');
+    throw problemOf(service, response.status, answer);
+  }
   if (answer !== null) return answer;
   throw new CliError(`${url} did not answer like a provisioner; check INFRA_PROVISIONER_URL`);
 }

@@ -1,29 +1,8 @@
-import { rm } from 'node:fs/promises';
-import { z } from 'zod';
+import { readFile, rm } from 'node:fs/promises';
 import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
 import { CliError } from '../output/cli-error.ts';
-
-const address = z.object({ url: z.string() });
-
-/** `$TAGYARD_HOME/run.json`: the addresses of a running instance. The file exists only while the instance runs. */
-export const runSchema = z.object({
-  pid: z.number(),
-  management: address,
-  provisioner: address.extend({ secret: z.string() }),
-  edge: address,
-  verification: address,
-  /** The API's base URL with its version, and the account. */
-  cloudflare: address.extend({ accountId: z.string() }),
-  proxy: address,
-  sitesRepo: z.string(),
-  database: z.string(),
-  drivers: z.object({ dns: z.string(), edge: z.string(), proxy: z.string(), containers: z.string() }),
-  demo: z.object({ clientId: z.string(), token: z.string(), container: z.string(), pageUrl: z.string() }),
-  /** Seconds of each phase of the start. The parts start beside each other. */
-  phases: z.record(z.string(), z.number()).optional(),
-});
-export type Run = z.infer<typeof runSchema>;
+import { readAnswer } from './answers.ts';
+import type { Run } from './run-schema.ts';
 
 export async function writeRun(path: string, run: Run): Promise<void> {
   await writeDurably(path, `${JSON.stringify(run, null, 2)}\n`);
@@ -36,7 +15,7 @@ export async function removeRun(path: string): Promise<void> {
 /** Throws `CliError` if no instance runs with this home. */
 export async function readRun(path: string): Promise<Run> {
   try {
-    return await readJsonFile(path, runSchema);
+    return await readAnswer('run', JSON.parse(await readFile(path, 'utf8')));
   } catch (cause) {
     throw new CliError(
       `no instance runs here (${path} is missing or damaged); run npm start, or set TAGYARD_HOME`,

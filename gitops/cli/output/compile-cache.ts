@@ -12,7 +12,7 @@ export function useCompileCache(env: NodeJS.ProcessEnv = process.env): void {
   if (folder === null) return;
   // Where the folder can't be written, Node runs without a cache.
   module.enableCompileCache(folder);
-  // For the processes that this one starts.
+  // The processes that this one starts then use the cache, too.
   env.NODE_COMPILE_CACHE = folder;
 }
 

@@ -5,7 +5,7 @@ interface Package {
   readonly engines: { readonly node: string };
 }
 
-// By its own name, because the checkout and the package have this file at different depths.
+// Imports by the package's own name, because the checkout and the package have this file at different depths.
 const { version, engines } = createRequire(import.meta.url)('tagyard/package.json') as Package;
 
 /** The version of this program. */

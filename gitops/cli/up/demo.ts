@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Home, Instance } from '../instance/home.ts';
-import { mintToken, OPERATOR } from '../instance/issuer.ts';
+import { DEMO_OWNER, DEMO_VIEWER, mintToken, OPERATOR } from '../instance/issuer.ts';
 import { type CreatedContainer, ManagementClient } from '../instance/management-client.ts';
 
-const DEMO_OWNER = 'demo-owner';
 export const DEMO_DOMAIN = 'shop.localhost';
 const DEMO_TAG = 'GTM-DEMO1234';
 
@@ -22,11 +21,19 @@ export async function ensureDemo(home: Home, instance: Instance, managementUrl: 
   const token = await mintToken(instance, DEMO_OWNER);
   const api = new ManagementClient(managementUrl, token);
   const known = instance.demo === null ? null : await api.container(instance.demo.containerId);
-  if (known !== null && instance.demo !== null)
-    return { clientId: instance.demo.clientId, token, container: known };
-
   const operator = new ManagementClient(managementUrl, await mintToken(instance, OPERATOR));
-  const clientId = await operator.addClient('Demo', [{ subject: DEMO_OWNER, role: 'owner' }]);
+  if (known !== null && instance.demo !== null) {
+    const { clientId, hasViewer } = instance.demo;
+    if (!hasViewer) {
+      await operator.setMember(clientId, DEMO_VIEWER, 'viewer');
+      await home.save({ ...instance, demo: { ...instance.demo, hasViewer: true } });
+    }
+    return { clientId, token, container: known };
+  }
+  const clientId = await operator.addClient('Demo', [
+    { subject: DEMO_OWNER, role: 'owner' },
+    { subject: DEMO_VIEWER, role: 'viewer' },
+  ]);
   const config = new URLSearchParams({
     id: 'GTM-SRVDEMO1',
     env: '1',
@@ -43,7 +50,7 @@ export async function ensureDemo(home: Home, instance: Instance, managementUrl: 
     },
     `demo-${instance.instance}-${clientId}`,
   );
-  await home.save({ ...instance, demo: { clientId, containerId: container.id } });
+  await home.save({ ...instance, demo: { clientId, containerId: container.id, hasViewer: true } });
   return { clientId, token, container };
 }
 

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
 import { siblingUrl } from '../../base/runtime/sibling.ts';
 import type { Home, Instance } from '../instance/home.ts';
-import { AUDIENCE, ISSUER, OPERATOR } from '../instance/issuer.ts';
+import { AUDIENCE, issuerOf, LOGIN_CLIENT, OPERATOR } from '../instance/issuer.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Ports } from './ports.ts';
@@ -118,11 +118,17 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     PGLITE_DIR: home.at('management', 'pglite'),
     PORT_POOL: env.PORT_POOL || '20000-20999',
     AUTH_JWKS_URL: jwksUrl,
-    AUTH_ISSUER: ISSUER,
+    AUTH_ISSUER: issuerOf(instance),
     AUTH_AUDIENCE: AUDIENCE,
     SUPER_ADMINS: OPERATOR,
+    ALLOW_LOOPBACK_TARGETS: 'true',
+    OIDC_CLIENT_ID: LOGIN_CLIENT,
+    OIDC_CLIENT_SECRET: instance.loginSecret,
+    PUBLIC_URL: `http://127.0.0.1:${ports.management}`,
     AGE_RECIPIENT: instance.age.recipient,
     FORWARDER_KEY: instance.forwarderKey,
+    DOMAIN_PROOF: env.DOMAIN_PROOF || 'off',
+    ...(env.PROOF_RESOLVERS ? { PROOF_RESOLVERS: env.PROOF_RESOLVERS } : {}),
     EDGE_DOMAIN: ZONE,
     ORIGIN_DOMAIN: ZONE,
     EDGE_PUBLIC_URL: `http://{host}:${ports.edge}`,

@@ -1,12 +1,9 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { z } from 'zod';
-import { shownSiteSchema } from '../../report/report.ts';
+import { readAnswer } from '../instance/answers.ts';
 
 /** How long a start waits for its sites. Sites that take longer are provisioned after the report. */
 const TIMEOUT_MS = 20_000;
 const POLL_MS = 50;
-
-const sitesSchema = z.object({ sites: z.array(shownSiteSchema) });
 
 /** Waits until the provisioner has completed a full pass and no site is progressing or being removed. */
 export async function awaitSettled({ url, secret }: { url: string; secret: string }): Promise<void> {
@@ -14,9 +11,8 @@ export async function awaitSettled({ url, secret }: { url: string; secret: strin
   const settled = async () => {
     if (!(await fetch(`${url}/readyz`, { headers })).ok) return false;
     const answer: unknown = await (await fetch(`${url}/sites`, { headers })).json();
-    return sitesSchema
-      .parse(answer)
-      .sites.every(({ reason }) => reason !== 'Progressing' && reason !== 'Removing');
+    const { sites } = await readAnswer('sites', answer);
+    return sites.every(({ reason }) => reason !== 'Progressing' && reason !== 'Removing');
   };
   const deadline = Date.now() + TIMEOUT_MS;
   while (!(await settled()) && Date.now() < deadline) await wait(POLL_MS);

@@ -5,16 +5,18 @@ import { writeDurably } from '../../base/durable.ts';
 import { acquireLock, LockHeldError } from '../../base/lock.ts';
 import { howToInstall, missingPackages } from '../../base/runtime/optional.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
+import { serveIssuer } from '../../embedded/issuer/server.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';
 import { initSitesRepo } from '../../sites-repo/mirror.ts';
 import { Home } from '../instance/home.ts';
-import { serveJwks } from '../instance/issuer.ts';
-import { type Run, removeRun, writeRun } from '../instance/run-file.ts';
+import { removeRun, writeRun } from '../instance/run-file.ts';
+import type { Run } from '../instance/run-schema.ts';
 import { CliError } from '../output/cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';
 import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
+import { loginProvider } from './login.ts';
 import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
 import { Phases } from './phases.ts';
 import { assignPorts } from './ports.ts';
@@ -81,10 +83,9 @@ interface Started {
 async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableStack): Promise<Started> {
   const phases = new Phases();
   const setup = await phases.time('preparation', () => prepare(home, env));
-  const { instance, ports } = setup;
-  const jwks = await serveJwks(instance, ports.issuer);
-  if (stack.disposed) await jwks.close();
-  stack.defer(() => jwks.close());
+  const issuer = await serveIssuer(loginProvider(setup));
+  if (stack.disposed) await issuer.close();
+  stack.defer(() => issuer.close());
 
   const children: Child[] = [];
   const launch = async (spec: ChildSpec): Promise<Record<string, unknown>> => {
@@ -98,7 +99,7 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     zoneId: String(zoneId),
   }));
   const provisioner = zone.then((known) => launch(provisionerPart(setup, known)));
-  await settleAll([provisioner, launch(managementPart(setup, jwks.url)), launch(demoPart(setup))]);
+  await settleAll([provisioner, launch(managementPart(setup, issuer.jwksUrl)), launch(demoPart(setup))]);
   const { demo, container } = await phases.time('sites', () => settleSites(setup));
 
   const run = { ...describeRun(setup, demo, (await zone).accountId), phases: phases.seconds };
@@ -115,6 +116,7 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   const instance = await home.save({ ...remembered, ports: { ...remembered.ports, ...remember } });
   const drivers = await chooseDrivers(env);
   printDrivers(drivers);
+  printProof(env.DOMAIN_PROOF || 'off');
 
   const { caFile } = await ensureLocalCa(home.at('ca'));
   await initSitesRepo(home.at('sites.git'));
@@ -209,6 +211,17 @@ function printDrivers(drivers: Drivers): void {
       `${styleText('bold', what.padEnd(11))} ${name.padEnd(20)} ${styleText('dim', reason)}\n`,
     );
   }
+}
+
+/** Says whether clients must prove their domains. */
+function printProof(mode: string): void {
+  const reason =
+    mode === 'off'
+      ? 'every domain counts as its client’s (DOMAIN_PROOF=dns asks for a DNS record)'
+      : 'only the edge hostname serves a domain until a DNS record proves it';
+  process.stdout.write(
+    `${styleText('bold', 'proof'.padEnd(11))} ${`DOMAIN_PROOF=${mode}`.padEnd(20)} ${styleText('dim', reason)}\n`,
+  );
 }
 
 function printAddresses({ run, demoStatus }: Started, ms: number): void {

@@ -42,7 +42,7 @@ test.each(['Ready', 'Removed'] as const)('%s is no problem', (reason) => {
 });
 
 test.each(REASON_NAMES.filter((reason) => reason !== 'Ready' && reason !== 'Removed'))(
-  '%s is one problem with message, meaning and remedy, and hides those of certificates',
+  '%s is the only problem shown, with message, meaning and remedy, even if a certificate is bad, too',
   (reason) => {
     expect(findingsOf(site(reason, 'expired'))).toEqual([
       {
@@ -57,7 +57,7 @@ test.each(REASON_NAMES.filter((reason) => reason !== 'Ready' && reason !== 'Remo
 );
 
 test.each(CERTIFICATE_STATES.filter((state) => state !== 'live'))(
-  'a certificate of a ready site that is %s is a problem',
+  'a ready site’s certificate in the state %s is a problem',
   (state) => {
     expect(findingsOf(site('Ready', 'live', state))).toEqual([
       {

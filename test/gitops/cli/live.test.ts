@@ -213,7 +213,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
     expect(stdout).toMatch(/^failed +verification .*VERIFICATION_SECRET/m);
   });
 
-  test('and names what it did not check', async () => {
+  test('parts that it did not check are named as such', async () => {
     await applied('one');
     const { exitCode, stdout } = await tagyard(['doctor'], { TAGYARD_HOME: daemon.dir });
     expect(exitCode).toBe(0);

@@ -6,12 +6,12 @@ import { stripVTControlCharacters } from 'node:util';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { type EdgeHost, RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host.ts';
+import { startUpstream, type Upstream } from '../../../edge/kit/upstream.ts';
 import { Home } from '../../../gitops/cli/instance/home.ts';
-import type { Run } from '../../../gitops/cli/instance/run-file.ts';
+import type { Run } from '../../../gitops/cli/instance/run-schema.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
 import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
-import { startUpstream, type Upstream } from '../../support/edge/upstream.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 

@@ -45,10 +45,10 @@ describe('a revert that removes the site', () => {
   });
 
   test.each([
-    ['its name removes it', 'one', 0, 'absent'],
-    ['another name keeps it', 'two', 1, 'present'],
-    ['nothing keeps it', '', 1, 'present'],
-  ])('asks on a terminal: %s', async (_what, typed, exitCode, state) => {
+    ['removed with its own name', 'one', 0, 'absent'],
+    ['kept with another name', 'two', 1, 'present'],
+    ['kept with an empty answer', '', 1, 'present'],
+  ])('asks on a terminal for the site’s name; the site is %s', async (_what, typed, exitCode, state) => {
     await applied('one', 'two');
     const asked = await tagyardOnTerminal(url)(['revert', 'one'], `${typed}\n`);
     expect(asked.stdout).toContain('Type the site');

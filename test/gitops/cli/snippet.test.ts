@@ -72,7 +72,7 @@ describe('tagyard snippet', () => {
   test('shows a viewer no token', async () => {
     const viewer = { TAGYARD_TOKEN: await world.issuer.token('viewer') };
     const { stderr } = await tagyard(['snippet', 'one', '--for', 'nginx'], viewer);
-    expect(stderr).toContain('the token of an owner, admin or editor');
+    expect(stderr).toContain('use the API token of an owner, admin or editor');
     expect((await tagyard(['snippet', 'one'], viewer)).stdout).not.toContain('ft_');
   });
 });

@@ -266,7 +266,7 @@ describe('tagyard validate', () => {
     const files = ['owner', 'sister', 'rival'].map(path);
     const { exitCode, stdout } = await tagyard(['validate', ...files], { INFRA_PROVISIONER_URL: '' });
     expect(stdout).toBe(
-      `${path('rival')}: acme.example belongs to another client, with the site in ${path('owner')}`,
+      `${path('rival')}: acme.example belongs to another client, whose site is in ${path('owner')}`,
     );
     expect(exitCode).toBe(1);
   });

@@ -51,7 +51,7 @@ describe('Retry-After', () => {
     ['Fri, 20 Nov 2026 00:00:00 GMT', 0],
     ['soon', undefined],
     ['', undefined],
-  ])('%s in seconds', (text, seconds) => {
+  ])('"%s" is %s in seconds', (text, seconds) => {
     expect(retryAfterSeconds(new Headers({ 'retry-after': text }), NOW)).toBe(seconds);
   });
 
@@ -61,7 +61,7 @@ describe('Retry-After', () => {
     ['99999999', NOW + 30 * 86_400_000],
     ['soon', null],
     [undefined, null],
-  ])('%s as a time', (text, at) => {
+  ])('"%s" is the time %s', (text, at) => {
     expect(readRetryAfter(text, NOW)).toBe(at);
   });
 });
@@ -75,7 +75,7 @@ test.each([
   [{ type: 'about:blank', detail: 'x' }, null],
   ['<html>', null],
   [null, null],
-])('the ACME problem in %j', (body, problem) => {
+])('the ACME problem in %j is %j', (body, problem) => {
   expect(readProblem(body)).toEqual(problem);
 });
 

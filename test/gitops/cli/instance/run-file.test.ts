@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type Run, readRun, removeRun, writeRun } from '../../../../gitops/cli/instance/run-file.ts';
+import { readRun, removeRun, writeRun } from '../../../../gitops/cli/instance/run-file.ts';
+import type { Run } from '../../../../gitops/cli/instance/run-schema.ts';
 import { CliError } from '../../../../gitops/cli/output/cli-error.ts';
 
 const address = { url: 'http://127.0.0.1:8080' };

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { tagyardOf } from './command.ts';
+
+let daemon: MemoryDaemon;
+let url: string;
+beforeAll(async () => {
+  daemon = await memoryDaemon();
+  url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+  await daemon.push('one', daemon.manifest('one', 0));
+  await daemon.reaches('one', 'Ready');
+});
+afterAll(() => daemon.close());
+
+/** Writes the URLs of all loaded modules to standard error at the end. */
+const RECORD = `import { registerHooks } from 'node:module';
+  const urls = [];
+  registerHooks({ load(url, context, next) { urls.push(url); return next(url, context); } });
+  process.on('exit', () => process.stderr.write(urls.join('\\n')));`;
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(RECORD)}`;
+
+/** Most files of one verb, those of its libraries included. */
+const MOST = 45;
+
+test.each([['status'], ['status', 'one'], ['plan'], ['history', 'one']])(
+  '%s %s loads little',
+  async (...args) => {
+    const { exitCode, stdout, stderr } = await tagyardOf(url)(args, { NODE_OPTIONS });
+    expect({ exitCode, stdout }).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringMatching(/Ready|nothing|By hand/),
+    });
+    const loaded = stderr.split('\n');
+    expect(loaded.filter((name) => /\bzod\b/.test(name))).toEqual([]);
+    expect(loaded.filter((name) => name.startsWith('file:')).length).toBeLessThan(MOST);
+  },
+);
