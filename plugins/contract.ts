@@ -130,7 +130,7 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** Those of them, or of a disabled plugin, of which keys of profiles are derived. */
   readonly keyCookies: readonly string[];
   readonly profiles: ProfileStore;
-  /** For data that is the same for every site and reveals nothing of any. The key must name all that it depends on. */
+  /** A cache of data that is the same for every site and reveals nothing of any. Its key must name what the data depends on. */
   readonly acrossSites: CacheScope;
   /** The data centre's cache; `key` is a path of the plugin's choice. */
   readonly cache: {
@@ -198,6 +198,8 @@ export interface OriginRequest {
 /** What a route's handler gets: the request, the decoded path parameters and the parsed body. */
 export interface RouteInput<Body = unknown> {
   readonly request: Request;
+  /** Its `cookie` header. Under a prefix, reading only this costs no copy of the request. */
+  readonly cookie: string | null;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
 }
@@ -268,11 +270,8 @@ interface PluginBase<Settings> {
   before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
   /** Runs after the route, in reverse order. */
   after?(response: Response, request: Request, context: PluginContext<Settings>): Promise<Response>;
-  /**
-   * Takes part in the bootstrap. What it returns, as JSON, is the member of the plugin's name in the answer of `/boot`. If
-   * it returns nothing or fails, the answer does not have the member.
-   */
-  boot?(context: PluginContext<Settings>, draft: BootDraft): Promise<unknown>;
+  /** Takes part in the bootstrap. Its result, as JSON, is the member of its name in the answer; without one there is none. */
+  boot?(context: PluginContext<Settings>, draft: BootDraft): unknown;
   /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
   readonly bootMember?: string;
   /** The domains that are served, if the registry has them as active. Without an enabled plugin with this hook: the first. */

@@ -119,6 +119,8 @@ const registryDomain = z.object({
   token: z.string(),
   cookieDomain: z.nullable(z.string()),
   active: z.boolean(),
+  /** It isn't proven that the domain is the client's: only the edge hostname serves it. */
+  unproven: z.optional(z.literal(true)),
   sameOrigin: z.optional(sameOrigin),
 });
 export type RegistryDomain = z.infer<typeof registryDomain>;
@@ -134,9 +136,9 @@ export const registryDocument = z.object({
   containerId: z.string(),
   domains: z.array(registryDomain),
   proxyPaths: z.array(z.string()),
-  /** Also in EDGE_CONFIG, as the rules of consent are. */
+  /** The site's data layer names. EDGE_CONFIG has them too, like the rules of consent. */
   dataLayers: z.optional(z.array(z.string())),
-  /** As in EDGE_CONFIG, in case that can't be read: the rules of consent must not depend on one store. */
+  /** The same as in EDGE_CONFIG, which may be unreadable: the rules of consent must not depend on one store. */
   ...consentSettings,
 });
 export type RegistryDocument = z.infer<typeof registryDocument>;

@@ -36,7 +36,7 @@ export default definePlugin({
     const value = masterCookie === undefined ? undefined : masterValue(masterCookie, cookies);
     return value === undefined ? undefined : await masterKey(site.siteId, value);
   },
-  async boot(context, draft) {
+  boot(context, draft) {
     const { record, endsAt, presentCookies } = draft;
     if (record === null) return undefined;
     const { cookies: patterns, masterCookie } = context.settings;

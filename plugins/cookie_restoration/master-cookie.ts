@@ -17,10 +17,10 @@ const UUID = /^[\da-f]{8}-[\da-f]{4}-([\da-f])[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$
 /** The only version that is random; the others contain a time or a name (RFC 9562). */
 const RANDOM_UUID = '4';
 
-/** A browser that has lost its id comes back with a new one: so many in a month may be one visitor's. */
+/** A browser that has lost its id comes back with a new one: this many in a month may be one visitor's. */
 const MAX_BROWSERS = 10;
 const MONTH_MS = 30 * 86_400_000;
-/** For so long a value is only watched: a shared one is seen with many browsers by then. */
+/** How long a value is only watched: a shared value has come from many browsers by then. */
 const TRIAL_MS = 86_400_000;
 
 /** The value of the master cookie, if it can be a random value that only this visitor has. */

@@ -25,12 +25,16 @@ export function answerCookies(
   const firstParty = cookieDomain !== null && isFirstParty(host, pageDomain);
   const domain = firstParty ? cookieDomain : null;
   const isSent = id === null || cookieValues(cookieHeader, '_fpid').includes(id);
-  const maxAge = Math.max(0, Math.ceil((endsAt - now) / 1000));
+  const lines: string[] = [];
+  if (!isSent) {
+    const maxAge = Math.max(0, Math.ceil((endsAt - now) / 1000));
+    lines.push(serializeCookie({ name: '_fpid', value: id, maxAge, domain }));
+  }
+  if (!firstParty) return lines;
   // No plugin may set an id: this answer sets the visitor's own.
-  const ends = ended.map((cookie) => endCookie(cookie, domain));
-  const others = [...ends, ...restored.map(serializeCookie), ...setCookies].filter((line) => !setsId(line));
-  return [
-    ...(isSent ? [] : [serializeCookie({ name: '_fpid', value: id, maxAge, domain })]),
-    ...(firstParty ? others : []),
-  ];
+  const add = (line: string) => setsId(line) || lines.push(line);
+  for (const cookie of ended) add(endCookie(cookie, domain));
+  for (const cookie of restored) add(serializeCookie(cookie));
+  for (const line of setCookies) add(line);
+  return lines;
 }

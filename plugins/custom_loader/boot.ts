@@ -33,10 +33,9 @@ export const bootRoute = defineRoute({
   cors: true,
   setsId: true,
   body: bootRequest,
-  async handle({ request, body }, context) {
+  async handle({ cookie: cookieHeader, body }, context) {
     const domain = await domainOf(body, context);
     const consent = context.consent(body.consent ?? {});
-    const cookieHeader = request.headers.get('cookie');
     // On another host, for example the edge hostname, a foreign page may have set the cookie for many sites at once.
     const ownHeader = isFirstParty(context.url.hostname, domain) ? cookieHeader : null;
     const cookies = { sent: body.cookies ?? {}, header: ownHeader };
@@ -64,6 +63,11 @@ interface Visit {
   /** What was kept until the visitor denied it. */
   readonly ended: readonly StoredCookie[];
 }
+
+/** Made once: the runtime copies `Headers` much faster than it reads them from an object. */
+const ANSWER = {
+  headers: new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' }),
+};
 
 /** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */
 async function answer(
@@ -98,11 +102,10 @@ async function answer(
     setCookies: [],
   };
   const given = await context.bootstrap(draft);
-  // No plugin may restore an id: this route answers the visitor's own.
+  // No plugin may restore an id: this route sets the visitor's own id.
   const restoreCookies = (given.restoreCookies ?? []).filter(
     ({ name, value }) => !setsId(`${name}=${value}`),
   );
-  const members = { ...given, restoreCookies };
   if (draft.record !== null) await keepProfile(context, profile, draft.record);
 
   const lines = answerCookies(context.url.hostname, draft, {
@@ -132,10 +135,9 @@ async function answer(
       }),
     },
   };
-  return Response.json(
-    { ...core, ...members },
-    { headers: [['cache-control', 'no-store'], ...lines.map((line) => ['set-cookie', line])] },
-  );
+  const response = new Response(JSON.stringify({ ...core, ...given, restoreCookies }), ANSWER);
+  for (const line of lines) response.headers.append('set-cookie', line);
+  return response;
 }
 
 /** The domain of the page that sends the request. Throws where the page or its loader is not the site's. */

@@ -6,8 +6,8 @@ import { renderLoader } from './script.ts';
 import { isScriptAddress, loaderOf, readSnippet, type Snippet } from './snippet-address.ts';
 
 interface Rendered {
-  readonly text: string;
-  readonly etag: string;
+  readonly octets: Uint8Array;
+  readonly headers: Headers;
 }
 
 /**
@@ -34,9 +34,20 @@ async function loaderFor(context: PluginContext, { token, place, snippet }: Aske
   const life = context.identityMs / 1000;
   const values = { edge, loader: token, cookies, keys, life, rules, ...snippet };
   const text = renderLoader(values, place, pageScripts);
-  const hash = await context.etagOf(new TextEncoder().encode(text));
-  // It ends with the place, so that a verification can read which one the edge knows.
-  const script = { text, etag: place ? hash.replace(/"$/, `-${place}"`) : hash };
+  const octets = new TextEncoder().encode(text);
+  const hash = await context.etagOf(octets);
+  const headers = new Headers({
+    'content-type': 'application/javascript; charset=utf-8',
+    // A script that names the visitor's place is for this visitor only.
+    'cache-control': `${place ? 'private' : 'public'}, max-age=300, stale-while-revalidate=86400`,
+    // The page requests it without credentials, so that the browser adds no cookies on a host of the same site.
+    'access-control-allow-origin': '*',
+    // A page under `cross-origin-embedder-policy: require-corp` requires this header.
+    'cross-origin-resource-policy': 'cross-origin',
+    // It ends with the place, so that a verification can read which one the edge knows.
+    etag: place ? hash.replace(/"$/, `-${place}"`) : hash,
+  });
+  const script = { octets, headers };
   if (own.size >= MAX_RENDERED) own.clear();
   rendered.set(cookies, own.set(key, script));
   return script;
@@ -46,19 +57,8 @@ async function answerLoader(context: PluginContext, token: string, snippet?: Sni
   if (!(await context.ownsLoader(token))) throw context.problem('unknown_loader');
   const { country, region } = context.visitor;
   const place = [country, country && region].filter(Boolean).join('-');
-  const { text, etag } = await loaderFor(context, { token, place, snippet });
-  return new Response(text, {
-    headers: {
-      'content-type': 'application/javascript; charset=utf-8',
-      // A script that names the visitor's place is for this visitor only.
-      'cache-control': `${place ? 'private' : 'public'}, max-age=300, stale-while-revalidate=86400`,
-      // The page requests it without credentials, so that the browser adds no cookies on a host of the same site.
-      'access-control-allow-origin': '*',
-      // A page under `cross-origin-embedder-policy: require-corp` requires this header.
-      'cross-origin-resource-policy': 'cross-origin',
-      etag,
-    },
-  });
+  const { octets, headers } = await loaderFor(context, { token, place, snippet });
+  return new Response(octets, { headers });
 }
 
 /** Serves the first-party loader and the bootstrap that it requests. */

@@ -28,7 +28,19 @@ export interface Proven {
   readonly isKept: boolean;
 }
 
-type Signing = Pick<PluginContext, 'sign' | 'now'>;
+type Signing = Pick<PluginContext, 'sign' | 'now' | 'site'>;
+
+/**
+ * Profiles and their tokens that the isolate has made or found genuine, so that the next page of a visit costs one signature
+ * and not two. Dropped with the site's documents.
+ */
+const genuine = new WeakMap<PluginContext['site'], Set<string>>();
+const MAX_GENUINE = 1000;
+
+function keepGenuine({ site }: Signing, named: string): void {
+  const known = genuine.get(site);
+  genuine.set(site, known && known.size < MAX_GENUINE ? known.add(named) : new Set([named]));
+}
 
 /**
  * 32 hex digits: the second at which the session began, and a signature of it for this site and profile. So any data
@@ -51,7 +63,9 @@ export async function sessionToken(
   { id, isKept }: Proven,
 ): Promise<string> {
   const text = `${id}.${seconds(context.now())}.${isKept ? 1 : 0}`;
-  return `${text}.${(await context.sign(`token ${profile} ${text}`)).slice(0, 32)}`;
+  const token = `${text}.${(await context.sign(`token ${profile} ${text}`)).slice(0, 32)}`;
+  keepGenuine(context, profile + token);
+  return token;
 }
 
 /** The session that the page names, if the edge has signed it for this profile and it is not idle. */
@@ -62,9 +76,12 @@ export async function provenSession(context: Signing, { profile, text = '' }: Na
   };
   const [, id = text, last, kept, signature] = TOKEN.exec(text) ?? [];
   if (last !== undefined) {
-    const signed = text.slice(0, text.lastIndexOf('.'));
-    if (!isAlive(last) || (await context.sign(`token ${profile} ${signed}`)).slice(0, 32) !== signature)
-      return null;
+    if (!isAlive(last)) return null;
+    if (!genuine.get(context.site)?.has(profile + text)) {
+      const signed = text.slice(0, text.lastIndexOf('.'));
+      if ((await context.sign(`token ${profile} ${signed}`)).slice(0, 32) !== signature) return null;
+      keepGenuine(context, profile + text);
+    }
     return { id, isKept: kept === '1' };
   }
   const start = id.slice(0, 8);

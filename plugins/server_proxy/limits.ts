@@ -16,8 +16,8 @@ export const VENDOR_RETRY_AFTER_MS = 10_000;
 export const VENDOR_REFUSAL_MS = 60_000;
 /**
  * Anyone can request any data layer name, and each name is a request to the vendor and a copy. An isolate fetches scripts
- * for so many names that a site doesn't state, unless the deployment's variable `DATA_LAYER_NAMES` says another number; a
- * name without a request in an hour makes room. Copies that exist are served and renewed under any name.
+ * for at most this many names beside those that a site states. The deployment's variable `DATA_LAYER_NAMES` sets another
+ * number; a name without a request in an hour makes room. Copies that exist are served and renewed under any name.
  */
 export const DATA_LAYER_NAMES = 5;
 export const NAME_REMEMBERED_MS = 3_600_000;

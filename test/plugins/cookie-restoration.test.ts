@@ -89,12 +89,12 @@ describe('what is restored', () => {
   });
 
   test.each([
-    ['50 names', Array.from({ length: 50 }, (_, i) => `a${i}`), 1],
-    ['51', Array.from({ length: 51 }, (_, i) => `a${i}`), 0],
-    ['a name of 127 characters', ['a0', 'a'.repeat(127)], 1],
-    ['one of 128', ['a0', 'a'.repeat(128)], 0],
-    ['an invalid name', ['a0', 'a b'], 0],
-  ])('a list of the site’s own may have %s, or it counts as none', async (_name, cookies, restored) => {
+    ['50 names is used', Array.from({ length: 50 }, (_, i) => `a${i}`), 1],
+    ['51 names is ignored', Array.from({ length: 51 }, (_, i) => `a${i}`), 0],
+    ['a name of 127 characters is used', ['a0', 'a'.repeat(127)], 1],
+    ['a name of 128 characters is ignored', ['a0', 'a'.repeat(128)], 0],
+    ['an invalid name is ignored', ['a0', 'a b'], 0],
+  ])('a list of the site’s own with %s', async (_name, cookies, restored) => {
     const site = await on({ modules: { cookie_restoration: { cookies } } });
     const id = await store(site, { a0: '1' });
     expect((await restore(site, id)).cookies).toHaveLength(restored);
@@ -173,7 +173,7 @@ describe('the life of a profile', () => {
 });
 
 describe('simultaneous bootstraps of one profile', () => {
-  test('lose at most the writes that the store loses: one write is stored completely, and the next bootstrap adds the rest', async () => {
+  test('may lose a write: the other is stored completely, and the next bootstrap adds the rest', async () => {
     const site = await on();
     const id = await store(site, { _gcl_au: 'old' });
     await Promise.all([
@@ -188,7 +188,7 @@ describe('simultaneous bootstraps of one profile', () => {
   });
 });
 
-describe('the profile of a cookie', () => {
+describe('the profile that a cookie _fpid names', () => {
   test('an _fpid of another site restores nothing', async () => {
     const [mine, other] = [await on(), await on()];
     const id = await store(mine, { _ga: 'mine' });
@@ -196,7 +196,7 @@ describe('the profile of a cookie', () => {
     expect((await restore(mine, id)).names).toEqual(['_ga']);
   });
 
-  test('is never restored itself, even if the site lists it', async () => {
+  test('the cookie _fpid itself is never restored, even if the site lists it', async () => {
     const site = await on({ modules: { cookie_restoration: { cookies: ['_fpid', '_f*'] } } });
     const id = await store(site, { _fpid: 'e'.repeat(32), _fbp: '1' });
     expect((await restore(site, id)).names).toEqual(['_fbp']);
@@ -238,13 +238,16 @@ describe('consent', () => {
   test.each([
     ['ad_storage', ['_ga']],
     ['analytics_storage', ['_fbp', '_gcl_au']],
-  ])('%s denied: the other purpose stays, this one’s is deleted for good', async (type, expected) => {
-    const site = await on();
-    const id = await store(site, both);
-    expect((await restore(site, id, denied(type))).names).toEqual(expected);
-    expect((await restore(site, id, { ...denied(type), cookies: both })).names).toEqual([]);
-    expect((await restore(site, id)).names).toEqual(expected);
-  });
+  ])(
+    '%s denied: the other purpose’s cookies are kept, this one’s are deleted for good',
+    async (type, expected) => {
+      const site = await on();
+      const id = await store(site, both);
+      expect((await restore(site, id, denied(type))).names).toEqual(expected);
+      expect((await restore(site, id, { ...denied(type), cookies: both })).names).toEqual([]);
+      expect((await restore(site, id)).names).toEqual(expected);
+    },
+  );
 
   test('a denial deletes stored cookies with the flag off, too', async () => {
     const site = await on();
@@ -271,7 +274,7 @@ describe('consent', () => {
     expect((await restore(site, id, granted)).names).toEqual(['_ga']);
   });
 
-  test('a cookie of unknown purpose needs both', async () => {
+  test('a cookie of unknown purpose is stored only if neither purpose is denied', async () => {
     const site = await on({ modules: { cookie_restoration: { cookies: ['mine', '_ga'] } } });
     const id = await store(site, { mine: '1', _ga: '2' }, denied('ad_storage'));
     expect((await restore(site, id)).names).toEqual(['_ga']);

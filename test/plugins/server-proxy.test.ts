@@ -83,7 +83,7 @@ describe('GET /c/<container token>.js', () => {
     },
   );
 
-  test('beyond five data layer names of a site a sixth is refused, not fetched, until the others are an hour old', async () => {
+  test('a sixth data layer name of a site is refused, not fetched, until the first five are an hour old', async () => {
     const [site, other] = [await stage.site(), await stage.site()];
     stage.upstream.reply = ({ url }) => vendorScript(url);
     const layer = (index: number) => `?l=layer${index}`;
@@ -105,7 +105,7 @@ describe('GET /c/<container token>.js', () => {
     expect((await script(site, layer(6))).status).toBe(200);
   });
 
-  test('the names that the site states are always fetched, and take no place of other names', async () => {
+  test('data layer names in the site’s options are always fetched, and are not among the five', async () => {
     const site = await stage.site({ dataLayers: ['ownLayer', 'shopLayer'] });
     stage.upstream.reply = ({ url }) => vendorScript(url);
     for (const index of [1, 2, 3, 4, 5]) expect((await script(site, `?l=junk${index}`)).status).toBe(200);
@@ -117,7 +117,7 @@ describe('GET /c/<container token>.js', () => {
     for (const index of [1, 2, 3, 4, 5]) expect((await script(used, `?l=other${index}`)).status).toBe(200);
   });
 
-  test('so they are while EDGE_CONFIG can’t be read', async () => {
+  test('data layer names in the site’s options are also fetched while EDGE_CONFIG can’t be read', async () => {
     const site = await stage.site({ dataLayers: ['ownLayer'] });
     stage.upstream.reply = () => vendorScript();
     await stage.fault('EDGE_CONFIG', 'fail');
@@ -181,20 +181,23 @@ describe('GET /c/<container token>.js', () => {
       () => ({ headers: { 'content-type': 'text/html' }, body: '<html>' }),
     ],
     ['redirects elsewhere', () => ({ status: 302, headers: { location: 'https://evil.example/' } })],
-  ])('the vendor %s: the last good copy, without one 502, and nothing of it is kept', async (_name, fail) => {
-    const [seen, unseen] = [await stage.site(), await stage.site()];
-    stage.upstream.reply = () => vendorScript('good');
-    await script(seen);
-    stage.upstream.reply = fail;
-    await stage.forward(3_600_000);
-    expect(await script(seen)).toMatchObject({ status: 200, text: 'good' });
-    expect(await script(unseen)).toMatchObject({ status: 502, json: { code: 'upstream_failed' } });
-    expect(asked().filter((url) => url.includes('evil'))).toEqual([]);
-    stage.upstream.reply = () => vendorScript('again');
-    // After a minute even what the vendor has refused is fetched again.
-    await stage.forward(60_000);
-    expect((await script(unseen)).text).toBe('again');
-  });
+  ])(
+    'if the vendor %s, the last good copy is served, or else 502 for at most a minute',
+    async (_name, fail) => {
+      const [seen, unseen] = [await stage.site(), await stage.site()];
+      stage.upstream.reply = () => vendorScript('good');
+      await script(seen);
+      stage.upstream.reply = fail;
+      await stage.forward(3_600_000);
+      expect(await script(seen)).toMatchObject({ status: 200, text: 'good' });
+      expect(await script(unseen)).toMatchObject({ status: 502, json: { code: 'upstream_failed' } });
+      expect(asked().filter((url) => url.includes('evil'))).toEqual([]);
+      stage.upstream.reply = () => vendorScript('again');
+      // After a minute even what the vendor has refused is fetched again.
+      await stage.forward(60_000);
+      expect((await script(unseen)).text).toBe('again');
+    },
+  );
 
   test('a stale copy is served at once while a new one is fetched, once for all requests', async () => {
     const site = await stage.site();
@@ -262,7 +265,7 @@ describe('GET /c/<container token>.js', () => {
     },
   );
 
-  test('many requests for a script that the vendor refuses are all refused, by one request to it', async () => {
+  test('simultaneous requests for a script that the vendor refuses get 502, after one request to it', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({ status: 404, headers: { 'content-type': 'text/html' } });
     const answers = await Promise.all(Array.from({ length: 30 }, () => script(site)));
@@ -270,7 +273,7 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  test('a failure that may pass is not remembered without a copy', async () => {
+  test('without a copy, a failure that may pass is not remembered: the vendor is asked again', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({ status: 503 });
     expect((await script(site)).status).toBe(502);
@@ -326,7 +329,7 @@ describe('GET /c/<container token>.js', () => {
     ['an empty preview parameter', '?gtm_preview=', {}, '&gtm_preview='],
     ['the preview header', '', { 'x-gtm-server-preview': 'ZW52' }, ''],
     ['a debug cookie', '', { cookie: 'a=1; gtm_debug=x' }, ''],
-  ])('with %s it is never cached, on either side', async (_name, query, headers, passed) => {
+  ])('with %s, neither the edge nor the browser caches the script', async (_name, query, headers, passed) => {
     const site = await stage.site();
     let made = 0;
     stage.upstream.reply = () => vendorScript(String(++made));
@@ -419,13 +422,13 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
     '/mark-session-detection/x',
     '/.well-known/acme-challenge/x',
     '/.well-known',
-  ])('with passthrough, %s stays the edge’s own', async (path) => {
+  ])('with passthrough, %s is not forwarded: it is the edge’s own path', async (path) => {
     const site = await stage.site({ proxyPaths: ['/*'] });
     expect((await stage.send(site.host, path)).status).toBe(404);
     expect(asked()).toEqual([]);
   });
 
-  test('with passthrough, the path of a disabled plugin stays the edge’s own', async () => {
+  test('with passthrough, the path of a disabled plugin is not forwarded', async () => {
     const site = await stage.site({
       proxyPaths: ['/*'],
       modules: { adblock_itp_detection: { enabled: false } },
@@ -434,7 +437,7 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
     expect(asked()).toEqual([]);
   });
 
-  test('an option doesn’t disable them', async () => {
+  test('are forwarded although the site’s options say that the plugin is disabled', async () => {
     const site = await stage.site({ modules: { server_proxy: { enabled: false } }, proxyPaths: ['/data'] });
     for (const path of ['/g/collect', '/gtm/debug', '/data']) {
       expect((await stage.send(site.host, path)).status).toBe(200);
@@ -521,7 +524,7 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
     'X-Original-Host',
     'X-Host',
     'Via',
-  ])('%s is a claim, and stays here', async (name) => {
+  ])('the header %s claims an address, a host or a place, and is not forwarded', async (name) => {
     const site = await stage.site();
     await stage.send(site.host, '/g/collect', { headers: { [name]: 'claimed' } });
     expect(stage.upstream.received).toHaveLength(1);
@@ -529,7 +532,7 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
   });
 
   test.each(['origin', 'referer', 'x-gtm-server-preview', 'x-client-data', 'x-ship-to', 'x-description'])(
-    '%s makes no such claim and passes',
+    'the header %s makes no such claim and is forwarded',
     async (name) => {
       const site = await stage.site();
       await stage.send(site.host, '/g/collect', { headers: { [name]: 'https://said.example' } });
@@ -595,22 +598,26 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
 
   const hop = { 'x-tagyard-hop-secret': HOP_SECRET };
   test.each([
-    ['the platform’s', { 'cf-connecting-ip': '203.0.113.7' }, '203.0.113.7'],
+    ['the address that the platform states', { 'cf-connecting-ip': '203.0.113.7' }, '203.0.113.7'],
     [
-      'the platform’s, despite other claims',
+      'the address that the platform states, despite other claims,',
       { 'cf-connecting-ip': '203.0.113.7', 'x-forwarded-for': '6.6.6.6' },
       '203.0.113.7',
     ],
     [
-      'our proxy’s',
+      'the address that our proxy states',
       { ...hop, 'cf-connecting-ip': '10.0.0.1', 'x-forwarded-for': '203.0.113.8' },
       '203.0.113.8',
     ],
-    ['our proxy’s own entry in a list', { ...hop, 'x-forwarded-for': '6.6.6.6, 203.0.113.8' }, '203.0.113.8'],
-    ['our proxy’s, IPv6', { ...hop, 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1'],
-    ['none if it is unknown', {}, undefined],
-    ['none if it is invalid', { 'cf-connecting-ip': 'x, y' }, undefined],
-  ])('the visitor’s address: %s', async (_name, headers, expected) => {
+    [
+      'the last address of a list, which our proxy added,',
+      { ...hop, 'x-forwarded-for': '6.6.6.6, 203.0.113.8' },
+      '203.0.113.8',
+    ],
+    ['the IPv6 address that our proxy states', { ...hop, 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1'],
+    ['no address, if none is stated,', {}, undefined],
+    ['no address, if an invalid one is stated,', { 'cf-connecting-ip': 'x, y' }, undefined],
+  ])('the tag server gets %s as the visitor’s', async (_name, headers, expected) => {
     const site = await stage.site();
     await stage.send(site.host, '/g/collect', { headers });
     expect(stage.upstream.received[0]?.headers['x-forwarded-for']).toBe(expected);

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterAll(() => stage.close());
 
-/** A site whose registry names its loader token, which stages count from 1. */
+/** A site whose registry names its loader token. A stage numbers these tokens from 1, and `shops` counts along. */
 async function shop(modules = {}, proxyPaths: string[] = []): Promise<StagedSite> {
   shops += 1;
   const loader = `lt_loader0token${String(shops).padStart(5, '0')}`;
@@ -63,7 +63,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     ],
     // stape-io/gtm-server-side-magento-module (Magento 2): a name, then the id without a parameter's name.
     ['gtm-server-side-magento-module', '/gtm.js?{id}', 'dataLayer', ''],
-  ])('%s: %s', async (_plugin, path, layer, query) => {
+  ])('of %s are answered with the loader: %s', async (_plugin, path, layer, query) => {
     const answer = await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
     expect(answer.status).toBe(200);
     expect(answer.headers['content-type']).toBe('application/javascript; charset=utf-8');
@@ -76,7 +76,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     expect(stage.upstream.received).toEqual([]);
   });
 
-  test('HEAD and conditional requests work, too', async () => {
+  test('also answer HEAD and conditional requests', async () => {
     const path = `/gtm.js?id=${site.domains[0]?.webTagId}`;
     const { headers } = await get(path);
     expect(await get(path, site, 'HEAD')).toMatchObject({ status: 200, text: '' });
@@ -86,7 +86,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     expect(again.status).toBe(304);
   });
 
-  test('another end of the path is the site’s setting', async () => {
+  test('end with the path that the site’s setting names, if there is one', async () => {
     const own = await shop({ custom_loader: { scriptPath: 'assets/abc123.js' } });
     const id = own.domains[0]?.webTagId;
     for (const path of [`/assets/abc123.js?id=${id}`, '/assets/abc123.js?', `/x/assets/abc123.js?id=${id}`]) {
@@ -97,11 +97,11 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
   });
 
   test.each([
-    ['l is no name of a data layer', '/gtm.js?id={id}&l=a.b', 400, 'malformed_request'],
-    ['a path with no id that isn’t the setting’s', '/a/gtm.js', 404, 'not_found'],
+    ['an l that isn’t the name of a data layer', '/gtm.js?id={id}&l=a.b', 400, 'malformed_request'],
+    ['a longer path without an id', '/a/gtm.js', 404, 'not_found'],
     ['an id of another site', '/a/gtm.js?id=GTM-OTHER12', 404, 'not_found'],
     ['a file of another name', '/a/xgtm.js?id={id}', 404, 'not_found'],
-  ])('%s: %s', async (_what, path, status, code) => {
+  ])('don’t include %s: %s is answered with %i %s', async (_what, path, status, code) => {
     const answer = await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
     expect(answer).toMatchObject({ status, json: { code } });
   });
@@ -109,8 +109,8 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
   test.each([
     ['an id that isn’t the site’s', `${PREFIX}/gtm.js?id=GTM-OTHER12`, 'GET'],
     ['a POST', `${PREFIX}/gtm.js?id={id}`, 'POST'],
-    ['no prefix', '/gtm.js?id={id}', 'GET'],
-  ])('%s: the tag server answers as before', async (_what, path, method) => {
+    ['an address without the prefix', '/gtm.js?id={id}', 'GET'],
+  ])('don’t include %s: the tag server answers', async (_what, path, method) => {
     const address = path.replace('{id}', site.domains[0]?.webTagId ?? '');
     await stage.send(site.host, address, {
       method,

@@ -5,7 +5,7 @@ import { drop, pickCookies, store, stored } from './jar.ts';
 /** In the page's storage, from a withdrawal until the edge has heard of it: the id to forget, or `-`, which is none. */
 const ITEM = 'tagyard.forget';
 
-/** In case that the browser forbids storage. */
+/** The item where the browser forbids storage. */
 let item = '';
 
 /** What the edge must forget: an id, or `-` for what other cookies are the key of; nothing if it is empty. */

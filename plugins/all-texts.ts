@@ -1,0 +1,16 @@
+import { adblockItpDetectionTexts } from './adblock_itp_detection/texts.ts';
+import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
+import { customLoaderTexts } from './custom_loader/texts.ts';
+import type { MODULES } from './document.ts';
+import { multiDomainTexts } from './multi_domain/texts.ts';
+import { serverProxyTexts } from './server_proxy/texts.ts';
+import type { PluginTexts } from './texts.ts';
+
+/** The texts of each plugin, by its name. */
+export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>> = {
+  server_proxy: serverProxyTexts,
+  custom_loader: customLoaderTexts,
+  adblock_itp_detection: adblockItpDetectionTexts,
+  cookie_restoration: cookieRestorationTexts,
+  multi_domain: multiDomainTexts,
+};
