@@ -95,7 +95,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     notes.container = site.containerId;
 
     const arrival = await arrive(request, requested, { ...resolved, peer, hopSecret, now });
-    const { served, path, prefix, hop } = Object.assign(arrived, arrival);
+    const { served, cookie, path, prefix, hop } = Object.assign(arrived, arrival);
     notes.country = hop.place.country;
     const contextOf = contextFactory(services, {
       request,
@@ -113,7 +113,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       }),
       record: (fields) => Object.assign(notes, fields),
     });
-    const call = { ...resolved, request, served, contextOf, guard };
+    const call = { ...resolved, request, served, cookie, contextOf, guard };
     const match = await router(path);
     // A route of many paths, such as `/_/*`, keeps all of them.
     const prefixed =
@@ -158,14 +158,17 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
       return endingAfter(arrived.bodyHolder(), toResponse(failure, requestId));
     };
-    const routed = await route(request, arrived, notes, { waitUntil, guard }).catch(
-      async (error: unknown) => {
-        return (await passed(request, error)) ?? { handle: () => fail(error) };
-      },
-    );
-    if (routed instanceof Response) return routed;
-    const { cors, handle }: Handling = routed;
-    const response = await handle().catch(fail);
+    let cors: Handling['cors'];
+    let response: Response;
+    try {
+      const handling = await route(request, arrived, notes, { waitUntil, guard });
+      cors = handling.cors;
+      response = await handling.handle();
+    } catch (error) {
+      const answer = await passed(request, error);
+      if (answer) return answer;
+      response = await fail(error);
+    }
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
     const record: RequestRecord = {
       ...notes,

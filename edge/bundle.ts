@@ -2,12 +2,14 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type * as Esbuild from 'esbuild';
+import { type Bundle, cachedBundle } from './bundle-cache.ts';
 import { refuseClashes } from './claims.ts';
 
 /** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares them). */
 export const COMPATIBILITY_DATE = '2026-07-01';
 
 const here = dirname(fileURLToPath(import.meta.url));
+const ROOT = resolve(here, '..');
 
 /** The package has the bundles ready-made, so that it needs no esbuild. A checkout bundles the sources. */
 const IS_PACKAGE = import.meta.url.endsWith('.js');
@@ -21,11 +23,14 @@ const BUNDLER_IDLE_MS = 500;
 let bundling = 0;
 let idle: NodeJS.Timeout | undefined;
 
+/** Of the package, the sources of the stage's worker in one module; of a checkout, the sources. */
+const STAGE = IS_PACKAGE ? resolve(BUILT, 'stage.js') : resolve(here, 'stage/worker.ts');
+
 /** Runs `work` with esbuild, which is loaded for it and ended after it. */
 async function withEsbuild<Result>(work: (esbuild: typeof Esbuild) => Promise<Result>): Promise<Result> {
   clearTimeout(idle);
   bundling += 1;
-  const esbuild = await import('esbuild');
+  const esbuild = await import('esbuild').catch(missing);
   try {
     return await work(esbuild);
   } finally {
@@ -34,11 +39,16 @@ async function withEsbuild<Result>(work: (esbuild: typeof Esbuild) => Promise<Re
   }
 }
 
+function missing(cause: unknown): never {
+  throw new Error('bundling a worker needs the package esbuild: npm install --save-dev esbuild', { cause });
+}
+
 /**
  * `import source from './loader.ts?page'` imports the text of a script for the visitor's browser: bundled, minified, as one
  * immediately invoked ES2018 function. The script's source is type-checked TypeScript; the worker contains a string.
+ * `inputs` gets the files of all scripts.
  */
-const pageScripts = ({ build }: typeof Esbuild): Esbuild.Plugin => ({
+const pageScripts = ({ build }: typeof Esbuild, inputs: string[]): Esbuild.Plugin => ({
   name: 'page-scripts',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /\?page$/ }, ({ path, resolveDir }) => ({
@@ -46,7 +56,9 @@ const pageScripts = ({ build }: typeof Esbuild): Esbuild.Plugin => ({
       namespace: 'page',
     }));
     onLoad({ filter: /.*/, namespace: 'page' }, async ({ path }) => {
-      const { outputFiles } = await build({
+      const { outputFiles, metafile } = await build({
+        absWorkingDir: ROOT,
+        metafile: true,
         entryPoints: [path],
         bundle: true,
         write: false,
@@ -56,6 +68,7 @@ const pageScripts = ({ build }: typeof Esbuild): Esbuild.Plugin => ({
         // Without tsconfig.json, whose `strict` would add "use strict" to every script.
         tsconfigRaw: {},
       });
+      inputs.push(...Object.keys(metafile.inputs));
       return { contents: outputFiles[0]?.text.trim() ?? '', loader: 'text', watchFiles: [path] };
     });
   },
@@ -63,9 +76,30 @@ const pageScripts = ({ build }: typeof Esbuild): Esbuild.Plugin => ({
 
 /** Bundles a worker into the text of one ES module. The runtime provides the `cloudflare:*` modules. */
 export async function bundleWorker(entryPoint: string): Promise<string> {
-  const { outputFiles } = await withEsbuild((esbuild) =>
+  return (await makeBundle(entryPoint)).text;
+}
+
+/** The worker of a stage, with the plugins that these modules export by default, as one or as a list. */
+export async function bundleStage(plugins: readonly string[]): Promise<string> {
+  if (plugins.length === 0) return IS_PACKAGE ? await readFile(STAGE, 'utf8') : await bundleWorker(STAGE);
+  const path = (file: string) => JSON.stringify(file);
+  const contents = [
+    `import StageWorker from ${path(STAGE)};`,
+    ...plugins.map((file, index) => `import plugin${index} from ${path(file)};`),
+    `const added = [${plugins.map((_file, index) => `plugin${index}`).join()}].flat();`,
+    'StageWorker.plugins = [...StageWorker.plugins, ...added];',
+    'export default StageWorker;',
+  ].join('\n');
+  return (await makeBundle({ stdin: { contents, resolveDir: ROOT } })).text;
+}
+
+async function makeBundle(entry: string | Pick<Esbuild.BuildOptions, 'stdin'>): Promise<Bundle> {
+  const inputs: string[] = [];
+  const { outputFiles, metafile } = await withEsbuild((esbuild) =>
     esbuild.build({
-      entryPoints: [entryPoint],
+      ...(typeof entry === 'string' ? { entryPoints: [entry] } : entry),
+      absWorkingDir: ROOT,
+      metafile: true,
       bundle: true,
       write: false,
       minify: true,
@@ -73,27 +107,28 @@ export async function bundleWorker(entryPoint: string): Promise<string> {
       target: 'es2024',
       conditions: ['workerd', 'worker', 'browser'],
       external: ['cloudflare:*'],
-      plugins: [pageScripts(esbuild)],
+      plugins: [pageScripts(esbuild, inputs)],
       legalComments: 'none',
     }),
   );
   const [output] = outputFiles;
-  if (output === undefined) throw new Error(`esbuild wrote no output for ${entryPoint}`);
-  return output.text;
+  if (output === undefined)
+    throw new Error(`esbuild wrote no output for ${typeof entry === 'string' ? entry : 'a stage'}`);
+  // A script's own name has a prefix; its files are in the list.
+  inputs.push(...Object.keys(metafile.inputs).filter((path) => !path.startsWith('page:')));
+  return { text: output.text, inputs };
 }
 
-/** The bundle that the package has, or the one that `bundle` makes of the sources. */
-async function ready(name: string, bundle: () => Promise<string>): Promise<string> {
-  return IS_PACKAGE ? await readFile(resolve(BUILT, name), 'utf8') : await bundle();
+/** The bundle that the package has, or the one that `bundle` makes of the sources if they have changed. */
+async function ready(name: string, bundle: () => Promise<Bundle>): Promise<string> {
+  return IS_PACKAGE ? await readFile(resolve(BUILT, name), 'utf8') : await cachedBundle(name, bundle);
 }
 
 let edgeBundle: Promise<string> | undefined;
 
 /** The edge worker's bundle, built once per process. Rejects if two plugins claim one route or one member of `/boot`. */
 export function bundleEdge(): Promise<string> {
-  edgeBundle ??= ready('worker.js', () =>
-    checkPlugins().then(() => bundleWorker(resolve(here, 'worker.ts'))),
-  );
+  edgeBundle ??= ready('worker.js', () => checkPlugins().then(() => makeBundle(resolve(here, 'worker.ts'))));
   return edgeBundle;
 }
 
@@ -110,17 +145,23 @@ let frontBundle: Promise<string> | undefined;
 
 /** The bundle of the embedded edge's front, built once per process. */
 export function bundleFront(): Promise<string> {
-  frontBundle ??= ready('front.js', () => bundleWorker(resolve(here, 'front/worker.ts')));
+  frontBundle ??= ready('front.js', () => makeBundle(resolve(here, 'front/worker.ts')));
   return frontBundle;
+}
+
+let controlBundle: Promise<string> | undefined;
+
+/** The bundle of the embedded edge's control, built once per process. */
+export function bundleControl(): Promise<string> {
+  controlBundle ??= ready('control.js', () => makeBundle(resolve(here, 'front/control.ts')));
+  return controlBundle;
 }
 
 let verificationBundle: Promise<string> | undefined;
 
 /** The verification worker's bundle, built once per process. */
 export function bundleVerification(): Promise<string> {
-  verificationBundle ??= ready('verification.js', () =>
-    bundleWorker(resolve(here, 'verification/worker.ts')),
-  );
+  verificationBundle ??= ready('verification.js', () => makeBundle(resolve(here, 'verification/worker.ts')));
   return verificationBundle;
 }
 
@@ -132,5 +173,6 @@ if (import.meta.main && !IS_PACKAGE) {
     write('worker.js', bundleEdge()),
     write('verification.js', bundleVerification()),
     write('front.js', bundleFront()),
+    write('control.js', bundleControl()),
   ]);
 }

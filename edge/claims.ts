@@ -11,7 +11,7 @@ export function refuseClashes(plugins: readonly Plugin[]): void {
 }
 
 function refuseRouteClashes(plugins: readonly Plugin[]): void {
-  /** By shape: every request that matches `/x/:a` also matches `/x/:b`. */
+  /** The routes by shape: every request that matches `/x/:a` also matches `/x/:b`. */
   const shapes = new Map<string, { plugin: Plugin; route: Route }[]>();
   for (const plugin of plugins) {
     for (const route of plugin.routes) {

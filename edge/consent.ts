@@ -16,6 +16,7 @@ export function consentRules(settings: ConsentSettings, { country, region }: Pla
   const { consent, consentMode = 'advanced', fallback = 'vendor' } = settings;
   const general = { consent, consentMode, fallback, maxDays: settings.consentMaxDays ?? MAX_DAYS };
   const entries = settings.regions ?? [];
+  if (entries.length === 0) return general;
   const at = (isThere: (place: string) => boolean): ConsentRules[] =>
     entries
       .filter(({ places }) => places.some(isThere))

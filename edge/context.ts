@@ -1,4 +1,4 @@
-import { modeOf } from '../plugins/consent.ts';
+import { type ConsentRules, modeOf } from '../plugins/consent.ts';
 import type { CacheScope, PluginContext, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import type { ProfileStore } from '../plugins/profile.ts';
@@ -53,91 +53,138 @@ interface ContextRequest {
   readonly record: (fields: LogFields) => void;
 }
 
+/** What the contexts of a request's plugins have in common. */
+interface Shared {
+  readonly services: ContextServices;
+  readonly given: ContextRequest;
+  readonly visitor: PluginContext['visitor'];
+  readonly rules: ConsentRules;
+  readonly contextOf: (enabled: Enabled) => PluginContext;
+}
+
 const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
 
 /** Builds the contexts of one request. They differ between plugins in the settings and the cache scope. */
 export function contextFactory(
   services: ContextServices,
-  { request, url, prefix, resolved, hop, scope, profiles, guard, record }: ContextRequest,
+  given: ContextRequest,
 ): (enabled: Enabled) => PluginContext {
-  const { cache, stores } = services;
-  const { site } = resolved;
+  const { resolved, hop } = given;
   const { address, isTrusted, place } = hop;
   // Of a request through a server that proves nothing, the platform knows only where that server is.
   const visitor = { address, ...(isTrusted ? place : NOWHERE), isTrusted };
   const rules = consentRules(resolved.consentSettings, visitor);
-  const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
-
-  const cacheScope = (prefix: string): CacheScope => ({
-    memory: services.memory(prefix),
-    shared: (key, run) => services.flight(prefix + key, scope.waitUntil, run),
-  });
-
   const contexts = new Map<Enabled, PluginContext>();
-  const makeContext = ({ plugin, settings }: Enabled): PluginContext => ({
+  const contextOf = (enabled: Enabled): PluginContext => {
+    const known = contexts.get(enabled) ?? new Context(shared, enabled);
+    contexts.set(enabled, known);
+    return known;
+  };
+  const shared: Shared = { services, given, visitor, rules, contextOf };
+  return contextOf;
+}
+
+/** A class, because an object literal with one getter costs a request ten times as much. */
+class Context implements PluginContext {
+  declare readonly memory: PluginContext['memory'];
+  declare readonly shared: PluginContext['shared'];
+  declare readonly acrossSites: PluginContext['acrossSites'];
+  declare readonly settings: PluginContext['settings'];
+  declare readonly site: PluginContext['site'];
+  declare readonly url: PluginContext['url'];
+  declare readonly base: PluginContext['base'];
+  declare readonly visitor: PluginContext['visitor'];
+  declare readonly vendor: PluginContext['vendor'];
+  declare readonly variables: PluginContext['variables'];
+  declare readonly features: PluginContext['features'];
+  declare readonly pageScripts: PluginContext['pageScripts'];
+  declare readonly wantedCookies: PluginContext['wantedCookies'];
+  declare readonly keyCookies: PluginContext['keyCookies'];
+  declare readonly profiles: PluginContext['profiles'];
+  declare readonly cache: PluginContext['cache'];
+  declare readonly fetch: PluginContext['fetch'];
+  declare readonly now: PluginContext['now'];
+  declare readonly domainOf: PluginContext['domainOf'];
+  declare readonly ownsLoader: PluginContext['ownsLoader'];
+  declare readonly keepsProfiles: PluginContext['keepsProfiles'];
+  declare readonly identityMs: PluginContext['identityMs'];
+  declare readonly profileKeys: PluginContext['profileKeys'];
+  declare readonly sign: PluginContext['sign'];
+  declare readonly isConfirmed: PluginContext['isConfirmed'];
+  declare readonly consentRules: PluginContext['consentRules'];
+  declare readonly consent: PluginContext['consent'];
+  declare readonly bootstrap: PluginContext['bootstrap'];
+  declare readonly fetchOrigin: PluginContext['fetchOrigin'];
+  declare readonly log: PluginContext['log'];
+  declare readonly report: PluginContext['report'];
+  declare readonly waitUntil: PluginContext['waitUntil'];
+  declare readonly etagOf: PluginContext['etagOf'];
+  declare readonly problem: PluginContext['problem'];
+  readonly #request: ContextRequest;
+
+  constructor({ services, given, visitor, rules, contextOf }: Shared, { plugin, settings }: Enabled) {
+    const { request, url, prefix, resolved, scope, profiles, guard, record } = given;
+    const { cache, stores } = services;
+    const { site } = resolved;
+    const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
+    const cacheScope = (prefix: string): CacheScope => ({
+      memory: services.memory(prefix),
+      shared: (key, run) => services.flight(prefix + key, scope.waitUntil, run),
+    });
+    this.#request = given;
     // Names of plugins and sites are not empty and contain no slash, so keys of different scopes never collide.
-    ...cacheScope(`${plugin.name}/${site.siteId}/`),
-    acrossSites: cacheScope(`${plugin.name}//`),
-    settings,
-    site,
-    url,
-    base: url.origin + prefix,
-    visitor,
-    vendor: services.vendor,
-    variables: services.variables,
-    features: resolved.features,
-    pageScripts: resolved.pageScripts,
-    wantedCookies: resolved.wantedCookies,
-    keyCookies: resolved.keyCookies,
-    profiles,
-    cache: {
+    ({ memory: this.memory, shared: this.shared } = cacheScope(`${plugin.name}/${site.siteId}/`));
+    this.acrossSites = cacheScope(`${plugin.name}//`);
+    this.settings = settings;
+    this.site = site;
+    this.url = url;
+    this.base = url.origin + prefix;
+    this.visitor = visitor;
+    this.vendor = services.vendor;
+    this.variables = services.variables;
+    this.features = resolved.features;
+    this.pageScripts = resolved.pageScripts;
+    this.wantedCookies = resolved.wantedCookies;
+    this.keyCookies = resolved.keyCookies;
+    this.profiles = profiles;
+    this.cache = {
       match: (key) => cache.match(cacheUrl(key)),
       put: (key, response) =>
         cache
           .put(cacheUrl(key), response)
           .catch((error) => guard.log('store_failed', { store: 'cache', error: String(error) })),
-    },
-    fetch: services.fetch,
-    now: guard.now,
-    domainOf: (host) => longestMatch(site.domains, host),
-    async ownsLoader(token) {
+    };
+    this.fetch = services.fetch;
+    this.now = guard.now;
+    this.domainOf = (host) => longestMatch(site.domains, host);
+    this.ownsLoader = async (token) => {
       if (!LOADER_TOKEN.test(token)) return false;
-      const lookup = await stores.loaderTokens.get(token, scope);
+      const stored = stores.loaderTokens.get(token, scope);
+      const lookup = stored instanceof Promise ? await stored : stored;
       if (lookup.state === 'unavailable') throw storeUnavailable();
       if (lookup.state === 'missing' || lookup.document.containerId !== site.containerId) return false;
       const { until } = lookup.document;
       return until === undefined || guard.now() < Date.parse(until);
-    },
-    // Only where it is asked for, because it may match a long list.
-    get isBot() {
-      // Below a prefix without a proof, the platform knows only the domain's own server.
-      const isPeer = hop.forwardedHost === null && prefix === '';
-      return isBot(request.headers.get('user-agent'), isPeer ? request.cf?.botManagement : undefined);
-    },
-    keepsProfiles: resolved.keepsProfiles,
-    identityMs: resolved.identityMs,
-    async profileKeys(cookies) {
+    };
+    this.keepsProfiles = resolved.keepsProfiles;
+    this.identityMs = resolved.identityMs;
+    this.profileKeys = async (cookies) => {
       const keys: string[] = [];
       for (const keeper of resolved.keepers) {
-        const { plugin } = keeper;
-        const key = await guardHook(
-          plugin,
-          async () => plugin.profileKey?.(cookies, contextOf(keeper)),
-          keyOf,
-          guard,
-        );
+        const run = () => keeper.plugin.profileKey?.(cookies, contextOf(keeper));
+        const key = await guardHook(keeper.plugin, run, keyOf, guard);
         if (key !== undefined) keys.push(key);
       }
       return keys;
-    },
-    sign: (text) => services.sign(`${plugin.name}\n${site.siteId}\n${text}`),
-    async isConfirmed() {
+    };
+    this.sign = (text) => services.sign(`${plugin.name}\n${site.siteId}\n${text}`);
+    this.isConfirmed = async () => {
       const lookup = await resolved.lateConfig;
       return lookup?.state !== 'found' || gate([plugin], lookup.document).enabled.length > 0;
-    },
-    consentRules: rules,
-    consent: (choices) => decideConsent(modeOf(rules), request.headers.get('sec-gpc') === '1', choices),
-    async bootstrap(draft) {
+    };
+    this.consentRules = rules;
+    this.consent = (choices) => decideConsent(modeOf(rules), request.headers.get('sec-gpc') === '1', choices);
+    this.bootstrap = async (draft) => {
       const members: Record<string, unknown> = {};
       for (const enabled of resolved.enabled) {
         const { name, boot, bootMember = name } = enabled.plugin;
@@ -147,8 +194,8 @@ export function contextFactory(
         if (value !== undefined) members[bootMember] = value;
       }
       return members;
-    },
-    fetchOrigin(pathAndQuery, init) {
+    };
+    this.fetchOrigin = (pathAndQuery, init) => {
       const dependencies = { ...services, origin: resolved.origin, url, visitor };
       if (prefix === '' || resolved.keyCookies.length === 0) {
         return fetchOrigin(pathAndQuery, init, dependencies);
@@ -157,20 +204,21 @@ export function contextFactory(
       const headers = new Headers(init.headers);
       keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
       return fetchOrigin(pathAndQuery, { ...init, headers }, dependencies);
-    },
-    log: record,
-    report: (event) => guard.log(event, { plugin: plugin.name, site: site.siteId }),
-    waitUntil: (work) =>
-      scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) }))),
-    etagOf,
-    problem: (code, detail) => new EdgeError(code, { detail }),
-  });
-  return contextOf;
+    };
+    this.log = record;
+    this.report = (event) => guard.log(event, { plugin: plugin.name, site: site.siteId });
+    this.waitUntil = (work) =>
+      scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) })));
+    this.etagOf = etagOf;
+    this.problem = (code, detail) => new EdgeError(code, { detail });
+  }
 
-  function contextOf(enabled: Enabled): PluginContext {
-    const known = contexts.get(enabled) ?? makeContext(enabled);
-    contexts.set(enabled, known);
-    return known;
+  /** Only where it is asked for, because it may match a long list. */
+  get isBot(): boolean {
+    const { request, hop, prefix } = this.#request;
+    // Below a prefix without a proof, the platform knows only the domain's own server.
+    const isPeer = hop.forwardedHost === null && prefix === '';
+    return isBot(request.headers.get('user-agent'), isPeer ? request.cf?.botManagement : undefined);
   }
 }
 

@@ -10,10 +10,12 @@ import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */
 interface Call {
-  /** As it came. Under a prefix, only its method, its body and headers that the prefix doesn't change may be read. */
+  /** The request as it came. Under a prefix, only its method, its body and headers that the prefix doesn't change may be read. */
   readonly request: Request;
   /** The request as plugins get it. */
   readonly served: () => Request;
+  /** Its `cookie` header. */
+  readonly cookie: () => string | null;
   readonly site: Site;
   /** The registrable domains of the site's domains. Cookies may be set only for hosts under them. */
   readonly ownHosts: readonly string[];
@@ -43,25 +45,30 @@ interface Offered {
 class Input implements RouteInput {
   readonly params: RouteInput['params'];
   readonly body: unknown;
-  readonly #served: Call['served'];
+  readonly #call: Call;
 
-  constructor({ served }: Call, params: RouteInput['params'], body: unknown) {
-    this.#served = served;
+  constructor(call: Call, params: RouteInput['params'], body: unknown) {
+    this.#call = call;
     this.params = params;
     this.body = body;
   }
 
   get request(): Request {
-    return this.#served();
+    return this.#call.served();
+  }
+
+  get cookie(): string | null {
+    return this.#call.cookie();
   }
 }
 
 /** Handles a path that matches a literal route; `undefined` where the site does not have it. */
 export function dispatch(call: Call, match: Match): Handling | undefined {
-  const offered = [...match.routes.values()].flatMap((mounted): Offered[] => {
-    const owner = call.enabled.find(({ plugin }) => plugin === mounted.plugin);
-    return owner === undefined && mounted.route.whenOff === undefined ? [] : [{ mounted, enabled: owner }];
-  });
+  const offered: Offered[] = [];
+  for (const mounted of match.routes.values()) {
+    const enabled = call.enabled.find(({ plugin }) => plugin === mounted.plugin);
+    if (enabled !== undefined || mounted.route.whenOff !== undefined) offered.push({ mounted, enabled });
+  }
   if (offered.length === 0) return undefined;
   const { request } = call;
   const cors = offered.some(({ mounted }) => mounted.route.cors);
@@ -173,6 +180,7 @@ async function withHooks(
     );
     response = next ?? response;
   }
+  if (id.length === 0 && !response.headers.has('set-cookie')) return response;
   const final = withOwnCookies(response, ownHosts, id);
   if (!setsId) passCookies(call, final.headers.getSetCookie());
   return final;

@@ -9,7 +9,7 @@ export interface Enabled {
 }
 
 interface Gated {
-  /** In list order. */
+  /** The enabled plugins, in the order of the list. */
   readonly enabled: readonly Enabled[];
   /** Plugins that derive keys of profiles, enabled or not, with valid options. */
   readonly keepers: readonly Enabled[];

@@ -1,4 +1,4 @@
-import { within } from './base/single-flight.ts';
+import { soonWithin } from './base/single-flight.ts';
 import { EdgeError } from './http/errors.ts';
 import type { EventLog } from './logs/event-log.ts';
 import type { Timings } from './logs/request-record.ts';
@@ -17,56 +17,63 @@ interface Guarded {
   readonly kind: 'mandatory' | 'optional';
 }
 
-/** Runs and times plugin code. Logs its errors, except an `EdgeError`, which the plugin throws as an answer. */
-async function timed<T>(
-  plugin: string,
-  run: () => Promise<T>,
-  { timings, now, log }: GuardDependencies,
-): Promise<T> {
-  const startedAt = now();
-  try {
-    return await run();
-  } catch (error) {
-    if (!(error instanceof EdgeError)) log('plugin_failed', { plugin, error: String(error) });
-    throw error;
-  } finally {
-    timings[plugin] = (timings[plugin] ?? 0) + (now() - startedAt);
-  }
-}
-
 /** Runs a route's handler. Any result except a Response counts as a failure of the plugin. */
-export function guardHandler(
-  plugin: string,
+export async function guardHandler(
+  name: string,
   run: () => Response | Promise<Response>,
   dependencies: GuardDependencies,
 ): Promise<Response> {
-  return timed(plugin, async () => responseOf(await run()), dependencies);
+  const startedAt = dependencies.now();
+  try {
+    return responseOf(await run());
+  } catch (error) {
+    throw logged(name, error, dependencies);
+  } finally {
+    addTime(name, startedAt, dependencies);
+  }
 }
 
 /**
  * Runs a hook. `check` gets its result and throws if the result is invalid. A failing optional plugin is skipped: the
- * result is `undefined`. A failing mandatory plugin fails the request.
+ * result is `undefined`. A failing mandatory plugin fails the request. Only what a hook promises has a time limit.
  */
 export async function guardHook<T>(
   { name, kind }: Guarded,
-  run: () => Promise<unknown>,
+  run: () => unknown,
   check: (result: unknown) => T,
   dependencies: GuardDependencies,
 ): Promise<T | undefined> {
+  const startedAt = dependencies.now();
   try {
-    return await timed(
-      name,
-      async () => {
-        const outcome = await within((async () => ({ result: await run() }))(), HOOK_TIMEOUT_MS);
-        if (outcome === undefined) throw new Error('no result in time');
-        return outcome.result === undefined ? undefined : check(outcome.result);
-      },
-      dependencies,
-    );
+    const given = run();
+    const result = given instanceof Promise ? await inTime(given) : given;
+    return result === undefined ? undefined : check(result);
   } catch (error) {
-    if (kind === 'mandatory') throw error;
+    const failure = logged(name, error, dependencies);
+    if (kind === 'mandatory') throw failure;
     return undefined;
+  } finally {
+    addTime(name, startedAt, dependencies);
   }
+}
+
+async function inTime(given: Promise<unknown>): Promise<unknown> {
+  const outcome = await soonWithin(
+    given.then((result) => ({ result })),
+    HOOK_TIMEOUT_MS,
+  );
+  if (outcome === undefined) throw new Error('no result in time');
+  return outcome.result;
+}
+
+/** Logs an error of plugin code, except an `EdgeError`, which the plugin throws as an answer. */
+function logged(plugin: string, error: unknown, { log }: GuardDependencies): unknown {
+  if (!(error instanceof EdgeError)) log('plugin_failed', { plugin, error: String(error) });
+  return error;
+}
+
+function addTime(plugin: string, startedAt: number, { timings, now }: GuardDependencies): void {
+  timings[plugin] = (timings[plugin] ?? 0) + (now() - startedAt);
 }
 
 /** Checks the result of `before`, `after` or a handler at runtime: types can't enforce a plugin's contract. */

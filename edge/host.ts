@@ -1,56 +1,21 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import type { Miniflare, MiniflareOptions } from 'miniflare';
+import type { MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
-import { bundleEdge, bundleFront, bundleVerification, COMPATIBILITY_DATE } from './bundle.ts';
+import { bundleControl, bundleEdge, bundleFront, bundleVerification, COMPATIBILITY_DATE } from './bundle.ts';
+import {
+  controlOf,
+  type HostKv,
+  type HostObjects,
+  hostKv,
+  hostObjects,
+  newControlSecret,
+} from './host-control.ts';
 
 /** The namespaces that gitops writes, and the edge's own one. */
 export const HOST_NAMESPACES = [...KV_NAMESPACES, 'COOKIES'] as const;
 type HostNamespace = KvNamespace | 'COOKIES';
-
-/** A key in a listing; `expiration` in seconds since the epoch. */
-interface HostKvKey {
-  readonly name: string;
-  readonly metadata?: unknown;
-  readonly expiration?: number;
-}
-
-/** Workers KV, like its REST API. The worker reads every write at once, apart from its own caches. */
-interface HostKv {
-  get(key: string): Promise<string | null>;
-  put(key: string, value: string, options?: HostKvPutOptions): Promise<void>;
-  delete(key: string): Promise<void>;
-  list(options?: { prefix?: string; limit?: number; cursor?: string }): Promise<{
-    keys: HostKvKey[];
-    cursor?: string;
-    complete: boolean;
-  }>;
-}
-
-/** `expiration` in seconds since the epoch, `expirationTtl` in seconds. Both are at least 60 s ahead, as on Cloudflare. */
-interface HostKvPutOptions {
-  readonly metadata?: unknown;
-  readonly expiration?: number;
-  readonly expirationTtl?: number;
-}
-
-/** The archive of the raw logs, as R2 lists it: ordered by the octets of the keys. */
-interface HostObjects {
-  get(key: string): Promise<string | null>;
-  list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
-    objects: HostObject[];
-    cursor?: string;
-  }>;
-}
-
-/** `size` in octets. */
-interface HostObject {
-  readonly key: string;
-  readonly size: number;
-  readonly etag: string;
-  readonly uploaded: Date;
-}
 
 interface EdgeHostOptions {
   /** Port on 127.0.0.1; 0 picks a free one. */
@@ -94,23 +59,22 @@ const PROXY_STYLE = 1;
 export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost> {
   for (const port of [options.port, options.verification?.port ?? 0]) if (port !== 0) await assertFree(port);
   // Loaded at the same time as the bundles are built. An installation without the embedded edge has no Miniflare.
-  const [{ Miniflare }, runtime] = await Promise.all([import('miniflare'), runtimeOptions(options)]);
+  const secret = newControlSecret();
+  const [{ Miniflare }, runtime] = await Promise.all([import('miniflare'), runtimeOptions(options, secret)]);
   const miniflare = new Miniflare(runtime);
   try {
     await miniflare.ready;
     const url = await miniflare.unsafeGetDirectURL('front');
-    // Miniflare types a worker as a Fetcher, but its stub also has the RPC methods of front/worker.ts.
-    const front = (await miniflare.getWorker('front')) as unknown as FrontRpc;
-    const kv = await Promise.all(
-      HOST_NAMESPACES.map(async (name) => [name, hostKv(await miniflare.getKVNamespace(name, 'edge'))]),
-    );
+    const call = controlOf(miniflare, secret);
     return {
       url,
       verificationUrl:
         options.verification === undefined ? null : await miniflare.unsafeGetDirectURL('verification'),
-      kv: Object.fromEntries(kv),
-      rawLogs: hostObjects(await miniflare.getR2Bucket('RAW_LOGS', 'edge')),
-      setRoutes: (patterns) => front.setRoutes(patterns),
+      kv: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, hostKv(call, name)])) as EdgeHost['kv'], // all of them
+      rawLogs: hostObjects(call),
+      async setRoutes(patterns) {
+        await call({ op: 'setRoutes', patterns });
+      },
       close: () => miniflare.dispose(),
     };
   } catch (error) {
@@ -131,8 +95,14 @@ async function assertFree(port: number): Promise<void> {
   await once(probe, 'close');
 }
 
-async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOptions> {
-  const [edge, front, verification] = await Promise.all([
+const STORES = {
+  kvNamespaces: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, name])),
+  r2Buckets: { RAW_LOGS: RAW_LOG_BUCKET },
+};
+
+async function runtimeOptions(options: EdgeHostOptions, controlSecret: string): Promise<MiniflareOptions> {
+  const [control, edge, front, verification] = await Promise.all([
+    bundleControl(),
     bundleEdge(),
     bundleFront(),
     options.verification === undefined ? null : bundleVerification(),
@@ -149,6 +119,13 @@ async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOption
     cachePersist: join(options.persistDir, 'cache'),
     r2Persist: join(options.persistDir, 'r2'),
     workers: [
+      // The first one: its address is the runtime's own socket.
+      {
+        ...worker('control', control),
+        bindings: { CONTROL_SECRET: controlSecret },
+        serviceBindings: { FRONT: 'front' },
+        ...STORES,
+      },
       {
         ...worker('front', front),
         serviceBindings: { EDGE: 'edge' },
@@ -157,8 +134,7 @@ async function runtimeOptions(options: EdgeHostOptions): Promise<MiniflareOption
       {
         ...worker('edge', edge),
         bindings: { ...options.vars },
-        kvNamespaces: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, name])),
-        r2Buckets: { RAW_LOGS: RAW_LOG_BUCKET },
+        ...STORES,
         queueProducers: { RAW_LOG_QUEUE: { queueName: RAW_LOG_QUEUE } },
         // Deliver at once: the worker sends full batches, and a stop would lose batches that wait in memory.
         queueConsumers: { [RAW_LOG_QUEUE]: { maxBatchTimeout: 0, maxRetries: 100 } },
@@ -183,47 +159,4 @@ function outbound({ egress }: EdgeHostOptions) {
   if (egress === undefined) return {};
   const address = `${egress.host}:${egress.port}`;
   return { outboundService: { external: { address, http: { style: PROXY_STYLE } } } };
-}
-
-type MiniflareKv = Awaited<ReturnType<Miniflare['getKVNamespace']>>;
-
-function hostKv(namespace: MiniflareKv): HostKv {
-  return {
-    get: async (key) => asText(await namespace.get(key, 'text')),
-    put: (key, value, options) => namespace.put(key, value, { ...options }),
-    delete: (key) => namespace.delete(key),
-    async list(options) {
-      const page = await namespace.list({ ...options });
-      return {
-        keys: page.keys,
-        complete: page.list_complete,
-        ...(page.list_complete ? {} : { cursor: page.cursor }),
-      };
-    },
-  };
-}
-
-type MiniflareBucket = Awaited<ReturnType<Miniflare['getR2Bucket']>>;
-
-function hostObjects(bucket: MiniflareBucket): HostObjects {
-  return {
-    get: async (key) => (await (await bucket.get(key))?.text()) ?? null,
-    async list(options) {
-      const page = await bucket.list({ ...options });
-      return {
-        objects: page.objects.map(({ key, size, etag, uploaded }) => ({ key, size, etag, uploaded })),
-        ...(page.truncated ? { cursor: page.cursor } : {}),
-      };
-    },
-  };
-}
-
-/** Miniflare types the result of reading a text as any kind of value. */
-function asText(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
-}
-
-/** The RPC methods of `front/worker.ts`. */
-interface FrontRpc {
-  setRoutes(patterns: readonly string[]): Promise<void>;
 }

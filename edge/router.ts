@@ -18,7 +18,8 @@ export interface Match {
 /** The maximum number of cached matches. Cloudflare limits a URL to 16 KB; most paths have about 50 octets. */
 const MAX_CACHED = 500;
 
-type Router = (pathname: string) => Promise<Match | undefined>;
+/** Synchronous where a path was matched before. */
+type Router = (pathname: string) => Match | Promise<Match | undefined>;
 
 /**
  * Matches paths against the routes of all plugins. Routes don't clash: the build refuses that (claims.ts).
@@ -52,16 +53,15 @@ export function buildRouter(plugins: readonly Plugin[]): Router {
     if (match === undefined) return undefined;
     if (pathname.endsWith('/') && !match.path.endsWith('*')) return undefined;
     const params = decodeParams(match.params);
-    return params === undefined ? undefined : { ...match, params };
+    if (params === undefined) return undefined;
+    const found = { ...match, params };
+    setBounded(cached, MAX_CACHED, pathname, found);
+    return found;
   }
 
   // Matching is a large part of a warm request's cost, and the pages of a site request few paths.
   const cached = new Map<string, Match>();
-  return async (pathname) => {
-    const match = cached.get(pathname) ?? (await find(pathname));
-    if (match !== undefined) setBounded(cached, MAX_CACHED, pathname, match);
-    return match;
-  };
+  return (pathname) => cached.get(pathname) ?? find(pathname);
 }
 
 /** `undefined` where a parameter isn't valid percent-encoded UTF-8. */

@@ -21,7 +21,7 @@ export interface ResolvedSite {
   readonly site: Site;
   /** Base URL of the site's tag server, from the routing entry. */
   readonly origin: string;
-  /** The registrable parts of all its domains, active or not. Hosts under them are the site's own. */
+  /** The registrable parts of all its proven domains, active or not. Hosts under them are the site's own. */
   readonly ownHosts: readonly string[];
   /** The enabled plugins, in list order. */
   readonly enabled: readonly Enabled[];
@@ -38,7 +38,7 @@ export interface ResolvedSite {
   readonly keyCookies: readonly string[];
   /** The prefixes under which the active domains' own servers forward requests. */
   readonly prefixes: Prefixes;
-  /** Of the cookies of a request under a prefix, those that plugins and tag server get. */
+  /** Tells which cookies of a request under a prefix reach the plugins and the tag server. */
   readonly passesCookie: PassesCookie;
   /** The request's lookup of EDGE_CONFIG, where it is late and the site was resolved without it. */
   readonly lateConfig?: Promise<Lookup<EdgeConfigDocument>>;
@@ -107,7 +107,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       identityMs: identityDays(enabled) * DAY_MS,
       features: config?.features ?? {},
       consentSettings: config ?? registry,
-      ownHosts: registry.domains.map(({ domain, cookieDomain }) => cookieDomain ?? domain),
+      ownHosts: registry.domains.flatMap(({ domain, cookieDomain, unproven }) =>
+        unproven ? [] : (cookieDomain ?? domain),
+      ),
       pageScripts: enabled.flatMap(({ plugin }) => plugin.pageScript ?? []),
       wantedCookies,
       keyCookies,

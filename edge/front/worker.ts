@@ -30,7 +30,7 @@ export default class Front extends WorkerEntrypoint<FrontEnv> {
     return this.env.EDGE.fetch(new Request(request, { headers, redirect: 'manual', cf: { colo: 'LOCAL' } }));
   }
 
-  /** The process that started the runtime calls this by the runtime's RPC, which no client can reach. */
+  /** `control.ts` calls this by the runtime's RPC, which no client can reach. */
   setRoutes(patterns: readonly string[]): void {
     routes = [...patterns];
   }

@@ -2,7 +2,14 @@ import { EdgeError } from './errors.ts';
 import { readForwarder } from './forwarder.ts';
 import { isFromProxy } from './hops.ts';
 import { NOWHERE } from './place.ts';
-import { isMisspelt, type PassesCookie, type Prefixes, prefixOf, withoutPrefix } from './prefix.ts';
+import {
+  isMisspelt,
+  type PassesCookie,
+  type Prefixes,
+  passedCookies,
+  prefixOf,
+  withoutPrefix,
+} from './prefix.ts';
 import type { Hop } from './public-url.ts';
 import { FORWARDER_HEADERS } from './request-headers.ts';
 
@@ -13,6 +20,8 @@ export interface Arrival {
    * as answering a loader.
    */
   readonly served: () => Request;
+  /** The `cookie` header of that request. */
+  readonly cookie: () => string | null;
   /** The request that has the body, or the rest of it. */
   readonly bodyHolder: () => Request;
   /** Normalised, and without the prefix. */
@@ -45,7 +54,15 @@ export async function arrive(
   const prefix = prefixOf(pathname, prefixes);
   if (prefix === null) {
     if (isMisspelt(pathname, prefixes)) throw new EdgeError('not_found');
-    return { served: () => request, bodyHolder: () => request, path: pathname, prefix: '', hop: peer };
+    const served = () => request;
+    return {
+      served,
+      cookie: () => headers.get('cookie'),
+      bodyHolder: served,
+      path: pathname,
+      prefix: '',
+      hop: peer,
+    };
   }
   const stated = isFromProxy(headers, hopSecret)
     ? peer
@@ -56,6 +73,7 @@ export async function arrive(
       copy ??= withoutPrefix(request, prefix, passesCookie);
       return copy;
     },
+    cookie: () => passedCookies(headers.get('cookie'), passesCookie),
     bodyHolder: () => (copy?.body ? copy : request),
     path: pathname.slice(prefix.length) || '/',
     prefix,

@@ -12,7 +12,7 @@ export const ORIGIN_TIMEOUT_MS = 30_000;
 interface OriginDependencies {
   /** Base URL of the origin, from the routing entry. */
   readonly origin: string;
-  /** As the browser sees it. */
+  /** The request's URL as the browser sees it. */
   readonly url: URL;
   readonly visitor: Omit<PluginContext['visitor'], 'isTrusted'>;
   readonly fetch: typeof fetch;

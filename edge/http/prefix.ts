@@ -59,18 +59,24 @@ export function withoutPrefix(request: Request, prefix: string, passes: PassesCo
   return new Request(strippedUrl(request.url, prefix), { method, headers, body });
 }
 
-/** Pairs without a name are dropped, too: browsers send the value of a nameless cookie alone. */
 export function keepCookies(headers: Headers, passes: PassesCookie): void {
-  const cookies = headers.get('cookie');
-  if (cookies === null) return;
-  const kept = cookies
+  const kept = passedCookies(headers.get('cookie'), passes);
+  if (kept === null) headers.delete('cookie');
+  else headers.set('cookie', kept);
+}
+
+/**
+ * The pairs of a `cookie` header that pass; null if there are none. Pairs without a name are dropped, too: browsers send the
+ * value of a nameless cookie alone.
+ */
+export function passedCookies(header: string | null, passes: PassesCookie): string | null {
+  const kept = header
     // The runtime joins several lines by a comma and a space, which no value contains.
-    .split(/;|,\s/)
+    ?.split(/;|,\s/)
     .filter((pair) => pair.includes('=') && passes(pair.slice(0, pair.indexOf('=')).trim()))
     .map((pair) => pair.trim())
     .join('; ');
-  if (kept === '') headers.delete('cookie');
-  else headers.set('cookie', kept);
+  return kept || null;
 }
 
 /** Keeps path and query as they were sent, unless the prefix appears only after the URL has been normalised. */

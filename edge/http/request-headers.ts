@@ -39,7 +39,7 @@ const CLAIM = new RegExp(
     '\\b(?:host|https|port|proto|protocol|proxy|scheme|ssl|tls|via)\\b',
     '\\b(?:ip)?(?:continent|country(?:code|name|region)?|region|subdivision|city(?:latlong)?|latitude|longitude|geo)\\b',
     '\\b(?:location|postal-?code)\\b',
-    // An address, in one word with the one whose it is.
+    // A name of an address, alone or joined with the name of its owner: `client-ip`, `remoteaddr`.
     '\\b(?:(?:true)?client|connecting|proxy(?:user)?|peer|real|remote|socket|source|user|viewer|visitor)?(?:ip(?:v?[46]|addr|address)?|addr|address)\\b',
   ].join('|'),
 );

@@ -109,7 +109,7 @@ const isScheme = (scheme: string, { protocol }: URL) =>
 const isHost = (host: string, { hostname }: URL) =>
   host === '*' || (host.startsWith('*.') ? hostname.endsWith(host.slice(1)) : hostname === host);
 
-/** Without a port, the default one of the URL's scheme. */
+/** Whether a source's port allows the URL's. A source without a port allows the default port of the URL's scheme. */
 const isPort = (port: string | undefined, url: URL) =>
   port === '*' || (port === undefined ? url.port === '' : port === (url.port || defaultPort(url)));
 

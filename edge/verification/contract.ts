@@ -57,7 +57,7 @@ const siteDescription = z.object({
   proxyPaths: z.array(z.string()),
   /** Where visitors are identified before they choose: `everywhere but in DE`; `null`: nowhere; unset: an older host. */
   identifies: z.optional(z.nullable(z.string())),
-  /** By what a visitor's restored cookies are found: the site's own cookie, or the visitor's id; unset: none are restored. */
+  /** The key of a visitor's restored cookies: the site's own cookie, or the visitor's id; unset: none are restored. */
   restoresBy: z.optional(z.literal(['master_cookie', 'id'])),
   /** The name of the site's own cookie; unset: none, or an older host. */
   masterCookie: z.optional(z.string()),

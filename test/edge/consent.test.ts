@@ -74,14 +74,14 @@ describe('consentRules', () => {
     ['a country, its part unknown', 'AT', null, { ...own, consent: 'required', consentMode: 'basic' }],
     ['a part of a country, which beats the country', 'US', 'CA', { ...own, fallback: 'none' }],
     ['another part of it', 'US', 'NY', { ...own, consentMode: 'basic' }],
-    ['an unknown part of it: the strictest', 'US', null, { ...own, consentMode: 'basic', fallback: 'none' }],
+    ['an unknown part of it, the strictest,', 'US', null, { ...own, consentMode: 'basic', fallback: 'none' }],
     [
-      'an unknown country: the strictest of all',
+      'an unknown country, the strictest of all,',
       null,
       null,
       { consent: 'required', consentMode: 'basic', fallback: 'none' },
     ],
-  ])('%s', (_name, country, region, expected) => {
+  ])('for %s are $3', (_name, country, region, expected) => {
     expect(consentRules(settings, { country, region })).toEqual({ ...expected, maxDays: 395 });
   });
 

@@ -34,7 +34,7 @@ const NOW: RawLogs = {
 
 let counted: Counted;
 beforeAll(async () => {
-  counted = await countVisits('worker.ts', { isJson: false, reportsEachView: false });
+  counted = await countVisits(undefined, { isJson: false, reportsEachView: false });
 });
 
 test('the table of docs/costs.md has the operations that 1,000 visits cost; a bot’s visit writes nothing', async () => {

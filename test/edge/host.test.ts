@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EdgeHost, startEdgeHost } from '../../edge/host.ts';
+import { startUpstream, type Upstream } from '../../edge/kit/upstream.ts';
 import { exchangeInPieces } from '../support/edge/streams.ts';
-import { startUpstream, type Upstream } from '../support/edge/upstream.ts';
 
 const container = '3f0a6679-7425-40de-944b-e07fc1f90000';
 const host = 'shop.tagyard.localhost';

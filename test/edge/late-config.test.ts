@@ -41,14 +41,14 @@ const cautious = definePlugin({
   ],
 });
 
-/** What a store answers after so many milliseconds of the test's clock. */
+/** What a store answers after `ms` milliseconds of the test's clock. */
 function answered(ms: number, text: string): Promise<string | null> {
   const read = Promise.withResolvers<string | null>();
   setTimeout(() => read.resolve(text), ms);
   return read.promise;
 }
 
-/** The edge with stores whose reads take so many milliseconds; `null`: they never end. */
+/** The edge with stores whose reads take the given milliseconds (`delays`, by store); `null`: they never end. */
 function edgeWith(delays: Readonly<Record<string, number | null>>, edgeConfig: () => Promise<string | null>) {
   const reads: string[] = [];
   const namespace = (name: string) => ({

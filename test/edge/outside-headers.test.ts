@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Received } from '../../edge/kit/upstream.ts';
 import { type Stage, startStage } from '../support/edge/stage.ts';
-import type { Received } from '../support/edge/upstream.ts';
 
 let stage: Stage;
 beforeAll(async () => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { NOWHERE, type Place, placeHeaders, statedPlace } from '../../edge/http/place.ts';
+import type { Received } from '../../edge/kit/upstream.ts';
 import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
-import { type Received, vendorScript } from '../support/edge/upstream.ts';
+import { vendorScript } from '../support/edge/upstream.ts';
 
 const BERLIN: Place = { country: 'DE', region: 'BE' };
 const CALIFORNIA: Place = { country: 'US', region: 'CA' };
@@ -49,7 +50,7 @@ describe('a stated place', () => {
     ['nothing', '', '', NOWHERE],
     ['a line break', 'D\r\nE', 7, NOWHERE],
     ['a list', 'DE, US', 'CA', NOWHERE],
-  ])('%s', (_name, country, region, place) => {
+  ])('%s is read as $3', (_name, country, region, place) => {
     expect(statedPlace(country, region)).toEqual(place);
   });
 });

@@ -171,7 +171,7 @@ describe('another spelling of a prefix, for which a domain’s server may forwar
     '/x//m3trics1',
     '/g/collect?a=/%6d3trics1/',
     '/%ff/x',
-  ])('%s is none', async (path) => {
+  ])('%s is no such spelling, and is forwarded', async (path) => {
     expect((await stage.send(own.host, path)).status).toBe(200);
     expect(stage.upstream.received.map(({ url }) => url)).toEqual([expect.stringContaining(path)]);
   });

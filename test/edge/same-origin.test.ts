@@ -240,7 +240,7 @@ describe('the cookies of the domain’s pages', () => {
     expect(received?.headers['x-app']).toBe('shop');
   });
 
-  test('at the edge hostname all of them pass, as before', async () => {
+  test('at the edge hostname, all cookies and authorization pass', async () => {
     const headers = { cookie: 'PHPSESSID=a; _ga=b', authorization: 'Bearer a' };
     await stage.send(site.host, '/g/collect', { headers });
     expect(stage.upstream.received[0]?.headers).toMatchObject(headers);

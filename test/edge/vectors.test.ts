@@ -47,7 +47,7 @@ describe.skipIf(absent)('JSONTestSuite against POST /boot', () => {
     const detail = bare.json.detail === undefined ? 'parsed' : 'refused';
     if (verdict === 'y') expect(detail).toBe('parsed');
     if (verdict === 'n' && bare.status === 400) expect(detail).toBe('refused');
-    // As an unknown member of a valid request.
+    // The same case as an unknown member of a valid request.
     const [head, tail] = [`{"loader":"${site.loader}","url":"https://${site.domains[0]?.domain}/","x":`, '}'];
     const inside = await post(Buffer.concat([Buffer.from(head), octets, Buffer.from(tail)]));
     expect(inside.status).toBeLessThan(500);

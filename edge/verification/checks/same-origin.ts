@@ -76,7 +76,7 @@ async function tryLoader({ site, visit }: CheckContext, { base }: Prefix): Promi
   };
 }
 
-/** As `cookies_forwarded`: the tag server answers 401 to a preview cookie without its auth. */
+/** The check `cookies_forwarded` under a prefix: the tag server answers 401 to a preview cookie without its auth. */
 async function tryCookies({ host, visit }: CheckContext, { base }: Prefix): Promise<Outcome> {
   const id = host?.config.id ?? null;
   if (id === null) return { open: 'cookies (only the host knows the container’s id, which this needs)' };

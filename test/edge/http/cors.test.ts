@@ -51,7 +51,7 @@ describe('allowOrigin', () => {
       },
     ],
     [null, { vary: 'accept, origin' }],
-  ])('%s', (origin, expected) => {
+  ])('with the origin %s makes the headers $1', (origin, expected) => {
     const headers = new Headers({ vary: 'accept' });
     allowOrigin(headers, origin);
     expect(Object.fromEntries(headers)).toEqual(expected);

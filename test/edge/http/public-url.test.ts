@@ -12,7 +12,7 @@ const requested = new URL('http://shop.edge.test/boot?x=1');
 
 describe('publicUrl', () => {
   test.each([
-    ['no proxy: the requested URL', hop(null), 'http://shop.edge.test/boot?x=1'],
+    ['a request without a proxy', hop(null), 'http://shop.edge.test/boot?x=1'],
     ['a host of the site', hop('m.acme.example', 'https'), 'https://m.acme.example/boot?x=1'],
     [
       'a host of the site, with a port',
@@ -21,7 +21,7 @@ describe('publicUrl', () => {
     ],
     ['the site’s own domain', hop('acme.example'), 'http://acme.example/boot?x=1'],
     [
-      'a foreign host: only the scheme is used',
+      'a foreign host, with the scheme https',
       hop('evil.example', 'https'),
       'https://shop.edge.test/boot?x=1',
     ],
@@ -31,7 +31,7 @@ describe('publicUrl', () => {
       'http://shop.edge.test/boot?x=1',
     ],
     ['a scheme without a host', hop(null, 'https'), 'https://shop.edge.test/boot?x=1'],
-  ])('%s', (_name, given, expected) => {
+  ])('of %s is $2', (_name, given, expected) => {
     expect(publicUrl(requested, given, ['acme.example']).href).toBe(expected);
   });
 });

@@ -75,7 +75,7 @@ describe('a missing script', () => {
     ['the edge answers that the vendor failed', answer(502, problem, { code: 'upstream_failed' }), true],
     ['the edge answers another error', answer(502, problem, { code: 'store_unavailable' }), false],
     ['a proxy in between answers with a page', answer(502, 'text/html', { code: 'upstream_failed' }), false],
-  ])('is put down to the vendor where it is so: %s', async (_what, given, vendors) => {
+  ])('has the remedy to publish the web container, where %s: $2', async (_what, given, vendors) => {
     const found = await SITE_CHECKS.script(contextOf({}, async () => given));
     expect(found.map(({ status }) => status)).toEqual(['failed', 'failed']);
     for (const { fix } of found) expect(/publish that web container/.test(fix ?? '')).toBe(vendors);
