@@ -42,7 +42,7 @@ const hostSettings = z.object({
   ACME_EMAIL: optionalText.pipe(z.email().optional()),
   ACME_CA_FILE: optionalText,
   ACME_ORDERS_PER_HOUR: z.coerce.number().positive().default(60),
-  /** Besides HOST_ADDRESS. */
+  /** Addresses that a served name may resolve to, besides HOST_ADDRESS. */
   ACME_ADDRESSES: textList.default([]).pipe(z.array(z.union([z.ipv4(), z.ipv6()]))),
   LOCAL_CA_DIR: optionalText,
   LOG_LEVEL: z.string().default('info'),

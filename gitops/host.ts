@@ -28,7 +28,7 @@ import { Slots } from './manifest/slots.ts';
 const DNS_TIMEOUT_MS = 3_000;
 
 export interface Host {
-  /** In the order of their registrations. */
+  /** The appliers in the order of their registrations. */
   readonly appliers: Applier[];
   readonly certificates: Certificates;
   /** Where the proxy listens. */

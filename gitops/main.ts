@@ -34,7 +34,7 @@ import type { PartCheck } from './report/report.ts';
 import { holderId } from './sites-repo/lease/holder-id.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
-/** For each resolver that a verification uses. */
+/** The timeout of each resolver that a verification uses. */
 const DNS_TIMEOUT_MS = 2_000;
 
 /** Starts the provisioner daemon: environment → clients → application → loop. */

@@ -1,4 +1,5 @@
-// The images' health check: `node health.mjs <URL>`, or the run.json of a whole instance, whose management is asked.
+// The images' health check: `node health.mjs <URL>`, or `node health.mjs <run.json>`, which asks the management API of
+// that whole instance.
 import { readFileSync } from 'node:fs';
 
 const [argument = ''] = process.argv.slice(2);
@@ -6,5 +7,5 @@ const url = argument.endsWith('.json')
   ? `${JSON.parse(readFileSync(argument, 'utf8')).management.url}/readyz`
   : argument;
 const { status } = await fetch(url, { signal: AbortSignal.timeout(4_000) });
-// The verification worker refuses a request without its secret: it answers.
+// A refusal is healthy, too: the verification worker refuses this request, which has no secret.
 if (status >= 500) throw new Error(`${url} answers with status ${status}`);

@@ -16,7 +16,10 @@ export interface Traits {
    * one in the order stay until DRAIN_SECONDS have passed.
    */
   readonly drainsOnRemoval?: boolean;
-  /** Its things give the site its public names. While one belongs to others, nothing new with `needsNames` is made. */
+  /**
+   * The target's things give the site its public names. While one of these names belongs to others, no new thing with
+   * `needsNames` is created.
+   */
   readonly givesNames?: boolean;
   /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
   readonly mayOutliveSite?: boolean;
@@ -38,7 +41,7 @@ export interface Resource<Spec = unknown> {
   /** Eight or more hex digits, see `contentHash`. */
   readonly hash: string;
   readonly summary: string;
-  /** The manifest allows to take over an unmarked thing with this key. */
+  /** The manifest allows Tagyard to take over an unmarked thing with this key. */
   readonly adopt: boolean;
   /** Its creation makes the site answer under its public names, so all of them must be free or the site's own. */
   readonly needsNames?: true;
@@ -74,8 +77,8 @@ export interface Change<Spec = unknown, Ref = unknown> {
   readonly desired?: Resource<Spec>;
   readonly observed?: Observed<Ref>;
   /**
-   * Only of deletes: git has no such site on any host any more (a tombstone, or no file). Unset: the site still exists,
-   * on another host for example, and its visitors' data must be kept.
+   * Set only for a delete, if git no longer has the site on any host (a tombstone, or no file). Unset for a delete: the
+   * site still exists, on another host for example, and its visitors' data must be kept.
    */
   readonly ended?: true;
 }
@@ -141,9 +144,9 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   events?(signal: AbortSignal): AsyncIterable<void>;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
-  /** `null`: not observed yet. Without this function, nothing limits the number of its things. */
+  /** `null`: not observed yet. Without this function, nothing limits the number of the target's things. */
   quota?(): QuotaFigures | null;
-  /** True while it starts things that later targets will point at: those may wait, to batch more changes. */
+  /** True while it starts things that later targets will point to. Those targets may wait, to batch more changes. */
   isBringingUp?(): boolean;
   close?(): Promise<void>;
 }

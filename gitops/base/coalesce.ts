@@ -1,8 +1,8 @@
 /**
  * Batches concurrent calls. The first call opens a window of `windowMs`; `flush` gets all items of the window (at most
- * `max`), and each caller gets the outcome of its item. Batches run one after the other. `restMs` answers the pause
- * after a batch, from its duration (both in milliseconds). A pause that began while more calls were expected
- * (`isExpecting`) ends early, as soon as no more are expected.
+ * `max`), and each caller gets the outcome of its item. Batches run one after the other. `restMs` gets the duration of
+ * a batch and returns the length of the pause after it (both in milliseconds). A pause that began while more calls were
+ * expected (`isExpecting`) ends early, as soon as no more are expected.
  */
 export function coalesce<Item, Outcome>(
   flush: (items: readonly Item[]) => Promise<readonly PromiseSettledResult<Outcome>[]>,
@@ -25,7 +25,7 @@ export function coalesce<Item, Outcome>(
   }
   let waiting: Waiting[] = [];
   let running = false;
-  /** By `performance.now()`. */
+  /** The end of the rest, by `performance.now()`. */
   let restUntil = 0;
   let expecting = false;
 

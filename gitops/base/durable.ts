@@ -13,8 +13,8 @@ export async function writeDurably(path: string, text: Text, mode = 0o600): Prom
 }
 
 /**
- * Removes an empty folder at the path of a file. Docker creates one in place of a missing file that a container was
- * created with as a bind.
+ * Removes an empty folder at the path of a file. Docker creates such a folder if a container was created with a bind of
+ * the file (`Binds`) and the file is missing.
  */
 export async function removeFolderAt(path: string): Promise<void> {
   try {

@@ -5,7 +5,7 @@ import { limit } from '../base/limit.ts';
 import { budgetSchema } from './budget.ts';
 
 const failure = z.object({
-  /** In a row. */
+  /** How many orders failed in a row. */
   count: z.int().min(1),
   message: z.string(),
   retryAt: z.number(),

@@ -1,5 +1,6 @@
 import type { TlsMode } from '../appliers/proxy/certificates.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
+import { provenHosts } from '../manifest/schema.ts';
 import type { Expected } from './policy.ts';
 
 /** A name that needs a certificate. */
@@ -33,7 +34,7 @@ export function wantedNames(
 
 function namesOf({ site, manifest }: DesiredSite, tls: TlsMode, addresses: readonly string[]): WantedName[] {
   if (manifest === null || manifest.state === 'absent' || manifest.tls.mode !== tls) return [];
-  const { hostnames, customDomains } = manifest;
+  const { hostnames } = manifest;
   const own = [hostnames.origin, hostnames.preview].map((host) => ({
     host,
     site,
@@ -41,7 +42,7 @@ function namesOf({ site, manifest }: DesiredSite, tls: TlsMode, addresses: reado
     // Tagyard writes the record, always with an address.
     expected: { addresses, alias: null },
   }));
-  const custom = customDomains.map((host) => ({
+  const custom = provenHosts(manifest).map((host) => ({
     host,
     site,
     own: false,

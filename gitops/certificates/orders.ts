@@ -54,7 +54,7 @@ export class Orders {
   readonly #deps: OrdersDeps;
   readonly #budget: OrderBudget;
   readonly #failures: Map<string, OrderFailure>;
-  /** By host, from `place` to the outcome. */
+  /** The orders by host, each from `place` to its outcome. */
   readonly #active = new Map<string, ActiveOrder>();
   #waiting: ActiveOrder[] = [];
   #inProgress = 0;

@@ -43,7 +43,7 @@ export interface Facts {
 
 export interface CertificateVerdict {
   readonly state: CertificateState;
-  /** For the operator; empty if there is nothing to do. */
+  /** The reason for the state, as text for the operator; empty if there is nothing to do. */
   readonly reason: string;
   /** A certificate may be ordered now. */
   readonly order: boolean;

@@ -21,7 +21,7 @@ const UNFINISHED = '.tmp';
  */
 export class CertificateStore {
   readonly #directory: string;
-  /** Of the certificates that this process has read or written. */
+  /** What is known of the certificates that this process has read or written. */
   readonly #known = new Map<string, CertificateFacts>();
 
   constructor(directory: string) {

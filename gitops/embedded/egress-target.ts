@@ -23,8 +23,9 @@ export function parseTarget(url: string) {
 export const DISCARDED = '100::';
 
 /**
- * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) counts as one that `resolve`
- * doesn't know, because only a visitor's request for it is resolved here. `*.localhost` is loopback (RFC 6761, 6.3).
+ * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) is resolved as for a
+ * visitor, without `resolve`: the egress proxy doesn't connect for a request that a worker passes on to such a name.
+ * `*.localhost` is loopback (RFC 6761, 6.3).
  */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {

@@ -36,9 +36,9 @@ export interface Egress {
 /**
  * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
  * zones' records, connects by TLS, verifies the certificate, and streams both ways with unchanged headers. It answers
- * as Cloudflare where an origin gives no answer. A request that the edge's worker hands on reaches a name's origin, and
- * where it has none, nothing until the time limit; any other request for that name takes a visitor's way. CONNECT is not
- * supported: the worker's runtime expects its proxy to do TLS.
+ * as Cloudflare where an origin gives no answer. A request that the edge's worker passes on is sent to the name's
+ * origin. If the name has none, the request fails after the time limit; any other request for such a name is resolved as
+ * for a visitor. CONNECT is not supported: the worker's runtime expects its proxy to do TLS.
  */
 export async function startEgress({
   resolve,

@@ -8,7 +8,7 @@ import { ensureLocalCa, type LocalCa } from './local-ca.ts';
 
 /** Containers keep the CA until they are replaced. */
 const LIFE = { caDays: 7300, leafDays: 3650 };
-/** A name that isn't served for so long is taken for removed, milliseconds. Its containers start before its proxy. */
+/** Milliseconds after which a name that isn't served counts as removed: its containers start before its proxy. */
 const ABSENT_MS = 86_400_000;
 
 /**
@@ -16,7 +16,7 @@ const ABSENT_MS = 86_400_000;
  * else: containers trust it for all that they connect to.
  */
 interface InsideCas extends CertificateSource {
-  /** Another id after the authorities were lost: running containers trust the old ones. */
+  /** Changes if the authorities are lost and made again: running containers still trust the old ones. */
   readonly id: string;
   /** The PEM file of a name's CA, which is created at the first call. */
   caFileOf(name: string): Promise<string>;

@@ -8,7 +8,7 @@ import type { Issuer } from './issue-certificates.ts';
 /** Most starts issue nothing. */
 const issuing = () => import('./issue-certificates.ts');
 
-/** As WebCrypto names it. */
+/** The curve of all keys, as WebCrypto names it. */
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256' };
 /** Stem of the CA's own files. No name that is served collides with it: it contains a dot or a hyphen. */
 const CA = 'ca';

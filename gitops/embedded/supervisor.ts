@@ -21,7 +21,7 @@ export interface SupervisorOptions {
   readonly isGroupLeader?: boolean;
   /** A process that has died takes the rest of its group with it, which may still hold its port. */
   readonly killsGroup?: boolean;
-  /** Milliseconds until the restart after so many failures in a row. */
+  /** Milliseconds until the restart after the given number of failures in a row. */
   readonly restartDelayMs?: (failures: number) => number;
   /** A monotonic clock, milliseconds. */
   readonly now?: () => number;

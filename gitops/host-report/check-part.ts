@@ -9,7 +9,7 @@ interface PartQuestion {
   ask(signal: AbortSignal): Promise<string>;
   readonly fix: string;
   readonly timeoutMs?: number;
-  /** What an error of `ask` means where that isn't a failure with `fix`; `null`: it is. */
+  /** Returns the result of the check for an error of `ask`; `null`: the check has failed, with `fix` as the remedy. */
   explain?(error: unknown): Omit<PartCheck, 'name'> | null;
 }
 

@@ -8,7 +8,7 @@ import { covers, servedCertificate } from './served-certificate.ts';
 
 /** Connections at most: one certificate usually covers all names of a level. */
 const MAX_CONNECTIONS = 10;
-/** For a lookup and a connection. Two of them, one after the other, and the zone's name have three seconds. */
+/** The time of a lookup and a connection. The check has three seconds for two of these and for the zone's name. */
 const CONNECTION_MS = 1_000;
 /** Names that a message lists. */
 const MAX_LISTED = 5;

@@ -1,7 +1,6 @@
 import type { NameAnswer } from '../../edge/verification/contract.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
-import type { Manifest } from '../manifest/schema.ts';
-import { registrableDomain } from '../manifest/schema.ts';
+import { type Manifest, provenHosts, registrableDomain } from '../manifest/schema.ts';
 
 /** A longer chain of aliases is taken for a loop. */
 const MAX_ALIASES = 8;
@@ -17,17 +16,18 @@ export interface NameDestinations {
 
 /** What a site's names resolve to, and what they must resolve to. */
 export async function resolveNames(
-  { hostnames, customDomains, domains }: Pick<Manifest, 'hostnames' | 'customDomains' | 'domains'>,
+  manifest: Pick<Manifest, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>,
   { hostAddress, otherAddresses, edgeTarget }: NameDestinations,
   lookup: DnsLookup,
 ): Promise<NameAnswer[]> {
+  const { hostnames, domains } = manifest;
   const target = edgeTarget?.replaceAll('{host}', hostnames.edge).replace(/\.$/, '');
   const edge = target === undefined ? [] : await targetAddresses(target, lookup);
   const wanted: readonly Pick<NameAnswer, 'name' | 'kind' | 'expected'>[] = [
     { name: hostnames.edge, kind: 'edge', expected: edge },
     { name: hostnames.origin, kind: 'origin', expected: [hostAddress] },
     { name: hostnames.preview, kind: 'preview', expected: [hostAddress] },
-    ...customDomains.map((name) => ({
+    ...provenHosts(manifest).map((name) => ({
       name,
       kind: 'custom' as const,
       expected: [hostAddress, ...otherAddresses],

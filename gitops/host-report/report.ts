@@ -3,6 +3,7 @@ import type { Applier } from '../appliers/contract.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
+import { provenHosts } from '../manifest/schema.ts';
 import { readConfig } from './config.ts';
 import { type NameDestinations, resolveNames } from './names.ts';
 import { nodeLookup } from './node-lookup.ts';
@@ -37,7 +38,7 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
     const { origin, preview } = manifest.hostnames;
-    const endpoints: CertificateEndpoint[] = [origin, preview, ...manifest.customDomains].map((name) => ({
+    const endpoints: CertificateEndpoint[] = [origin, preview, ...provenHosts(manifest)].map((name) => ({
       name,
       ...proxy,
     }));

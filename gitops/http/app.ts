@@ -68,7 +68,7 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   );
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
-    // For unknown paths and methods too: without the secret, nothing shows which of them exist.
+    // Also checks requests for unknown paths and methods: without the secret, nothing shows which of them exist.
     authenticate(request, deps.secrets);
   });
   answerEarlyFaults(app, PROBLEMS);

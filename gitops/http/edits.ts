@@ -105,7 +105,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
         await refuseTaken(deps, site, claims(manifest));
         await refuseForeignDomains(deps, manifest);
       }
-      // With a basis git has the site already: its own attempt shows whether it fits.
+      // With a basis, git has the site already: the attempt to apply it shows whether there is room for it.
       if (manifest.state === 'present' && basis === undefined) refuseWithoutRoom(deps, site);
       const edit =
         basis === undefined

@@ -31,7 +31,7 @@ async function site(): Promise<z.output<typeof siteSchema>> {
   return data;
 }
 
-/** The demo site's own container has the demo site as its server container. */
+/** The demo site's own web container sends its hits to the demo site; any other one has no server container. */
 async function containerOf(id: string): Promise<WebContainer> {
   const own = await site().catch(() => null);
   return { ...defaultContainer(id), serverContainerUrl: own?.webTagId === id ? own.edgeUrl : null };

@@ -32,9 +32,9 @@ const SECOND_CHANCE_MS = 5_000;
 
 /**
  * Returns a function that makes sure that a container runs and is healthy. It keeps a healthy container that has the
- * desired spec. If that container answers but reports itself unhealthy, it makes a new edition due. It removes any
- * other container and starts it again. It removes a new container that fails, and the error gives the cause. After an
- * abort, the new container stays for the next pass.
+ * desired spec. If such a container answers but reports itself unhealthy, the function makes a new edition due; it
+ * replaces one on demand at once. An existing container in any other state is removed, and a new one is started. If the
+ * new one fails, it is removed, and the error gives the cause. After an abort, it stays for the next pass.
  */
 export function buildBringUp(deps: BringUpDeps) {
   const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = systemClock } = deps;

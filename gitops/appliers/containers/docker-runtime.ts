@@ -27,7 +27,7 @@ import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 interface DockerRuntimeOptions {
   readonly docker: Docker;
-  /** The PEM file of what a container trusts in addition to Node's own CAs; mounted read-only. */
+  /** Returns the PEM file of the CAs that a container trusts in addition to Node's own; mounted read-only. */
   readonly caFileOf?: (spec: Launch['spec']) => Promise<string>;
   /** Keys of service accounts. Unset: no container has one. */
   readonly keyFiles?: KeyFiles;
@@ -65,7 +65,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
    */
   const listAll = coalesce<AbortSignal, readonly ContainerInstance[]>(
     async (signals) => {
-      // In this order: the file of a container exists before the container does.
+      // Files are listed before containers, because the file of a container exists before the container does.
       const files = ((await keyFiles?.names()) ?? []).filter((name) => !creating.has(name));
       const all = await withSharedSignal(signals, (signal) =>
         callDocker('listing containers', docker.listContainers({ all: true, abortSignal: limited(signal) })),
@@ -79,7 +79,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     { windowMs: 0 },
   );
 
-  /** By container: the address in the hosts file of one without a label for it. It never changes. */
+  /** By container id, the address in the hosts file, if no label of the container states it. It never changes. */
   const inspected = new Map<string, string>();
 
   /** The ids of those containers whose hosts file has an earlier address of Docker's default bridge. */
@@ -249,8 +249,8 @@ function readInstance(
 }
 
 /**
- * True if a container is only in the network of the site that its mark names. Without a mark or `networkOf`, any will
- * do.
+ * True if a container is only in the network of the site that its mark names. Without a mark or `networkOf`, always
+ * true.
  */
 function isInPlace(
   mark: string | undefined,

@@ -3,7 +3,9 @@ import { MARK_LABEL } from '../../clients/docker.ts';
 import type { Launch, Slot } from './runtime.ts';
 
 const SLOT_LABEL = 'tagyard.slot';
-/** The address in the container's hosts file; empty: it has none, or one that the engine chose. */
+/**
+ * Its value is the preview server's address in the container's hosts file; empty: none, or one that the engine chose.
+ */
 const PREVIEW_LABEL = 'tagyard.preview-address';
 /** The port on which the image listens in the container. */
 export const CONTAINER_PORT = 8080;
@@ -99,12 +101,15 @@ export function readSlot(labels: Readonly<Record<string, string>>): Slot | null 
     : { address, boundAddress, port: Number(port) };
 }
 
-/** The address in a container's hosts file by its labels; `undefined`: an older release created it. */
+/**
+ * The preview server's address in a container's hosts file, as the container's labels state it; `undefined`: an older
+ * release created the container.
+ */
 export function labelledPreviewAddress(labels: Readonly<Record<string, string>>): string | undefined {
   return labels[PREVIEW_LABEL];
 }
 
-/** The same by the container's `ExtraHosts`. */
+/** The same address, as the container's `ExtraHosts` state it; empty if they state none. */
 export function hostsPreviewAddress(extraHosts: readonly string[]): string {
   const [, address = ''] = /:(\d+(?:\.\d+){3})$/.exec(extraHosts[0] ?? '') ?? [];
   return address;

@@ -3,7 +3,7 @@ import { GivenUpError, RetryableError, TerminalError } from '../../base/errors.t
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { LONGEST_READ, redact } from './redact.ts';
 
-/** After so many failed starts the spec itself is assumed to be wrong. */
+/** After this many failed starts, the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
 /** A start of another container within this time shows that starts are possible on this host, milliseconds. */
 const LATELY_MS = 120_000;
@@ -91,7 +91,7 @@ function shownOutput(spec: ContainerSpec, lines: readonly string[]): string {
   }
 }
 
-/** Google's answer to the CONTAINER_CONFIG, which ends the image (docs/facts.md, Start and run). */
+/** The output of an image that ends because Google refuses the CONTAINER_CONFIG (docs/facts.md, Start and run). */
 const REFUSED = /googletagmanager\.com\/server\.js\b.*\b(4\d\d)\b/;
 
 /** The image can't read the CONTAINER_CONFIG at all (docs/facts.md, Container configuration). */
@@ -99,9 +99,9 @@ const UNREADABLE = /\bcontainer config\b/i;
 
 const AGAIN = 'copy the one that Tag Manager shows now into the manifest';
 
-/** What its output says is wrong with the CONTAINER_CONFIG; `undefined`: nothing. */
+/** What a container's output says is wrong with its CONTAINER_CONFIG; `undefined`: nothing. */
 function faultOfConfig(output: readonly string[]): string | undefined {
-  // The expressions take a time that grows faster than a line does.
+  // The time that the expressions take grows faster than the length of a line.
   const lines = output.map((line) => line.slice(0, LONGEST_READ));
   const status = lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
   if (status !== undefined) return `Google refuses its CONTAINER_CONFIG (status ${status}): ${AGAIN}`;

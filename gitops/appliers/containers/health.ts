@@ -83,7 +83,7 @@ async function probeInSlot(endpoint: Endpoint, signal: AbortSignal): Promise<Con
     const slot = wait(PROBE_SLOT_MS);
     const health = healthOf(endpoint, signal);
     if ((await Promise.race([health, slot])) !== 'healthy') await slot;
-    // In an object, because an async function that returns a promise itself waits for that promise.
+    // Returned in an object, because an async function that returns a promise itself waits for that promise.
     return { health };
   });
   return await health;

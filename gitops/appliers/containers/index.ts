@@ -16,7 +16,7 @@ import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
 import { type InsideAuthorities, trustedCas } from './trusted-cas.ts';
 
-/** For how long nginx may still pass on what it has accepted, before an old container is removed. */
+/** The shortest wait before an old container is removed: nginx may still forward requests that it has accepted. */
 const LEAST_DRAIN_MS = 1_000;
 /** How long a new container may take until it is healthy: the real image fetches its code from Google first. */
 const STARTUP_DEADLINE_MS = 60_000;

@@ -4,9 +4,9 @@ import type { Secret } from '../../manifest/secrets.ts';
 
 const REPLACEMENT = '[secret]';
 
-/** Only so many characters of a text are read and shown. */
+/** Only this many characters of a text are read and shown. */
 export const LONGEST_READ = 4_096;
-/** A shorter line of a key would be found in other words. */
+/** A shorter line of a key may also be a part of other words. */
 const SHORTEST_LINE = 8;
 
 type Secrets = Pick<ContainerSpec, 'config' | 'serviceAccountKey'>;

@@ -6,7 +6,7 @@ import type { ContainerSpec } from '../../manifest/containers.ts';
 
 /** The CAs of the names in the sites' networks. */
 export interface InsideAuthorities {
-  /** Another id after the authorities were lost. */
+  /** Changes if the authorities are lost and made again. */
   readonly id: string;
   /** The PEM file of the CA of one name, in a folder of its own. */
   caFileOf(name: string): Promise<string>;
@@ -27,8 +27,8 @@ const CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/;
 
 /**
  * The operator's CA (`own`, a PEM file), and that of the preview server in a site's network (`inside`; `null`: there are
- * no such networks). Throws an `Error` if the operator's can't be read: all containers would be replaced by ones that
- * don't trust it.
+ * no such networks). Throws an `Error` if the operator's CA can't be read: otherwise, all containers would be replaced
+ * by ones that don't trust it.
  */
 export async function trustedCas(
   own: string | undefined,

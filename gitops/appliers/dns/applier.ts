@@ -35,21 +35,23 @@ interface DnsApplierOptions extends DnsDestinations {
   readonly zone: string;
   /** Default: `site`. `auto`: the zone decides, see wildcard.ts. */
   readonly mode?: RecordMode | 'auto';
-  /** How many records the zone may have; `null`: unknown. Never rejects. Unset: a primary of one's own has no limit. */
+  /**
+   * How many records the zone may have; `null`: unknown. Never rejects. Unset: no limit (the operator's own primary).
+   */
   readonly quota?: ((signal: AbortSignal) => Promise<number | null>) | undefined;
 }
 
-/** Edge, origin and preview; the edge's alone where a wildcard covers the others. */
+/** Records that a site needs: for edge, origin and preview, or only for edge if a wildcard covers the others. */
 const RECORDS_PER_SITE = { site: 3, wildcard: 1 } as const;
 
 /** DNS records of the sites in one zone. */
 export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsRef> {
   const { provider, identity, zone, hostAddress, mode: setting = 'site' } = options;
   let quota: QuotaFigures | null = null;
-  /** As of the last observation. */
+  /** The mode that the last observation found. */
   let mode: RecordMode | null = setting === 'auto' ? null : setting;
   let seen: ZoneNames | null = null;
-  /** A wildcard would replace records of this host's sites. */
+  /** True if a wildcard would replace records of this host's sites. */
   let isReplaceable = false;
   const wildcard = wildcardWriter({ list: (...asked) => provider.list(...asked), change, identity });
 
@@ -120,7 +122,7 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
     const covered = mode === 'wildcard' && seen !== null ? coveredName(desired, seen, hostAddress) : null;
     if (isCovered) {
       if (covered?.missing !== undefined || covered === null) {
-        throw new RetryableError(`no wildcard covers ${desired.spec.name} since it was observed`);
+        throw new RetryableError(`no wildcard covers ${desired.spec.name} any more`);
       }
       return await change(ref, signal);
     }

@@ -9,7 +9,7 @@ const WINDOW_MS = 20;
 type Send = (changes: readonly RecordChange[], signal: AbortSignal) => Promise<void>;
 
 interface BatchOptions {
-  /** A function that sends several changes as one transaction; called once for all transactions that belong together. */
+  /** Returns a function that sends several changes as one transaction; called once for all changes of one window. */
   sender(): Send;
   /** How much of a transaction's `room` a change takes. */
   cost(change: RecordChange): number;

@@ -43,7 +43,10 @@ function removedIds({ write, keep, surplus }: RecordChange): string[] {
   return write === undefined && keep !== null ? [keep, ...surplus] : [...surplus];
 }
 
-/** A full zone still takes the batch's deletes and updates, and some of its new records: bisection finds them. */
+/**
+ * True if one record may have caused the refusal of the batch. A full zone is such a case: it still takes deletes,
+ * updates and perhaps some of the new records, and bisection finds which.
+ */
 function mayBeOneRecord(error: unknown): boolean {
   return error instanceof CloudflareRefusal && error.meaning !== 'unauthorized';
 }

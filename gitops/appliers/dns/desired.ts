@@ -36,8 +36,8 @@ export interface DnsDestinations {
  */
 const ORIGINLESS = '100::';
 /**
- * In place of a TTL in seconds. Cloudflare allows nothing else for proxied records; elsewhere it means
- * `AUTOMATIC_TTL_SECONDS`.
+ * The TTL "automatic", in place of one in seconds. Cloudflare allows only this TTL for proxied records; elsewhere it
+ * means `AUTOMATIC_TTL_SECONDS`.
  */
 export const AUTOMATIC = 1;
 export const AUTOMATIC_TTL_SECONDS = 300;
@@ -68,7 +68,9 @@ export function desiredRecords(
   }));
 }
 
-/** Joined, like the summary: V8 keeps the parts of a template string apart, which takes more memory. */
+/**
+ * The key and the summary are joined, because V8 keeps the parts of a template string apart, which takes more memory.
+ */
 export function recordKey({ name, type }: { name: string; type: string }): string {
   return [name, type].join('/');
 }

@@ -6,9 +6,10 @@ import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 import { isCoverable, isWildcard, ownRecords, parentOf, type ZoneNames } from './wildcard.ts';
 
 /**
- * This host's wildcard among the records of one name, if another host of the instance has one that precedes it, pure:
- * a name with both leads to either host. The one that was written first precedes, so a host that writes the second
- * finds the other and deletes its own. Equal times are decided by the marks, which name the hosts.
+ * Finds this host's wildcard among the records of one name, if a wildcard of another host of the instance precedes it;
+ * a pure function. With both, covered names would lead to either host. The wildcard that was written first precedes, so
+ * the host that writes the second one finds the first and deletes its own. If the times are equal, the marks decide,
+ * which name the hosts.
  */
 export function lostWildcard(records: readonly ListedRecord[], identity: Identity): ListedRecord | null {
   const wildcards = records.filter((record) => POINTING.has(record.type) && isWildcard(record, identity));
@@ -27,8 +28,9 @@ function writtenAt({ modified_on }: ListedRecord): number {
 }
 
 /**
- * The lost wildcards as things to delete, pure: each once all desired names that it would cover have records of their
- * own. `desired`: those of all sites of this host.
+ * The wildcards that `lostWildcard` finds, as observed things for the plan to delete; a pure function. It returns a
+ * wildcard only once all desired names that the wildcard would cover have records of their own. `desired`: the
+ * resources of all sites of this host.
  */
 export function surplusWildcards(
   desired: readonly Resource<RecordSpec>[],
@@ -54,9 +56,9 @@ export function surplusWildcards(
 }
 
 /**
- * Wildcards of hosts without any other record in the zone, for a person, pure. Each site has a record of its own for
- * its edge hostname, so these hosts have no site there: the wildcard leads made-up names, and names of other hosts that
- * lost their record, to a host that may not exist any more.
+ * Wildcards of other hosts that have no other record in the zone, as text for people; a pure function. Each site has a
+ * record of its own for its edge hostname, so these hosts have no site there: the wildcard leads made-up names, and
+ * names of other hosts that lost their record, to a host that may not exist any more.
  */
 export function unusedWildcards({ identity, records }: ZoneNames): string[] {
   const ofHosts = Map.groupBy([...records.values()].flat(), ({ comment }) => {

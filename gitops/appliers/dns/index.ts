@@ -42,14 +42,17 @@ export const dns: Registration<typeof dnsSettings, Services> = {
   },
 };
 
-/** A primary of one's own has no quota, and a mark under each name keeps a wildcard from covering it. */
+/**
+ * With RFC 2136 the mode is always `site`: the operator's own primary has no quota, and the mark below each name
+ * prevents a wildcard from covering the name.
+ */
 function modeOf({ DNS_PROVIDER, DNS_RECORD_MODE: mode }: z.output<typeof dnsSettings>) {
   if (DNS_PROVIDER === 'cloudflare') return mode;
   if (mode === 'wildcard') throw new Error('DNS_RECORD_MODE=wildcard needs DNS_PROVIDER=cloudflare');
   return 'site';
 }
 
-/** A plan seldom changes. A failed question is repeated sooner. */
+/** The zone's plan at Cloudflare seldom changes. A failed request is repeated sooner. */
 const QUOTA_MS = 3_600_000;
 const QUOTA_RETRY_MS = 600_000;
 

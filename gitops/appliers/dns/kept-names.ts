@@ -4,9 +4,10 @@ import type { DnsRef } from './observed.ts';
 import { isCoverable, ownRecords, takenRecords, type ZoneNames } from './wildcard.ts';
 
 /**
- * Whether a name's own record stays for good, pure: something of others is at or below the name, or was when the record
- * was written. It may come back at any time, a challenge of an authority for example, and the wildcard would then cover
- * the name no more. `lacking`: the mark of the record that exists doesn't say so yet.
+ * Whether a name keeps a record of its own although a wildcard could cover the name; a pure function. It does if a
+ * record of others is at or below the name, or was there when the own record was written. Such a record (an authority's
+ * challenge, for example) may come back at any time, and the wildcard would then no longer cover the name. `lacking`:
+ * the own record exists, but its mark doesn't say yet that it is kept.
  */
 export function keptName(
   { site, spec }: Resource<RecordSpec>,
@@ -21,7 +22,10 @@ export function keptName(
   return own.length === 0 ? 'yes' : 'lacking';
 }
 
-/** Things of which some are to be written anew, so that their marks say that they stay, pure. */
+/**
+ * Returns the observed things; a pure function. A thing counts as outdated if its mark must be written anew to say that
+ * the record is kept.
+ */
 export function withKeptMarks(
   observed: readonly Observed<DnsRef>[],
   desired: readonly Resource<RecordSpec>[],

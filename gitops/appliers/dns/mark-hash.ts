@@ -5,8 +5,8 @@ type Content = Omit<RecordSpec, 'type'> & { readonly type: string };
 
 /**
  * The hash in the mark of a record that stays although a wildcard covers its name (wildcard.ts). The mark has no
- * separate part for this, so a release without this rule sees a wrong hash and writes the record again. It would take a
- * record whose mark has an unknown part for a foreign one.
+ * separate part for this, so an older release without this rule sees a wrong hash and writes the record again. If the
+ * mark had a part that is unknown to that release, the release would treat the record as foreign.
  */
 export function keptHash(record: Content): string {
   return contentHash({ ...contentOf(record), kept: true });

@@ -32,7 +32,7 @@ export async function recordQuota(
   return zone && quotaOfPlan(zone);
 }
 
-/** A token may lack the permission, and an older API the path. */
+/** `null` if Cloudflare refuses: the token may lack the permission, or an older API may lack the path. */
 async function unlessRefused<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer;

@@ -5,7 +5,7 @@ import { lostWildcard } from './host-wildcards.ts';
 import type { DnsProvider, RecordChange } from './provider.ts';
 import { ALL_SITES, type MissingWildcard } from './wildcard.ts';
 
-/** A name's own record that may become the wildcard in a full zone: its id, and how it is written. */
+/** A name's own record that may become the wildcard in a full zone: its id, and the write that restores it. */
 interface Spare {
   readonly id: string;
   readonly write: NonNullable<RecordChange['write']>;
@@ -41,7 +41,7 @@ export function wildcardWriter({ list, change, identity }: WildcardWriterOptions
     if (lost === null) return;
     const back = spare === null ? {} : { write: spare.write };
     await change({ ...back, keep: lost.id, surplus: [] }, signal);
-    throw new RetryableError(`another host wrote ${name} first: this one’s names need records of their own`);
+    throw new RetryableError(`another host wrote ${name} first: this host’s names need records of their own`);
   }
 
   return {

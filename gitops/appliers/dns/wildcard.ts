@@ -7,7 +7,7 @@ import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 /** `site`: a record for each name. `wildcard`: one for all names below a parent that lead to this host. */
 export type RecordMode = 'site' | 'wildcard';
 
-/** In the mark of a wildcard, in place of a site: it belongs to all of them. No site can have this id. */
+/** What the mark of a wildcard has in place of a site, because it belongs to all sites. No site can have this id. */
 export const ALL_SITES = '-';
 
 /** A wildcard that must be written before it covers a name. */
@@ -51,9 +51,9 @@ function isOfInstance(owner: Ownership): boolean {
 }
 
 /**
- * The mode of `DNS_RECORD_MODE=auto`, pure. A wildcard of this instance, or else records of it for single names, keep
- * the mode. A new instance has a wildcard where no name of others is in the zone: theirs would be the names that lead
- * to this host by mistake.
+ * The mode that `DNS_RECORD_MODE=auto` selects; a pure function. If the zone has a wildcard of this instance, or else
+ * its records for single names, the instance keeps that mode. A new instance gets a wildcard only if the zone has no
+ * names of others: with a wildcard, a name of theirs could lead to this host by mistake.
  */
 export function modeInZone({ zone, identity, records }: ZoneNames): RecordMode {
   const all = [...records.values()].flat();
@@ -105,10 +105,11 @@ interface CoveredName {
 }
 
 /**
- * What is observed under a name that a wildcard may cover, pure; `null`: the name needs a record of its own, because
- * the wildcard has another content, because something of others is at or below the name, or because something was
- * (`keptName`). Another record of ours beside the wildcard is to be deleted, but only once the wildcard was observed. The
- * same holds for one that another host made for the site: until then, it is taken over.
+ * What is observed under a name that a wildcard may cover; a pure function. `null`: the name needs a record of its own,
+ * because the wildcard has another content, because something of others is at or below the name, or because something
+ * was (`keptName`). Our own record for the name is to be deleted, but only once the wildcard was observed. So is a
+ * record that another host made for the site; if the wildcard doesn't exist yet, this host takes that record over
+ * instead.
  */
 export function coveredName(
   { site, key, hash, spec }: Resource<RecordSpec>,
@@ -148,7 +149,9 @@ export function ownRecords(name: string, { identity, records }: ZoneNames) {
   });
 }
 
-/** What another host of the instance made for the site: taken over, because git has moved the site here. */
+/**
+ * Records that another host of the instance made for the site. This host takes them over: git has moved the site here.
+ */
 export function takenRecords(site: string, name: string, { identity, records }: ZoneNames) {
   return (records.get(name) ?? []).flatMap((record) => {
     const { owner } = readMark(identity, record.comment);

@@ -19,8 +19,8 @@ export interface ZoneFacts {
 }
 
 /**
- * The mode of `EDGE_ROUTE_MODE=auto` where the zone's routes decide it, pure; `null`: they don't, because the zone has
- * no route of this instance yet.
+ * The mode that `EDGE_ROUTE_MODE=auto` selects by the zone's routes; a pure function. `null`: they don't decide it,
+ * because the zone has no route of this instance yet.
  */
 export function modeInUse({ domain, scriptName, routes }: ZoneFacts): RouteMode | null {
   const wildcard = wildcardPattern(domain);
@@ -29,8 +29,8 @@ export function modeInUse({ domain, scriptName, routes }: ZoneFacts): RouteMode 
 }
 
 /**
- * The mode for a zone without a route of this instance, pure: one route for all where nothing of others would be caught
- * by it, no route and no proxied name.
+ * The mode for a zone without a route of this instance; a pure function. It is `wildcard` only if that route would
+ * catch no route and no proxied name of others.
  */
 export function modeOfNew(facts: ZoneFacts, records: readonly ZoneRecord[]): RouteMode {
   const { domain, identity, routes } = facts;

@@ -59,7 +59,7 @@ interface Zone {
 export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, RouteRef> {
   const { client, store, identity, zoneId, scriptName: script, domain, limit } = options;
   const wildcard: RouteSpec = { pattern: wildcardPattern(domain), script };
-  /** As of the last observation or change. */
+  /** The zone as of the last observation or change. */
   let zone: Zone | null = null;
   const warnOnce = warner((message) => options.warn?.(message));
   const routesOfZone = { client, zoneId, isFull: () => zone !== null && zone.used >= limit };
@@ -79,7 +79,10 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     return modeInUse(facts) ?? (await modeByRecords(facts, signal));
   }
 
-  /** With DNS at another provider the token may lack the permission: nothing then shows that a wildcard is safe. */
+  /**
+   * Decides by the zone's records. If DNS is at another provider, the token may lack the permission to read them. Then
+   * nothing shows that a wildcard is safe.
+   */
   async function modeByRecords(facts: ZoneFacts, signal: AbortSignal): Promise<RouteMode> {
     try {
       return modeOfNew(facts, await client.dnsRecords(zoneId, {}, signal));

@@ -21,8 +21,9 @@ interface Wildcard {
 }
 
 /**
- * What is observed under a site's pattern where one route serves all sites, pure; `null`: nothing. The wildcard counts
- * as the site's route. A route that the site has beside it is to be deleted, but only once the wildcard was observed.
+ * What is observed under a site's pattern if one route serves all sites; a pure function. `null`: nothing. The wildcard
+ * counts as the site's route. A route that the site has beside it is to be deleted, but only once the wildcard was
+ * observed.
  */
 export function coveredRoute(
   { site, key }: Resource<RouteSpec>,
@@ -49,7 +50,8 @@ export function coveredRoute(
 }
 
 /**
- * The wildcard as a thing to delete, pure; `null`: a host with a routing entry needs it still, or it isn't ours.
+ * The wildcard as an observed thing for the plan to delete; a pure function. `null`: a host with a routing entry still
+ * needs the wildcard, or the wildcard isn't ours.
  * `entries`: all routing entries, with those of other hosts of the instance.
  */
 export function superfluousWildcard(

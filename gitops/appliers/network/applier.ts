@@ -48,7 +48,10 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
   let state: FirewallState = { kind: 'intact' };
   /** True if this daemon has networks. Without any there are no rules. */
   let hasNetworks = false;
-  /** The rules were removed since there was a network: a process that ended between the two may have kept them. */
+  /**
+   * True if the rules were removed after the last network. False at the start: an earlier process may have ended after
+   * it removed the network, before it removed the rules.
+   */
   let isUnused = false;
 
   const isOurs = ({ mark }: DockerNetwork) => readMark(identity, mark).owner.kind === 'ours';

@@ -77,7 +77,7 @@ export function dockerNetworks(docker: Docker): DockerNetworks {
       try {
         await unlessGone(callDocker('removing a network', network.remove({ abortSignal: limited(signal) })));
       } catch (cause) {
-        // Docker answers 403 while the network has containers. Their own changes remove them.
+        // Docker answers 403 while the network has containers. Other changes remove the containers.
         if (!(cause instanceof DockerRefusal) || cause.status !== 403) throw cause;
         throw new RetryableError(cause.message, { cause });
       }

@@ -29,7 +29,7 @@ interface FirewallOptions {
   readonly clock?: Clock;
 }
 
-/** Every call throws `RetryableError` for any other failure, such as a lock that another program holds. */
+/** Every call throws `RetryableError` for a failure other than `denied`: a lock that another program holds, say. */
 export interface Firewall {
   /** Compares the present rules with the desired ones. */
   check(): Promise<FirewallState>;
@@ -64,8 +64,8 @@ export function firewall({ names, own, exceptions, clock = systemClock }: Firewa
     ...(existsSync(IPV6) ? [{ command: 'ip6tables', desired: () => chainsV6(names) } as const] : []),
   ];
   /**
-   * By command, the chains that were written last, and as this version of iptables prints them. Its wording may differ
-   * from that of `Chains`.
+   * By command: the chains that were written last (`wanted`), and the same chains as this version of iptables prints
+   * them (`printed`). Its wording may differ from that of `wanted`.
    */
   const written = new Map<Family['command'], { readonly wanted: string; readonly printed: Chains }>();
 
@@ -149,7 +149,7 @@ async function run(command: string, args: readonly string[], input = ''): Promis
   return stdout;
 }
 
-/** Why this host denies it for good. Throws what may pass. */
+/** Why the host doesn't let this process read or change the firewall. Throws an error that may pass by itself. */
 function denialOf(error: unknown): string {
   if (!(error instanceof CommandError)) throw error;
   if (/permission denied|must be root|not permitted/i.test(error.stderr)) {

@@ -18,12 +18,12 @@ export interface NameLimits {
   readonly connections: number;
 }
 
-/** More than one tag server can answer, and few of nginx's 8,192 connections per worker. */
+/** More than one tag server can answer, but only a small part of nginx's 8,192 connections per worker. */
 export const DEFAULT_LIMITS: NameLimits = { requestsPerSecond: 500, connections: 500 };
 
 /** The settings of every proxy backend. */
 export interface ProxySettings {
-  /** A folder for it alone: generations, logs, the ports that were picked. */
+  /** The folder that only this proxy uses: for generations, logs and the ports that were picked. */
   readonly prefix: string;
   /** Addresses to bind, `['127.0.0.1']` say. */
   readonly listen: readonly string[];

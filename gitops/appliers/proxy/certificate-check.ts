@@ -42,7 +42,8 @@ export function checkCertificateFiles(
   for (const [index, { validFromDate, validToDate }] of certificates.entries()) {
     const which = index === 0 ? 'the certificate' : `certificate ${index + 1} of the file`;
     if (validToDate.getTime() <= now) return { fault: `${which} ended on ${dayOf(validToDate)}` };
-    if (validFromDate.getTime() > now) return { fault: `${which} begins on ${dayOf(validFromDate)} only` };
+    if (validFromDate.getTime() > now)
+      return { fault: `${which} is not valid before ${dayOf(validFromDate)}` };
   }
   const ends = certificates.map(({ validToDate }) => validToDate.getTime());
   return { facts: factsOf(leaf), until: Math.min(...ends) };

@@ -88,8 +88,8 @@ export async function certificateFor(
 }
 
 /**
- * False if the files have changed or the name has its first certificate. Also false if the source fails to find a first
- * certificate: one site must not fail the observation of all sites, and applying that site reports the error.
+ * False if the files have changed, or if the name had no certificate and has one now. Also false if the source throws
+ * for such a name: one site must not fail the observation of all sites, and applying that site reports the error.
  */
 export async function isStillCurrent(source: CertificateSource, used: UsedCertificate): Promise<boolean> {
   const { host, tls, files } = used;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { contentHash } from '../../base/ownership.ts';
 import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../../manifest/containers.ts';
-import { hostname, siteId } from '../../manifest/schema.ts';
+import { hostname, provenHosts, siteId } from '../../manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 
@@ -50,14 +50,14 @@ export type ProxySpec = z.output<typeof proxySpecSchema>;
 
 /**
  * Computes the resources with a site's vhosts, pure. The resource `<site>` has the vhosts of origin and preview; each
- * custom domain has a resource `<site>/<custom domain>`. So adding or removing a domain is one create or delete.
+ * custom domain that is proven has a resource `<site>/<custom domain>`. So adding or removing one is a create or delete.
  */
 export function proxyResources(
   manifest: LoadedManifest,
   settings: ContainerSettings,
   editionOf?: CertificateSource['edition'],
 ): Resource<ProxySpec>[] {
-  const { site, hostnames, customDomains, adopt } = manifest;
+  const { site, hostnames, adopt } = manifest;
   const specs = containerSpecs(manifest, settings);
   const of = (role: 'processing' | 'preview') =>
     specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
@@ -85,7 +85,7 @@ export function proxyResources(
       { kind: 'preview', ...named(hostnames.preview), upstreams: of('preview') },
       ...inside,
     ]),
-    ...customDomains.map((host) =>
+    ...provenHosts(manifest).map((host) =>
       resource(`${site}/${host}`, `serve ${host} for ${hostnames.edge}`, [
         { kind: 'custom', ...named(host), edgeHost: hostnames.edge },
       ]),

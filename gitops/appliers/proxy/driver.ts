@@ -35,7 +35,7 @@ interface ProxyDriverDeps {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: Log;
-  /** Of each driver. Only the one that is asked for is loaded. */
+  /** Loads the backend of each driver. Only the driver that the environment names is loaded. */
   readonly drivers: Readonly<Record<Environment['PROXY_DRIVER'], () => Promise<BuildBackend>>>;
 }
 

@@ -26,7 +26,7 @@ export async function openGeoDatabase({ bin, geoDatabase: path, log }: GeoSettin
   if (path === undefined) return { module: null, current: () => null };
   const module = await findModule(bin);
   const warnOnce = warner((message) =>
-    log?.warn({}, `the country of visitors who don’t pass Cloudflare is unknown: ${message}`),
+    log?.warn({}, `the country of visitors who don’t come through Cloudflare is unknown: ${message}`),
   );
   return {
     module,
@@ -46,7 +46,7 @@ async function findModule(bin: string): Promise<string | null> {
   return path !== null && existsSync(path) ? path : null;
 }
 
-/** Why nginx would refuse a database, and everything else with it; `null` if it accepts it. */
+/** Why nginx would refuse a database, and with it the whole configuration; `null` if nginx accepts the database. */
 function databaseFault(path: string): string | null {
   let file: number | undefined;
   try {

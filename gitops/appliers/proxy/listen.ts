@@ -12,7 +12,7 @@ const ALL = '0.0.0.0';
 
 /**
  * The addresses that the proxy binds for containers in networks of their own: those of PROXY_LISTEN, and the one at
- * which processing servers ask for their preview server (docs/containers.md).
+ * which processing servers reach their preview server (docs/containers.md).
  */
 export async function listenAddresses(
   configured: readonly string[],

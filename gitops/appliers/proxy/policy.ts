@@ -46,8 +46,8 @@ export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
 }
 
 /**
- * True if a vhost of this kind drops the client's header of this name (lower case). For a proxy that can judge each
- * name.
+ * True if a vhost of this kind drops the client's header of this name (lower case). A proxy uses this function if it
+ * can judge each name, and `droppedHeaders` otherwise.
  */
 export function isDropped(kind: Vhost['kind'], name: string): boolean {
   const kept = [

@@ -46,7 +46,10 @@ async function pickPort(addresses: readonly string[], taken: readonly number[]):
   throw new RetryableError(`no port is free on all of ${addresses.join(', ')}`);
 }
 
-/** The port if it is free; `null` if it is in use. An address that can't be bound may exist later. */
+/**
+ * The port if it is free; `null` if it is in use. Throws `RetryableError` if the address can't be bound, because it may
+ * exist later.
+ */
 async function bind(address: string, port: number): Promise<number | null> {
   try {
     return await freePort(address.replace(/^\[|\]$/g, ''), port);

@@ -4,17 +4,17 @@ import type { ConnectionError, FastifyInstance } from 'fastify';
 import { type ProblemService, problemHeaders } from './problem-answer.ts';
 import { requestIdFrom } from './request-id.ts';
 
-/** The reasons of Node's HTTP server that aren't a 400. */
+/** The error codes of Node's HTTP server that are answered with another status than 400. */
 const STATUS_OF: Readonly<Record<string, 408 | 413 | 431>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   HPE_HEADER_OVERFLOW: 431,
 };
 
-/** For so long the rest of a refused request is read and dropped. */
+/** How long the rest of a refused request is read and dropped. */
 const LINGER_MS = 2_000;
 
-/** Fastify's `clientErrorHandler`: answers bytes that are no request as a problem document, and closes the connection. */
+/** Fastify's `clientErrorHandler`: answers an unreadable request with a problem document, and closes the connection. */
 export function clientErrorHandler<Code extends string>({ Problem, codes, headers }: ProblemService<Code>) {
   return function (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
     if (socket.writableEnded) return; // the rest of a request that is answered
@@ -25,7 +25,7 @@ export function clientErrorHandler<Code extends string>({ Problem, codes, header
     const status = STATUS_OF[error.code];
     const problem = new Problem(status === undefined ? codes.clientError : codes.byStatus[status]);
     const id = requestIdFrom({});
-    // Of the error only its code: it also has the bytes that were sent, and with them the caller's secrets.
+    // Logs only the error's code: the error also has the bytes that were sent, and with them the caller's secrets.
     this.log.info({ reqId: id, reason: error.code, status: problem.status }, 'unreadable request');
     const body = JSON.stringify(problem.body(id));
     const fields = {
@@ -38,12 +38,12 @@ export function clientErrorHandler<Code extends string>({ Problem, codes, header
       ...Object.entries(fields).map(([name, value]) => `${name}: ${value}`),
     ];
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-    // A connection that is closed before everything is read is reset, and the answer with it (RFC 9112, 9.6).
+    // If a connection is closed before everything is read, it is reset, and the answer may be lost (RFC 9112, 9.6).
     setTimeout(() => socket.destroy(), LINGER_MS).unref();
   };
 }
 
-/** Whether the head of an answer is sent on the connection. Node sets the member, and documents it only here. */
+/** True if the head of an answer is sent on the connection. Node's own handler of this error reads the same member. */
 function hasBegunAnswer(
   socket: Socket & { readonly _httpMessage?: { readonly headersSent: boolean } },
 ): boolean {
@@ -51,8 +51,8 @@ function hasBegunAnswer(
 }
 
 /**
- * Refuses what Node and Fastify would answer without a problem document. Needs the options `http.requireHostHeader` and
- * `return503OnClosing` to be `false`, and hooks that check the caller to be added before it.
+ * Refuses what Node and Fastify would answer without a problem document. The options `http.requireHostHeader` and
+ * `return503OnClosing` must be `false`. Add hooks that check the caller before you call this function.
  */
 export function answerEarlyFaults<Code extends string>(
   app: FastifyInstance,
@@ -62,7 +62,7 @@ export function answerEarlyFaults<Code extends string>(
   app.addHook('preClose', async () => {
     isStopping = true;
   });
-  // Without a listener Node answers such a request itself, with an empty body.
+  // Without a listener, Node itself answers a request with an unknown `Expect` header, with an empty body.
   app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.addHook('onRequest', async ({ raw: { headers, httpVersion } }) => {
     if (isStopping) throw new Problem(codes.stopping);

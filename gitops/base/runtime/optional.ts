@@ -1,7 +1,12 @@
 import { findPackageJSON } from 'node:module';
 
 /** The packages of the embedded parts: an installation with `--omit=optional` has none of them. */
-const EMBEDDED = ['miniflare', '@electric-sql/pglite', '@electric-sql/pglite-prepopulatedfs'] as const;
+const EMBEDDED = [
+  'miniflare',
+  '@electric-sql/pglite',
+  '@electric-sql/pglite-prepopulatedfs',
+  'oidc-provider',
+] as const;
 type Embedded = (typeof EMBEDDED)[number];
 
 /** The packages of the embedded parts that are not installed. */

@@ -49,7 +49,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
   const { calls } = context.limits;
   const count = callLimiter(calls, now);
   app.addHook('onRequest', async (request, reply) => {
-    // The limit is one of a user: a call without one isn't counted.
+    // The limit is per user: a call without a token has no user and isn't counted.
     if (request.routeOptions.url === `${API_PREFIX}/ips` && !request.headers.authorization) return;
     authenticate(request.headers.authorization, deps.token);
     const { allowed, headers } = count();

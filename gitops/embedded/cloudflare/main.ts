@@ -24,7 +24,7 @@ const environment = z.object({
   EDGE_DOMAIN: z.string().min(1),
   EDGE_SCRIPT_NAME: z.string().min(1).default('tagyard-edge'),
   CLOUDFLARE_API_TOKEN: z.string().min(1),
-  /** `real`: as slow as the real thing, too. */
+  /** `home` has shorter delays than Cloudflare, `real` has the same. */
   CLOUDFLARE_EMULATOR: z.enum(['home', 'real']).default('home'),
   /** Calls in five minutes. */
   CLOUDFLARE_EMULATOR_CALLS: z.coerce.number().int().positive().default(REAL_LIMITS.calls.calls),

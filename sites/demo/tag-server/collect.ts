@@ -15,7 +15,7 @@ export function isClaimed(path: string): boolean {
   return CLAIMED_PREFIXES.some((prefix) => path.startsWith(prefix));
 }
 
-/** Records a request that such a client claims. */
+/** Records a request that a client of the container's owner claims. */
 export async function claim(exchange: Exchange, recorder: Recorder): Promise<void> {
   if (await recordRequest(exchange, recorder)) sendAnswer(exchange, 200, { headers: corsHeaders(exchange) });
 }

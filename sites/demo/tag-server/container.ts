@@ -19,7 +19,7 @@ const PASSED_ON: ReadonlySet<number> = new Set([400, 403, 404, 408, 500, 503]);
 /** Google refused the container or could not be reached. The message holds `auth`, like the real server's. */
 export class ContainerUnavailable extends Error {
   override name = 'ContainerUnavailable';
-  /** What a request for this draft is answered. */
+  /** The status with which a request for this draft is answered. */
   readonly status: number;
 
   constructor(message: string, status: number) {

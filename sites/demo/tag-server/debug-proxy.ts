@@ -11,8 +11,8 @@ export type DebugSources = Pick<TagServerSettings, 'upstream'>;
 const COOKIES = ['gtm_auth', 'gtm_debug', 'gtm_preview'] as const;
 
 /**
- * Hands `…/gtm/debug/<rest>` to Google as `/debug/<rest>`. Of the request only the method and the body pass; below
- * `/debug/api/` the three debug cookies do, too.
+ * Hands `…/gtm/debug/<rest>` to Google as `/debug/<rest>`. Only the method and the body of the request pass; below
+ * `/debug/api/`, its three debug cookies pass, too.
  */
 export async function debugResource(exchange: Exchange, { upstream }: DebugSources): Promise<void> {
   const { request, response, method } = exchange;
@@ -42,7 +42,7 @@ export async function debugResource(exchange: Exchange, { upstream }: DebugSourc
     });
   });
   forwarded.on('error', (error) => {
-    console.error(`The request of ${rest} failed: ${error.message}`);
+    console.error(`The request for ${rest} failed: ${error.message}`);
     if (response.headersSent) response.destroy();
     else sendAnswer(exchange, 500);
     resolve();

@@ -1,7 +1,7 @@
 import type { Age } from './age.ts';
 import { type Exchange, sendAnswer } from './exchange.ts';
 
-/** Both roles answer health checks under any prefix, by GET only: the clients get any other method. */
+/** Both roles answer health checks under any prefix, but only to GET. Another method makes it an ordinary request. */
 export function isHealthCheck({ method, path }: Exchange): boolean {
   return method === 'GET' && (path.endsWith('/healthz') || path.endsWith('/healthy'));
 }
@@ -14,8 +14,9 @@ export function health(exchange: Exchange, age: Age): void {
 }
 
 /**
- * What `x-sgtm-healthz: <limit>=<milliseconds>` asks for, of which only the first item of a list counts. It decides alone:
- * a server within the limit is healthy, also after its service time. `null`: the header has no limit that is known.
+ * The status by the header `x-sgtm-healthz: <limit>=<milliseconds>`; only the first item of a list counts. The header
+ * decides alone: a server within the limit is healthy, also after its service time. `null`: the header names no known
+ * limit.
  */
 function limited({ request }: Exchange, age: Age): 200 | 500 | null {
   const header = request.headers['x-sgtm-healthz'];

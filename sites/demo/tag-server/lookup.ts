@@ -3,17 +3,17 @@ import { type LookupAddress, type LookupOptions, lookup, Resolver } from 'node:d
 type Callback = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
 type Query = Pick<Resolver, 'resolve4' | 'resolve6'>;
 
-/** What DNS says where it knows no address of a name. Any other error is one of the DNS server. */
+/** The errors by which DNS says that a name has no address. Any other error is a failure of the DNS server. */
 const NOTHING: ReadonlySet<string | undefined> = new Set(['ENODATA', 'ENOTFOUND']);
 /** A server that doesn't answer must not delay names under `.localhost`, which it need not know. */
 const LIMITS = { timeout: 1_000, tries: 2 } as const;
 
 /**
  * Resolves names as the real server's agents do: by DNS itself, and by the system, which reads the hosts file, only where
- * DNS has nothing. So a name that DNS has is never that of the hosts file, and if DNS fails the name can't be resolved.
+ * DNS has nothing. So the hosts file is never used for a name that DNS has, and if DNS fails the name can't be resolved.
  *
- * RFC 6761 reserves names under `.localhost` for loopback, but not every server implements that: for them a failure counts
- * as nothing, and if the system doesn't know the name either, it is 127.0.0.1.
+ * RFC 6761 reserves names under `.localhost` for loopback, but not every DNS server implements that. For these names a
+ * failure of DNS counts as an answer without addresses; if the system has no address either, it is 127.0.0.1.
  */
 export function lookupDnsFirst(dns: Query = new Resolver(LIMITS)) {
   return (hostname: string, options: LookupOptions, done: Callback): void => {

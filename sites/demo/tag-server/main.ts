@@ -11,7 +11,7 @@ async function main(): Promise<void> {
   const age = buildAge();
   const server = buildTagServer(settings, age);
   const stop = () => {
-    // It waits for its container, without a time limit.
+    // The server doesn't listen yet: it waits for its container, without a time limit.
     if (!server.listening) process.exit(0);
     server.close(() => process.exit(0));
     server.closeIdleConnections();
@@ -19,7 +19,7 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // A supervisor that started it over an IPC channel has exited.
+  // The supervisor that started this process with an IPC channel has exited.
   if (process.channel !== undefined) process.once('disconnect', stop);
 
   if (settings.role === 'preview') {
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
       console.warn('PREVIEW_SERVER_URL should not be set on the preview server.');
     }
   } else {
-    // A refused `auth` ends the process. Later failures are only logged, and the old container serves on.
+    // A refused `auth` ends the process. Later failures are only logged, and the old container stays in use.
     const refresh = async () => {
       await fetchContainer(settings);
       age.refresh();

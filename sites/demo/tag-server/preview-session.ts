@@ -4,7 +4,7 @@ import type { ContainerDraft } from './container.ts';
 import { cookieValue } from './cookies.ts';
 import type { ContainerConfig } from './settings.ts';
 
-/** What a debug session's three cookies hold of one container. `session` is the value of `gtm_debug`. */
+/** What a debug session's three cookies hold for one container. `session` is the value of `gtm_debug`. */
 interface DebugSession {
   readonly auth: string;
   readonly preview: string;
@@ -35,7 +35,7 @@ export function previewsIn(request: IncomingMessage): string[][] {
 
 export const newSession = (): string => randomBytes(8).toString('hex');
 
-/** `Set-Cookie` lines that renew the three cookies, with this container's values in place of those before; `null`: none. */
+/** `Set-Cookie` lines that renew the three cookies. `values` replace the container's old ones; `null` removes these. */
 export function debugCookies(request: IncomingMessage, id: string, values: DebugSession | null): string[] {
   const line = (cookie: string, value: string | undefined) => {
     const others = pairsOf(request, cookie).filter((pair) => !pair.startsWith(`${id}=`));

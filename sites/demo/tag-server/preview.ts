@@ -53,7 +53,7 @@ function debugPage(exchange: Exchange, query: URLSearchParams, config: Container
   });
 }
 
-/** The session that a query names, with the one of the cookie or a new one; `null`: a parameter is missing. */
+/** The draft that a query names, with the session of the cookie or a new one; `null`: a parameter is missing. */
 function sessionOf({ request }: Exchange, query: URLSearchParams) {
   const [id, auth, draft] = ['id', 'gtm_auth', 'gtm_preview'].map((name) => query.get(name) ?? '');
   if (!id || !auth || !draft) return null;
@@ -83,7 +83,7 @@ function exitPreview(exchange: Exchange, query: URLSearchParams): void {
   sendAnswer(exchange, 200, { type: JSON_TYPE, headers: { ...JSON_HEADERS, 'set-cookie': cookies } });
 }
 
-/** Needs the session of the `gtm_debug` cookie, and renews the cookies where the query names the whole session. */
+/** Needs the session of the `gtm_debug` cookie, and renews the cookies if the query names the draft completely. */
 async function getMemo(exchange: Exchange, query: URLSearchParams, memos: Memos): Promise<void> {
   const id = query.get('id') ?? '';
   const session = id === '' ? undefined : debugCookie(exchange.request, 'gtm_debug', id);
@@ -104,7 +104,7 @@ async function getMemo(exchange: Exchange, query: URLSearchParams, memos: Memos)
   });
 }
 
-/** Takes `[{ "sessionId": "…", "memos": […] }]` of the processing server, which proves itself by the container's auth. */
+/** Takes `[{ "sessionId": "…", "memos": […] }]` from the processing server, which sends the auth as proof. */
 async function postMemo(
   exchange: Exchange,
   query: URLSearchParams,

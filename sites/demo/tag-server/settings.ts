@@ -56,7 +56,7 @@ export function readSettings(
   const isOn = (name: Name): boolean => read(name).toLowerCase() === 'true';
   const role = isOn('RUN_AS_PREVIEW_SERVER') || isOn('RUN_AS_DEBUG_SERVER') ? 'preview' : 'processing';
   const previewServerUrl = read('PREVIEW_SERVER_URL');
-  // The preview role doesn't read the URL: it only warns of one.
+  // The preview role doesn't read the URL: it only logs a warning if one is set.
   if (role === 'processing' && previewServerUrl !== '' && !/^https:\/\/.+/i.test(previewServerUrl)) {
     throw new Error('Invalid preview server URL');
   }

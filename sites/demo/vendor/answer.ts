@@ -3,7 +3,7 @@ import { encode } from './encoding.ts';
 
 const MAX_AGE_SECONDS = 900;
 
-/** Google answers its scripts and pages with it; it is no permission for shared caches. */
+/** The `cache-control` of Google's scripts and pages. It doesn't permit shared caches to keep them. */
 export const PRIVATE = `private, max-age=${MAX_AGE_SECONDS}`;
 
 /** Hits have bodies of any type, whose content doesn't matter here. */
@@ -19,7 +19,7 @@ export function queryOf({ url }: FastifyRequest): URLSearchParams {
   return new URL(url, 'http://vendor').searchParams;
 }
 
-/** Answers a script with the headers that Google sends (docs/facts.md, Web container script). */
+/** Answers with a script with the headers that Google sends (docs/facts.md, Web container script). */
 export async function sendScript(
   { headers: { 'accept-encoding': accepted } }: FastifyRequest,
   reply: FastifyReply,

@@ -15,13 +15,13 @@ interface VendorOptions {
   readonly isKnown?: (id: string) => boolean;
   /** What a web container has. Default: a Google tag and a destination, without a server container. */
   readonly containerOf?: ContainerOf;
-  /** The base URL that scripts name for those that follow them. Default: that of the request. */
+  /** The base URL of the further scripts that a script loads. Default: that of the request. */
   readonly publicUrl?: string;
   /** Where hits go without a server container. Default: `publicUrl`. */
   readonly analyticsUrl?: string;
   /**
-   * Where an address is (`US-CA`); `null`: unknown. If set, the vendor sees only the address of the requester. Default: it
-   * believes the place that the request states, by the contract of the gateway.
+   * Returns the place of an address (`US-CA`); `null`: unknown. If set, the requester's address alone decides the place.
+   * Default: the place in the request's headers, as a tag gateway reads them.
    */
   readonly placeOfAddress?: (address: string) => string | null;
 }

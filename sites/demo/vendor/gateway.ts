@@ -21,8 +21,8 @@ interface GatewayOptions {
 const PATH = '/:path(^[A-Za-z0-9]{1,100}$)';
 
 /**
- * A stand-in for one host of Google's tag gateway (docs/facts.md, Tag gateway). All that its scripts request follows the
- * measurement path of the request, on the host that served the script.
+ * A stand-in for one host of Google's tag gateway (docs/facts.md, Tag gateway). Its scripts send their own requests to the
+ * host that served them, below the measurement path with which they were requested.
  */
 export function buildGateway({ id, containerOf = defaultContainer }: GatewayOptions): FastifyInstance {
   const app = fastify();

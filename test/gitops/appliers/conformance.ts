@@ -11,11 +11,11 @@ export interface ConformanceSetup<Spec = unknown, Ref = unknown> {
   /** What must be in place before this target can be applied for a site (the routing entry of a route, say). */
   prepare?(manifest: LoadedManifest): Promise<void>;
   /**
-   * Puts a thing without our mark where `resource` would stand, and answers a probe that reads it back as data.
+   * Creates a thing without our mark under the name of `resource`, and returns a function that reads it back as data.
    * Unset for a target whose names can't be foreign.
    */
   plantForeign?(resource: Resource<Spec>): Promise<() => Promise<unknown>>;
-  /** Makes the world unreadable (API down, socket gone) until the answered function is called. */
+  /** Makes the world unreadable (API down, socket gone) until the returned function is called. */
   breakObserve(): Promise<() => Promise<void>>;
   close(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export interface ConformanceOptions {
   readonly manifest?: (name: string, number: number) => LoadedManifest;
 }
 
-/** Who writes in the suite. Instance and host of every applier that is set up for it. */
+/** The instance and host of every applier that is set up for this suite. */
 export const CONFORMANCE_IDENTITY: Identity = { instance: 'conformance', host: 'tag-1' };
 
 /**
@@ -79,7 +79,7 @@ export function applierConformance<Spec, Ref>(
       return changes;
     }
 
-    /** Ours as data, without what may differ from one observation to the next. */
+    /** The things with our mark as data, without what may differ from one observation to the next. */
     async function oursOf(...manifests: LoadedManifest[]) {
       const found = await applier.observe(wantedOf(...manifests), signal);
       return found

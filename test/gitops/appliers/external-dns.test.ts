@@ -39,11 +39,11 @@ const vectors = z.object({
 });
 
 const SEVERAL =
-  'two desired records of one name never reach the planner: the older site gets it, the other is stalled';
-const WEIGHTED = 'there are no weighted records, several of which have one name and type';
+  'two desired records of one name never reach the planner: the older site keeps the name, the other is stalled';
+const WEIGHTED = 'Tagyard has no weighted records (several records with the same name and type)';
 const ZONE = 'a name outside the zone is refused when it is applied, not when it is planned';
 const ALIAS = 'no other record can exist beside a CNAME, so a foreign TXT is a conflict';
-/** Cases of external-dns that ask for something else than Tagyard does, and why. */
+/** The cases whose expected changes Tagyard does not make, each with the reason. */
 const SKIPPED: Readonly<Record<string, string>> = {
   TestSyncFirstRound: SEVERAL,
   TestSyncSecondRound: SEVERAL,
@@ -57,7 +57,8 @@ const SKIPPED: Readonly<Record<string, string>> = {
   TestDomainFiltersUpdate: ZONE,
   TestIgnoreTXT: ALIAS,
   TestExcludeTXT: ALIAS,
-  TestRecordOwnerIdMigration: 'marks name one installation, and are never taken over from another name',
+  TestRecordOwnerIdMigration:
+    'a mark names one instance; objects with the mark of another one are taken over only by adopt: true',
 };
 
 const identity = { instance: 'external', host: 'tag-1' };
@@ -67,7 +68,7 @@ function recordOf({ DNSName, RecordType, Targets, RecordTTL, ProviderSpecific }:
     ProviderSpecific?.find(({ Name }) => Name.endsWith('/cloudflare-proxied'))?.Value === 'true';
   const content = (Targets ?? []).join(',');
   const record = { name: DNSName, type: RecordType, content, ttl: RecordTTL ?? 1, proxied };
-  return canonicalRecord(record) as RecordSpec; // the vectors hold A, AAAA and CNAME only, but for skipped ones
+  return canonicalRecord(record) as RecordSpec; // the cases that run have only A, AAAA and CNAME
 }
 
 /** `ownerId` unset: the case has no owners, and all current records are ours. */
@@ -135,7 +136,7 @@ describeWith('reference', 'the tables of external-dns', () => {
 function after(current: readonly ListedRecord[], changes: readonly Change[]): (RecordSpec | ListedRecord)[] {
   const records = new Map<string, RecordSpec | ListedRecord>(current.map((record) => [record.id, record]));
   for (const { key, desired, observed } of changes as readonly Change<RecordSpec, DnsRef>[]) {
-    // as they were planned
+    // The cast is true: all changes are of the plan for DNS.
     for (const id of [observed?.ref.keep, ...(observed?.ref.surplus ?? [])]) records.delete(id ?? '');
     if (desired !== undefined) records.set(`new ${key}`, desired.spec);
   }

@@ -94,7 +94,7 @@ describe('planResources', () => {
     ['a shared thing of another host for another site', { isShared: true }, 'two', false, 'conflict'],
     ['another host’s thing that isn’t shared', {}, 'one', false, 'conflict'],
     ['another host’s thing that the manifest adopts', {}, 'two', true, 'update'],
-  ] as const)('takes over %s, or not', (_what, options, site, adopt, outcome) => {
+  ] as const)('plans for %s: $4', (_what, options, site, adopt, outcome) => {
     const wanted = {
       target: 'notes',
       site: 'one',

@@ -105,7 +105,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** The copy of the sources with the new applier in it; answers its root. */
+/** The copy of the sources with the new applier in it; returns its root. */
 function extendedSources(): string {
   const root = join(dir, 'tagyard');
   for (const name of ['gitops', 'plugins', 'edge', 'sites', 'package.json']) {

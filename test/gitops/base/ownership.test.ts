@@ -51,7 +51,7 @@ describe('a mark', () => {
     ['replaced by a long text', 'x'.repeat(200), { kind: 'foreign', by: `"${'x'.repeat(100)}"` }, null],
     ['that is missing', undefined, { kind: 'foreign', by: 'an unknown owner (no mark)' }, null],
     ['that is empty', '', { kind: 'foreign', by: 'an unknown owner (no mark)' }, null],
-  ])('%s', (_what, text, owner, hash) => {
+  ])('%s is read as $2', (_what, text, owner, hash) => {
     expect(readMark(identity, text)).toEqual({ owner, hash });
   });
 });

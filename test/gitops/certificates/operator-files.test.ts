@@ -113,7 +113,7 @@ describe('certificates from files', () => {
 
   test.each([
     ['after its end', 398 * DAY_MS, /the certificate ended on \d{4}-\d\d-\d\d$/],
-    ['before its start', -2 * DAY_MS, /begins on \d{4}-\d\d-\d\d only/],
+    ['before its start', -2 * DAY_MS, /the certificate is not valid before \d{4}-\d\d-\d\d$/],
   ])('are refused %s', async (_case, away, reason) => {
     await put(HOST, HOST);
     await expect(asked(Date.now() + away)).rejects.toThrow(reason);

@@ -186,7 +186,7 @@ describe('DNS', () => {
       'gone.example',
       `a.example is a CNAME to gone.example, which has no address; it must be ${must}`,
     ],
-  ])('%s', (_case, addresses, alias, fault) => {
+  ])('%s: the fault is $3', (_case, addresses, alias, fault) => {
     expect(dnsFault('a.example', { addresses, alias }, expected)).toBe(fault);
   });
 

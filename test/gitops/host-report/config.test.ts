@@ -11,6 +11,6 @@ test.each([
   [base64('id=GTM-A&id=GTM-B&env=1&auth=x'), { id: null, problem: 'it has more than one id' }],
   ['not base64', { id: null, problem: 'it is not base64 text' }],
   ['', { id: null, problem: 'it is not base64 text' }],
-])('the CONTAINER_CONFIG %s is read', (text, expected) => {
+])('the CONTAINER_CONFIG “%s” is read as $1', (text, expected) => {
   expect(readConfig(new Secret(text))).toEqual(expected);
 });

@@ -10,7 +10,7 @@ import { loadedManifest } from '../../support/manifest.ts';
 const NAME = 'acme-shop-preview-01234';
 /** Not a multiple of three: no part of the limit may be a fraction of a millisecond. */
 const LIMIT_MS = 6_500;
-/** For servers that never answer. */
+/** The limit in tests with servers that never answer. */
 const SHORT_MS = 151;
 let stack: AsyncDisposableStack;
 beforeEach(() => {

@@ -10,7 +10,7 @@ import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/me
 const identity = { instance: 'test', host: 'tag-1' };
 let world: CloudflareWorld;
 let daemon: MemoryDaemon;
-/** As the setting says it; the zone itself takes what `limitRecords` allows. */
+/** The limit that the setting states; the zone itself takes what `limitRecords` allows. */
 let limit = 0;
 beforeEach(async () => {
   world = await cloudflareWorld();

@@ -69,7 +69,9 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       writtenMain = wanted;
     });
 
-  /** Waits for a change of the configuration to end: its reload opens the logs too. */
+  /**
+   * Rotates full logs. Waits first for a change of the configuration to end, because its reload also opens the logs.
+   */
   const rotate = () =>
     exclusive(async () => {
       const { generations, daemon } = running();
@@ -111,7 +113,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
 
     async installed() {
       const { generations, daemon, renderer, main } = running();
-      // The trees are a cache. A damaged one is written anew, and no site is reported for it.
+      // The trees are a cache. A damaged one is written anew first, so that it isn't reported as drift of its sites.
       if ((await generations.current())?.isSound === false && !isChanging()) await restore();
       const served = { generations, daemon, main: main(), isChanging };
       const { current, isServed, isCurrentServed } = await whatIsServed(served);

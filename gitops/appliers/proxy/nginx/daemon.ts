@@ -15,7 +15,7 @@ const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
 /** Reading 1,000 sites takes 3 s of CPU, up to a minute on a busy machine. */
 const TEST_TIMEOUT_MS = 180_000;
-/** What nginx says where the system refuses it something (`(24: Too many open files)`), or names don't resolve. */
+/** Matches nginx's message if the system refused a call (`(24: Too many open files)`), or if a name didn't resolve. */
 const HOST_CAUSE = /\([0-9]+: [^)]+\)|host not found/;
 /** Interval of the checks of a master that isn't our child: its exit emits no event. */
 const WATCH_MS = 2_000;
@@ -53,8 +53,8 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
   }
 
   /**
-   * Runs `nginx -t` on the staged candidate. A name that two vhosts claim is also a fault, although nginx only warns. It
-   * is the site's own only if nginx names the site's file.
+   * Runs `nginx -t` on the staged candidate. A name that two vhosts claim is also a fault, although nginx only warns. A
+   * fault counts as a site's own only if nginx names the site's file and the host isn't the cause.
    */
   async test(): Promise<ConfigFault | null> {
     const { bin, prefix } = this.#settings;

@@ -1,9 +1,9 @@
 import { DEBUG_HEADERS } from '../../../../edge/http/request-headers.ts';
 
 /**
- * The only request headers that nginx passes to a container if the request lacks the hop secret. nginx can't drop headers
- * by pattern, and templates trust any `x-gtm-*` header as set by the host (for example the address to call and its API
- * key). With the hop secret, the edge has already judged each header.
+ * The only request headers that nginx passes to a container if the request lacks the hop secret. nginx can't drop
+ * headers by pattern, and Tag Manager's templates trust any `x-gtm-*` header as set by the host (for example the
+ * address to call and its API key). With the hop secret, the edge has already judged each header.
  */
 export const DIRECT_HEADERS = [
   'accept',
@@ -55,5 +55,8 @@ export const DIRECT_HEADERS = [
   'x-sgtm-healthz',
 ] as const;
 
-/** Also to a preview server: the tag server sends the visited host in it, which the preview's pages need. */
+/**
+ * Headers that nginx passes to a preview server in addition. The tag server sends the visited host in `forwarded`, and
+ * the preview's pages need it.
+ */
 export const PREVIEW_HEADERS = ['forwarded'] as const;

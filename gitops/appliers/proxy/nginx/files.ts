@@ -17,8 +17,8 @@ interface FileWriter {
 }
 
 /**
- * The file for each change; `null`: nothing to do, since a delete never removes a foreign file. Rejected if a value is
- * refused, a certificate is missing, or the name is foreign.
+ * The file for each change; `null`: nothing to do, because the file to delete doesn't exist or is foreign. Rejected if
+ * a value is refused, if a certificate is missing, or if a foreign file has the name and the change doesn't adopt it.
  */
 export function writeFiles(
   changes: readonly ProxyChange[],

@@ -92,7 +92,7 @@ function parseRecord(text: string | null): z.output<typeof recordSchema> | null 
   }
 }
 
-/** For `catch`: `null` if the file doesn't exist; throws every other error. */
+/** A handler for `catch`. Returns `null` if the file doesn't exist; throws every other error. */
 export function absent(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null;
   throw error;

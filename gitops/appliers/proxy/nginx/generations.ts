@@ -51,7 +51,7 @@ export class Generations {
     this.#deps = deps;
   }
 
-  /** Relative to the prefix, as nginx takes it. */
+  /** Path of the main file relative to the prefix, as nginx's option `-c` takes it. */
   static readonly currentConfig = join(CURRENT, 'nginx.conf');
   static readonly candidateConfig = join(CANDIDATE, 'nginx.conf');
 
@@ -220,7 +220,7 @@ function complete(found: Generation, others: readonly Generation[]): Generation 
   return { ...found, files: new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1))) };
 }
 
-/** For `catch`: `null` if there is no link, also if something else is in its place. */
+/** A handler for `catch`. Returns `null` if there is no link, also if something else is in its place. */
 function noLink(error: NodeJS.ErrnoException): null {
   if (error.code === 'EINVAL') return null;
   return absent(error);

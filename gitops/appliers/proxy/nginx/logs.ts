@@ -36,7 +36,7 @@ export async function rotateLogs({ directory, sites, now, maxBytes }: LogRotatio
   ]) {
     const bytes = await sizeOf(path);
     if (bytes !== null && bytes > maxBytes / (1 + ROTATED)) await rotate(path);
-    // A process that was killed after the rename didn't make nginx reopen the log.
+    // If only `.1` exists, an earlier process was killed after the rename, before nginx reopened the log.
     else if (bytes !== null || (await sizeOf(`${path}.1`)) === null) continue;
     mustReopen = true;
   }

@@ -90,8 +90,8 @@ export async function allRetired(workers: readonly number[]): Promise<boolean> {
 }
 
 /**
- * Ends the nginx that runs under `prefix`, if any: gracefully, then by force. Works for one of an earlier process, too.
- * Resolves when it has ended.
+ * Ends the nginx that runs under `prefix`, if any: gracefully, then by force. An earlier process may have started it.
+ * Resolves when nginx has ended.
  */
 export async function stopNginx(prefix: string): Promise<void> {
   for (const [signal, timeoutMs] of ENDINGS) {

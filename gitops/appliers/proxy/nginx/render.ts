@@ -16,7 +16,7 @@ import type { Templates } from './templates.ts';
 
 /** nginx's variable of a request header. */
 const variableOf = (header: string) => `http_${header.replaceAll('-', '_')}`;
-/** The headers of a request without the hop secret that reach a container, by its kind. */
+/** If a request lacks the hop secret, only these of its headers reach the container; by kind of vhost. */
 const DIRECT = { origin: DIRECT_HEADERS, preview: [...DIRECT_HEADERS, ...PREVIEW_HEADERS] } as const;
 
 export interface Renderer {

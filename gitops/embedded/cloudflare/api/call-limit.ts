@@ -10,8 +10,8 @@ interface Verdict {
 }
 
 /**
- * Counts calls and answers the API's rate-limit headers. The call beyond the limit is refused, and so is every call of
- * the window that follows it (docs/facts.md, Cloudflare API).
+ * Counts calls and returns the API's rate-limit headers for each. The call beyond the limit is refused, and so is every
+ * call of the window that follows it (docs/facts.md, Cloudflare API).
  */
 export function callLimiter({ calls, seconds }: CallLimit, now: () => Date): () => Verdict {
   const windowMs = seconds * 1000;

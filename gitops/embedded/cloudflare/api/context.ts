@@ -9,7 +9,7 @@ import type { WorkerState } from './worker-state.ts';
 import { writeRate } from './write-rate.ts';
 
 export interface EmulatorDeps {
-  /** From `openState`. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */
+  /** The database that `openState` returns. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */
   readonly db: DatabaseSync;
   readonly token: string;
   /** Worker scripts that exist from the start; others can be uploaded. */
@@ -19,9 +19,9 @@ export interface EmulatorDeps {
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
-  /** Called with all patterns that lead to a script at each change, before the change is answered. */
+  /** Called at each change, before it is answered, with all patterns that lead to a script. */
   readonly onRoutes: (patterns: readonly string[]) => Promise<void>;
-  /** The clock of all windows. */
+  /** The clock of the rate limits and of all dates. */
   readonly now?: () => Date;
   /** Default: the real ones. */
   readonly limits?: ApiLimits;
@@ -36,7 +36,7 @@ export interface EmulatorContext {
   zone(params: unknown): Zone;
   account(params: unknown): void;
   store(params: unknown): KvStore;
-  /** Whether a key of that namespace may be written now; a yes counts as its write. */
+  /** Whether a key of that namespace may be written now; the answer `true` counts as a write. */
   kvWrites(params: unknown): (key: string) => boolean;
   bucket(params: unknown): ObjectStore;
   routesChanged(): Promise<void>;

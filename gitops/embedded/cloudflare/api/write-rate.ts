@@ -1,7 +1,7 @@
-/** Above so many remembered writes, those that no longer matter are forgotten. */
+/** Above this number of remembered writes, those that no longer matter are forgotten. */
 const SWEEP_AT = 10_000;
 
-/** Whether a key may be written now: not within `everyMs` of its last write. Says yes once, and remembers it. */
+/** Whether a key may be written now: not within `everyMs` of its last write. The answer `true` counts as a write. */
 export function writeRate(everyMs: number, now: () => Date): (key: string) => boolean {
   const written = new Map<string, number>();
   return (key) => {

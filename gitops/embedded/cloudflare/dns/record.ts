@@ -50,7 +50,7 @@ const fields = z.object({
 
 /** The body of a POST or PUT. Unknown members are ignored, as in the real API. */
 export const recordInput = z.preprocess(withContent, fields);
-/** With the id of the record that it replaces. */
+/** A member of a batch's `puts`: the record, with the id of the one that it replaces. */
 export const identifiedRecordInput = z.preprocess(withContent, fields.extend({ id: z.string() }));
 /** The body of a PATCH. */
 export const recordPatch = fields.partial();

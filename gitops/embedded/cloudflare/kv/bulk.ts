@@ -41,14 +41,14 @@ function parse<T>(schema: z.ZodType<T>, input: unknown): T {
 export function kvBulkEndpoints(app: FastifyInstance, { store, kvWrites }: EmulatorContext): void {
   const base = '/accounts/:account_id/storage/kv/namespaces/:namespace_id';
 
-  /** Writes the items whose keys may be written now, and answers the keys of the others. */
+  /** Writes the items whose keys may be written now, and returns the keys of the others. */
   async function writeEach<Item extends { key: string }>(
     params: unknown,
     items: readonly Item[],
     write: (item: Item) => Promise<void>,
   ) {
     const mayWrite = kvWrites(params);
-    // A key that a call has twice gets its last value.
+    // If a key occurs twice in one call, its last value counts.
     const last = new Map(items.map((item) => [item.key, item]));
     const unsuccessful: string[] = [];
     for (const item of last.values()) {

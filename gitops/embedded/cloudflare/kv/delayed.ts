@@ -21,7 +21,7 @@ export interface DelayedKv {
   close(): Promise<void>;
 }
 
-/** The pause after a write that the worker's side did not take. */
+/** The pause after a write to the worker's store that failed. */
 const RETRY_MS = 1_000;
 /** Workers KV takes no expiration within the next minute. */
 const SHORTEST_LIFE_SECONDS = 60;

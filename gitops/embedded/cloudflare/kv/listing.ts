@@ -8,7 +8,7 @@ interface ListedChange {
   readonly key: KvListedKey | null;
 }
 
-/** A page of `store` with `changes` made to it. Its cursors are its own. */
+/** A page of the keys that `store` will have after `changes`. Its cursors are not those of `store`. */
 export async function listWithChanges(
   store: KvStore,
   changes: readonly ListedChange[],

@@ -20,7 +20,7 @@ const failure = (lines: readonly string[] = []) => ({
 });
 
 const clock = fakeClock();
-/** On a host where another container has just started. */
+/** Failures on a host where another container has just started. */
 function failuresOf(giveUpAfter: number): Failures {
   const failures = new Failures(giveUpAfter, clock);
   failures.started('another');

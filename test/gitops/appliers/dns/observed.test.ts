@@ -23,7 +23,7 @@ test.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
   ['another instance made', [record('theirs', 'tgy1 prod tag-2 acme-shop 0011aabb')], 'conflict'],
   ['has a record without a mark beside it, listed first', [record('strange', null), moved], 'conflict'],
   ['has a record without a mark beside it, listed last', [moved, record('strange', null)], 'conflict'],
-])('a record that %s', (_what, listed, outcome) => {
+])('a record that %s: $2', (_what, listed, outcome) => {
   const identity = { instance: 'test', host: 'tag-1' };
   const { changes, conflicts } = planResources(desired, observedRecords(listed, desired, identity), DNS);
   const key = 'acme-shop-origin.example.net/A';

@@ -19,7 +19,7 @@ afterEach(() => world.close());
 const { dns, sites, plant, records, planOf, pass, resolve, namesOf } = dnsZone(() => world);
 
 describe('a wildcard for the names that lead to this host (docs/facts.md, DNS updates)', () => {
-  test('takes one record a site instead of three, and one of its own', async () => {
+  test('needs one record for each site instead of three, and one for the wildcard', async () => {
     const applier = dns('auto');
     expect((await pass(applier, ...sites(60))).every(({ status }) => status === 'fulfilled')).toBe(true);
     expect(await planOf(applier, ...sites(60))).toEqual({ changes: [], conflicts: [] });
@@ -37,7 +37,7 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
     });
   });
 
-  test('is kept when the last site is removed, and never removed with one', async () => {
+  test('is kept when the last site is removed', async () => {
     const applier = dns('auto');
     await pass(applier, ...sites(2));
     await pass(applier);
@@ -45,10 +45,18 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
   });
 
   test.each([
-    ['another record at the name', 'shop-0-origin', ['shop-0-origin']],
-    ['a record below the name', '_acme-challenge.shop-0-preview', ['shop-0-preview']],
-    ['a record below a name that is no site’s', 'notes.elsewhere', []],
-  ])('does not cover a name with %s: it has a record of its own (RFC 4592)', async (_what, name, own) => {
+    [
+      'does not cover a name with another record: the name gets an address record of its own (RFC 4592)',
+      'shop-0-origin',
+      ['shop-0-origin'],
+    ],
+    [
+      'does not cover a name with a record below it: the name gets an address record of its own (RFC 4592)',
+      '_acme-challenge.shop-0-preview',
+      ['shop-0-preview'],
+    ],
+    ['covers all names if the other record is below a name that is no site’s', 'notes.elsewhere', []],
+  ])('%s', async (_what, name, own) => {
     await plant({ type: 'TXT', name, content: '"theirs"' });
     const applier = dns('wildcard');
     await pass(applier, ...sites(1));
@@ -129,16 +137,6 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
     expect(world.faulty.calls.filter((call) => call.startsWith('POST'))).toHaveLength(1);
     expect(resolve('shop-2-preview.example.net')).toBe(HOST);
   });
-});
-
-describe('an existing instance', () => {
-  test('keeps a record for each name where nothing is set', async () => {
-    await pass(dns('site'), ...sites(2));
-    const applier = dns('auto');
-    await pass(applier, ...sites(3));
-    expect(await records()).toHaveLength(9);
-    expect(applier.quota?.()).toMatchObject({ used: 9, perSite: 3 });
-  });
 
   test.each<[string, object, boolean]>([
     ['with a name of others', { type: 'A', name: 'mail', content: '203.0.113.9' }, false],
@@ -149,10 +147,20 @@ describe('an existing instance', () => {
     ],
     ['with text of others', { type: 'TXT', name: 'notes', content: '"text"' }, true],
     ['with an address of the zone itself', { type: 'A', name: '@', content: '203.0.113.9' }, true],
-  ])('is a new one: a zone %s', async (_what, record, hasWildcard) => {
+  ])('is written for a new instance in a zone %s: $2', async (_what, record, hasWildcard) => {
     await plant(record);
     await pass(dns('auto'), ...sites(1));
     expect((await records()).includes(WILDCARD)).toBe(hasWildcard);
+  });
+});
+
+describe('an existing instance', () => {
+  test('keeps a record for each name in the mode auto', async () => {
+    await pass(dns('site'), ...sites(2));
+    const applier = dns('auto');
+    await pass(applier, ...sites(3));
+    expect(await records()).toHaveLength(9);
+    expect(applier.quota?.()).toMatchObject({ used: 9, perSite: 3 });
   });
 
   test('changes to the wildcard and back, and at every single step all names resolve', async () => {
@@ -196,10 +204,10 @@ describe('an existing instance', () => {
 describe('a zone that takes no more records', () => {
   const OWN_NAMES = ['shop-0-origin', 'shop-0-preview'];
   test.each([
-    ['the other mode where a wildcard can replace records', 'site', [], /\. Set DNS_RECORD_MODE=wildcard /],
-    ['no mode where each name needs its record', 'site', OWN_NAMES, /\. Delete records, or move [^_]*$/],
-    ['no mode where the wildcard is in use', 'wildcard', [], /\. Delete records, or move [^_]*$/],
-  ] as const)('names %s', async (_what, mode, theirs, remedy) => {
+    ['the wildcard, if it can replace records', 'site', [], /\. Set DNS_RECORD_MODE=wildcard /],
+    ['no wildcard, if each name needs its record', 'site', OWN_NAMES, /\. Delete records, or move [^_]*$/],
+    ['no wildcard, if it is already in use', 'wildcard', [], /\. Delete records, or move [^_]*$/],
+  ] as const)('gives an error that suggests %s', async (_what, mode, theirs, remedy) => {
     for (const name of theirs) await plant({ type: 'TXT', name, content: '"theirs"' });
     limitRecords(world, theirs.length);
     const outcomes = await pass(dns(mode), ...sites(1));
@@ -214,7 +222,7 @@ describe('a zone that takes no more records', () => {
     );
   });
 
-  test('takes the changes that need none, and as many new records as fit, in few calls', async () => {
+  test('takes the changes that need no new record, and as many new records as fit, in few calls', async () => {
     const applier = dns('site');
     const [first, ...others] = sites(40);
     if (first === undefined) throw new Error('there is no site');

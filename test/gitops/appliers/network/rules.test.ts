@@ -34,22 +34,30 @@ describe('the firewall’s rules', () => {
   test.each([
     ['as they were written', {}, true],
     [
-      'with another daemon’s before them',
+      'with another daemon’s jump before theirs',
       { INPUT: [`-i ${other.bridgePrefix}+ -j ${other.input}`, `${jump} ${names.input}`] },
       true,
     ],
-    ['without Docker’s chain for them', { FORWARD: [`${jump} ${names.forward}`] }, true],
+    [
+      'with their jump in FORWARD, which has none to Docker’s chain',
+      { FORWARD: [`${jump} ${names.forward}`] },
+      true,
+    ],
     ['without the jump from INPUT', { INPUT: [] }, false],
     [
-      'with a rule that accepts before them',
+      'with an accepting rule before their jump',
       { INPUT: ['-p tcp -j ACCEPT', `${jump} ${names.input}`] },
       false,
     ],
-    ['with the same in Docker’s chain', { 'DOCKER-USER': ['-j ACCEPT', `${jump} ${names.forward}`] }, false],
-    ['without a jump to Docker’s chain', { FORWARD: ['-j ACCEPT'] }, false],
+    [
+      'with an accepting rule before their jump in Docker’s chain',
+      { 'DOCKER-USER': ['-j ACCEPT', `${jump} ${names.forward}`] },
+      false,
+    ],
+    ['with a FORWARD that accepts, and has no jump to Docker’s chain', { FORWARD: ['-j ACCEPT'] }, false],
     ['with an emptied chain', { [names.forward]: [] }, false],
-    ['with a rule more', { [names.input]: ['-j ACCEPT', ...(desired.get(names.input) ?? [])] }, false],
-  ])('are intact %s: %#', (_what, extra, intact) => {
+    ['with one more rule', { [names.input]: ['-j ACCEPT', ...(desired.get(names.input) ?? [])] }, false],
+  ])('%s (intact: $2)', (_what, extra, intact) => {
     expect(isIntact(names, desired, written(extra))).toBe(intact);
   });
 

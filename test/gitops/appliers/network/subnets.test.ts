@@ -15,7 +15,7 @@ test.each([
   ['one address of it is taken', ['10.1.0.0/16'], ['10.1.0.7'], '10.1.0.64/26'],
   ['a larger network covers the start', ['10.1.0.0/16'], ['10.0.0.0/15', '10.1.0.0/26'], null],
   [
-    'an overlap in either order',
+    'networks overlap in either order',
     ['10.1.0.0/16'],
     ['10.1.1.0/24', '10.1.0.0/24', '10.1.0.0/23'],
     '10.1.2.0/26',
@@ -23,7 +23,7 @@ test.each([
   ['the first range is full', ['10.1.0.0/26', '10.2.0.0/24'], ['10.1.0.0/26'], '10.2.0.0/26'],
   ['all are full', ['10.1.0.0/25'], ['10.1.0.0/26', '10.1.0.64/26'], null],
   ['the range is high', ['240.0.0.0/8'], ['240.0.0.0/9'], '240.128.0.0/26'],
-] as const)('the free subnet where %s', (_what, ranges, taken, expected) => {
+] as const)('the free subnet, if %s, is $3', (_what, ranges, taken, expected) => {
   const found = freeSubnet(ranges.map(range), taken.map(range));
   expect(found === null ? null : formatRange(found)).toBe(expected);
 });

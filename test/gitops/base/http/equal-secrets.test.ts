@@ -6,6 +6,6 @@ test.each([
   ['a secret', 'a secreT', false],
   ['a secret', 'a longer secret', false],
   ['a secret', '', false],
-])('%s, %s', (one, other, expected) => {
+])('“%s” equals “%s”: $2', (one, other, expected) => {
   expect(equalSecrets(one, other)).toBe(expected);
 });

@@ -55,7 +55,7 @@ describe('the emulator', () => {
     expect(json.result.ipv4_cidrs).toEqual(['127.0.0.0/8']);
   });
 
-  test('refuses all calls for five minutes after 1,200 in five minutes, and counts none without a user', async () => {
+  test('refuses all calls for five minutes after the limit in five minutes, and doesn’t count calls without a valid token', async () => {
     let time = Date.parse('2026-01-01T00:00:00Z');
     const limits = { ...REAL_LIMITS, calls: { calls: 2, seconds: 300 } };
     cloudflare = await startEmulator({ limits, now: () => new Date(time) });
@@ -142,12 +142,12 @@ describe('the emulator', () => {
     });
 
     test.each([
-      ['one that exists', 'shop.example.net/*', EMULATOR_SCRIPT, 409, 10020],
+      ['a pattern that exists', 'shop.example.net/*', EMULATOR_SCRIPT, 409, 10020],
       ['an unknown script', 'other.example.net/*', 'unknown', 400, 10019],
       ['a star inside the host', 'a.*.example.net/*', EMULATOR_SCRIPT, 400, 10022],
       ['a star inside the path', 'a.example.net/*/b', EMULATOR_SCRIPT, 400, 10022],
       ['a query', 'a.example.net/?b=c', EMULATOR_SCRIPT, 400, 10022],
-      ['another zone', 'shop.other.example/*', EMULATOR_SCRIPT, 400, 10022],
+      ['a host of another zone', 'shop.other.example/*', EMULATOR_SCRIPT, 400, 10022],
       ['a host outside the zone that ends alike', 'myexample.net/*', EMULATOR_SCRIPT, 400, 10022],
     ])('refuses %s', async (_name, pattern, script, status, code) => {
       cloudflare = await startEmulator();

@@ -88,7 +88,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', '/values/a')).text).toBe('two');
   });
 
-  test('writes a key that a bulk call has twice once, with its last value', async () => {
+  test('writes a key that occurs twice in a bulk call only once, with its last value', async () => {
     const pairs = ['one', 'two'].map((value) => ({ key: 'a', value }));
     expect((await call('PUT', '/bulk', pairs)).json.result.unsuccessful_keys).toEqual([]);
     expect((await call('GET', '/values/a')).text).toBe('two');
