@@ -16,7 +16,7 @@ import {
 import { settingsIn, settingsOf } from './architecture/settings.ts';
 import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
-/** A small tree that breaks (or keeps) one rule, so that a rule which can't fail is found out. */
+/** A small tree that breaks (or keeps) one rule, so that these tests detect a rule that can't fail. */
 const tree = (path: string, ...lines: string[]) => [{ path, text: lines.join('\n') }];
 
 describe('the matrix refuses', () => {
@@ -71,14 +71,17 @@ describe('the matrix allows', () => {
   });
 });
 
-describe('a rule can fail', () => {
-  test.each(['Date.now()', 'new Date()', 'Math.random()', 'process.env.HOME'])('purity: %s', (code) => {
-    expect(purity(tree('gitops/appliers/plan.ts', 'const one = 1;', `export const two = ${code};`))).toEqual([
-      expect.stringContaining('gitops/appliers/plan.ts:2: '),
-    ]);
-  });
+describe('the rule', () => {
+  test.each(['Date.now()', 'new Date()', 'Math.random()', 'process.env.HOME'])(
+    'purity refuses %s',
+    (code) => {
+      expect(
+        purity(tree('gitops/appliers/plan.ts', 'const one = 1;', `export const two = ${code};`)),
+      ).toEqual([expect.stringContaining('gitops/appliers/plan.ts:2: ')]);
+    },
+  );
 
-  test('length: one line too many', () => {
+  test('length refuses one line too many', () => {
     expect(length(tree('a.ts', '1', '2', '3'), 2)).toEqual(['a.ts: 3 lines, more than 2']);
     expect(length(tree('a.ts', '1', '2', ''), 2)).toEqual([]);
   });
@@ -87,7 +90,7 @@ describe('a rule can fail', () => {
     `await new Promise((resolve) => setTimeout(resolve, 10));`,
     `await new Promise((done) => { setTimeout(() => done(1), 10); });`,
     `import { setTimeout as sleep } from 'node:timers/promises';`,
-  ])('sleeps: %s', (code) => {
+  ])('sleeps refuses %s', (code) => {
     expect(sleeps(tree('test/a.test.ts', code))).toHaveLength(1);
   });
 
@@ -95,20 +98,20 @@ describe('a rule can fail', () => {
     `setTimeout(() => response.end('late'), 10);`,
     `await new Promise((_, reject) => setTimeout(() => reject(new Error('deadline')), 10));`,
     `await new Promise((resolve) => server.listen(0, resolve));`,
-  ])('sleeps, but not: %s', (code) => {
+  ])('sleeps allows %s', (code) => {
     expect(sleeps(tree('test/a.test.ts', code))).toEqual([]);
   });
 
-  test.each(['home/anna/tagyard', 'work/main', 'root/.npm'])('machine paths: %s', (path) => {
+  test.each(['home/anna/tagyard', 'work/main', 'root/.npm'])('machinePaths refuses /%s', (path) => {
     expect(machinePaths(tree('a.md', 'one', `see /${path}/x`))).toEqual([`a.md:2: names /${path}`]);
   });
 
-  test('machine paths, but not a path of a URL or of every machine', () => {
+  test('machinePaths allows a path in a URL and a path that every machine has', () => {
     const innocent = ['https://host.example/work/it', '/usr/sbin/nginx', './root/x', '/tmp/work/x'];
     expect(machinePaths(tree('a.md', ...innocent))).toEqual([]);
   });
 
-  test('documentation: a code that the README does not show as one', () => {
+  test('undocumented refuses a code that the README doesn’t show in backquotes', () => {
     expect(undocumented(['known', 'hidden'], 'codes: `known`, hidden')).toEqual([
       'README.md: `hidden` is missing',
     ]);
@@ -118,11 +121,11 @@ describe('a rule can fail', () => {
     ['gitops/a.ts', 'export const home = process.env.TAGYARD_HOME;', 'TAGYARD_HOME'],
     ['management/env.ts', 'export const env = z.object({ AUTH_ISSUER: z.url() });', 'AUTH_ISSUER'],
     ['gitops/ports.ts', `export const request = { variable: 'EDGE_PORT' };`, 'EDGE_PORT'],
-  ])('settings: %s reads one', (path, text, name) => {
+  ])('settingsOf finds the setting that %s reads', (path, text, name) => {
     expect(settingsOf(tree(path, text))).toEqual([name]);
   });
 
-  test('settings: explained ones, commented out or not', () => {
+  test('settingsIn finds the explained settings, commented out or not', () => {
     expect(settingsIn('# A text with a = sign.\n# EDGE_PORT=8787\nHOST_NAME=a')).toEqual([
       'EDGE_PORT',
       'HOST_NAME',
@@ -231,7 +234,7 @@ test.each([
   ['  /** a block', 1],
   [' * in a block', 1],
   ['const text = "code";', 0],
-])('a comment is not wider than it may be: %s', (line, found) => {
+])('only a comment is refused for its width: %s', (line, found) => {
   expect(wideComments(tree('gitops/a.ts', line), line.length)).toEqual([]);
   expect(wideComments(tree('gitops/a.ts', line), line.length - 1)).toHaveLength(found);
 });
@@ -259,7 +262,7 @@ describe('the words', () => {
     },
   );
 
-  test('a document that the repository doesn’t have', () => {
+  test('may name only documents that the repository has', () => {
     const documents = new Set(['README.md', 'docs/http.md']);
     expect(missingDocuments(tree('gitops/a.ts', '// see docs/http.md and README.md'), documents)).toEqual([]);
     expect(missingDocuments(tree('docs/a.md', '[http](http.md)'), documents)).toEqual([]);

@@ -155,7 +155,7 @@ describe('the tree', () => {
 /** The helper that checks a pid before it signals, and the rule's own test. */
 const SIGNALLERS = ['test/support/signal.ts', 'test/architecture-rules.test.ts'];
 
-/** Recorded or generated from contracts of others, or the list of the words itself. */
+/** Files that are recorded, that are generated from contracts of others, or that contain the words on purpose. */
 const OF_OTHERS = [
   /^test\/support\/cloudflare\/pages\//,
   /\.d\.ts$/,

@@ -91,7 +91,7 @@ function outcomesOf({ vitest }: Selection): FileOutcome[] {
   return vitest.state.getTestModules().map(readModule);
 }
 
-/** Runs the files that failed once more, one by one. Answers the second outcomes by path. */
+/** Runs the files that failed once more, one by one. Returns the second outcomes by path. */
 async function tryAgain(): Promise<Map<string, FileOutcome>> {
   const failed = selections.flatMap((selection) =>
     outcomesOf(selection)
@@ -110,7 +110,7 @@ async function tryAgain(): Promise<Map<string, FileOutcome>> {
   return second;
 }
 
-/** Answers a complaint where a worker doesn't end: nothing to wait for. */
+/** Closes the workers. Returns a message if one doesn't end, without waiting longer for it; `null`: all have ended. */
 async function close({ pool, vitest }: Selection): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const timer = setTimeout(() => resolve(`The test workers of ${pool} do not end.`), CLOSE_DEADLINE_MS);

@@ -60,7 +60,7 @@ export function mutualFolders(files: readonly SourceFile[], isRoot: (path: strin
   });
 }
 
-/** Rooms by floor, the lowest first: globs over paths. The first one that matches a file is its room. */
+/** A floor with its rooms, which are globs over paths. In a list of floors, the first glob that matches a file is its room. */
 export interface Floor {
   readonly number: number;
   readonly rooms: readonly string[];
@@ -91,7 +91,7 @@ export function upwardImports(files: readonly SourceFile[], floors: readonly Flo
   return [...homeless, ...upward];
 }
 
-/** A folder with many files is several rooms. */
+/** A folder with too many files does several things: split it. */
 export function crowdedFolders(files: readonly SourceFile[], most: number): Violations {
   return [...Map.groupBy(files, ({ path }) => posix.dirname(path))]
     .filter(([, own]) => own.length > most)

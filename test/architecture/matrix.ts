@@ -2,12 +2,12 @@ import { posix } from 'node:path';
 import type { Row } from './rules.ts';
 
 const ROOTS = ['**/main.ts', 'gitops/cli.ts', 'edge/worker.ts'];
-/** Composition roots and list files: they import what is below them, so their folder isn't judged by them. */
+/** Composition roots and list files: they import what is below them, so their imports don't count for their folder. */
 const ROOT_FILES = [
   '**/main.ts',
-  '{edge,edge/verification}/{worker,host,app}.ts',
+  '{edge,edge/stage,edge/verification}/{worker,host,app}.ts',
   '{gitops,gitops/http,management}/{app,env,host,cli}.ts',
-  'plugins/{index,document}.ts',
+  'plugins/{index,document,all-texts}.ts',
   'gitops/appliers/index.ts',
 ];
 
@@ -15,12 +15,14 @@ export const isRoot = (path: string): boolean =>
   ROOT_FILES.some((pattern) => posix.matchesGlob(path, pattern));
 
 const ANY_PACKAGE = ['npm/**', 'node/**'];
-/** What the verification worker is asked and answers: who asks it parses with the same schemas. */
+/** The requests and answers of the verification worker: its clients parse with the same schemas. */
 const VERIFICATION = 'edge/verification/contract.ts';
 /** What common blocking lists match. Manifests and management avoid such names, the verification worker reports them. */
 const BLOCK_LISTS = 'edge/verification/block-lists.ts';
 /** What a page's content security policy must allow. Management shows it, the verification worker compares. */
 const PAGE_POLICY = 'edge/verification/content-security-policy.ts';
+/** How long Safari keeps cookies. Management shows it for one domain, the verification worker for a site. */
+const SAFARI = 'edge/verification/safari.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 const ZOD_MINI = 'npm/zod/mini';
@@ -31,6 +33,12 @@ const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'n
 export const MATRIX: readonly Row[] = [
   // Plugins: their own folder and the contract.
   { from: 'plugins/index.ts', may: ['plugins/contract.ts', 'plugins/*/index.ts'] },
+  {
+    from: 'plugins/all-texts.ts',
+    may: ['plugins/texts.ts', 'plugins/*/texts.ts'],
+    types: ['plugins/document.ts'],
+  },
+  { from: 'plugins/*/texts.ts', may: ['plugins/texts.ts'] },
   { from: 'plugins/document.ts', may: ['plugins/*/config.ts', ZOD_MINI] },
   { from: 'plugins/*.ts', may: ['plugins/*.ts', ZOD_MINI], never: ['plugins/index.ts'] },
   { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
@@ -41,19 +49,20 @@ export const MATRIX: readonly Row[] = [
     because: 'the contract speaks of a site in the terms of its documents',
   },
 
-  // Edge: the contract and the documents; one file names the list, one file knows the router.
+  // Edge: the contract and the documents; one file imports the list of plugins, one file the router.
   {
-    from: 'edge/{host,bundle}.ts',
+    from: 'edge/{host,host-control,bundle,bundle-cache}.ts',
     may: ['edge/**', 'plugins/document.ts', ...ANY_PACKAGE],
     because: 'they bundle the worker and run it under Miniflare, in Node',
   },
   {
     from: 'edge/kit/**',
-    may: ['<own>/**', 'node/**'],
-    because: 'it writes the files of a new plugin, in Node',
+    may: ['<own>/**', 'edge/bundle.ts', 'node/**', 'npm/miniflare'],
+    types: ['edge/logs/**', 'plugins/document.ts'],
+    because: 'it writes the files of a new plugin, and runs it in workerd, in Node',
   },
   {
-    from: 'edge/worker.ts',
+    from: 'edge/{worker,stage/worker}.ts',
     may: ['edge/**', 'plugins/**', ZOD_MINI, 'cloudflare/workers'],
     never: NOT_IN_A_WORKER,
     because: 'it is the composition root',
@@ -101,7 +110,7 @@ export const MATRIX: readonly Row[] = [
       'gitops/manifest/{schema,containers}.ts',
       REQUEST_HEADERS,
       'npm/{handlebars,tldts,zod}',
-      // Of Node, only what computes: isIP, joined paths, hashes.
+      // Only those modules of Node that compute: isIP, joined paths, hashes.
       'node/{net,path,crypto}',
     ],
     types: ['gitops/**', 'plugins/document.ts'],
@@ -128,7 +137,15 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: '{gitops/cli.ts,gitops/cli/**}',
-    may: ['gitops/**', 'management/**', 'sites/demo/**', 'plugins/document.ts', VERIFICATION, ...ANY_PACKAGE],
+    may: [
+      'gitops/**',
+      'management/**',
+      'sites/demo/**',
+      'plugins/document.ts',
+      'edge/kit/render.ts',
+      VERIFICATION,
+      ...ANY_PACKAGE,
+    ],
     never: ROOTS,
     because: 'it is a root: it builds an instance from all parts',
   },
@@ -144,13 +161,14 @@ export const MATRIX: readonly Row[] = [
     may: [
       'management/**',
       'gitops/{manifest,base,sites-repo,report}/**',
-      'plugins/document.ts',
+      'plugins/{document,all-texts}.ts',
       'plugins/multi_domain/config.ts',
       'plugins/custom_loader/snippet.ts',
       'plugins/multi_domain/config.ts',
       VERIFICATION,
       BLOCK_LISTS,
       PAGE_POLICY,
+      SAFARI,
       ...ANY_PACKAGE,
     ],
     never: ROOTS,

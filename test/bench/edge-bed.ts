@@ -11,7 +11,7 @@ import { forwarderToken, prefixed, stated } from '../support/edge/forwarder.ts';
 import { processTree } from './memory.ts';
 import type { Shot } from './wrk.ts';
 
-/** As large as the vendor's script of a middling container, uncompressed. */
+/** A script as large as the vendor's for a middling container, uncompressed. */
 const SCRIPT = `/*${' '.repeat(100 * 1024)}*/`;
 const HOST = 'site1.edge.test';
 const CONTAINER = '3f0a6679-7425-40de-944b-e07fc1f90000';
@@ -20,7 +20,7 @@ const PROFILE = '0123456789abcdef0123456789abcdef';
 
 /** The requests of the bench, as browsers send them. */
 const browser = {
-  // In this spelling; otherwise wrk adds a header of its own.
+  // The name must be spelled like this; otherwise wrk adds a header of its own.
   Host: HOST,
   'user-agent':
     'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
@@ -31,28 +31,42 @@ const browser = {
 };
 const PREFIX = '/m3trics1';
 const TOKEN = forwarderToken('bench');
-/** As the domain's own server forwards a browser's request. */
+/** The headers of a browser's request as the domain's own server forwards it. */
 const forwarded = { ...browser, ...stated(TOKEN, 'www.shop.example') };
-const boot = {
-  method: 'POST',
-  body: JSON.stringify({ loader: LOADER, url: 'https://www.shop.example/page?x=1', fpid: PROFILE }),
-} as const;
-const fromPage = { origin: 'https://www.shop.example', 'content-type': 'application/json' };
+const ORIGIN = 'https://www.shop.example';
+const COOKIES = {
+  _ga: 'GA1.1.111111111.1700000000',
+  _ga_ABCDEF1234: 'GS1.1.1700000000.1.1.1700000001.0.0.0',
+};
+const fromPage = { origin: ORIGIN, 'content-type': 'text/plain;charset=UTF-8' };
 
-export const SHOTS = {
+/** The bootstrap of a known visitor's page, as the loader sends it; `session` is the token of the page before. */
+const bootOf = (session: string | undefined) => ({
+  method: 'POST',
+  body: JSON.stringify({
+    loader: LOADER,
+    url: ORIGIN,
+    fpid: PROFILE,
+    session: session && { id: session },
+    consent: {},
+    cookies: COOKIES,
+  }),
+});
+
+const shotsOf = (session?: string) => ({
   loader: { path: `/l/${LOADER}.js`, headers: browser },
   script: { path: '/c/ct_abcdefghijklmnop.js', headers: browser },
-  boot: { ...boot, path: '/boot', headers: { ...browser, ...fromPage } },
+  boot: { ...bootOf(session), path: '/boot', headers: { ...browser, ...fromPage } },
   prefixedLoader: { path: `${PREFIX}/l/${LOADER}.js`, headers: forwarded },
   prefixedScript: { path: `${PREFIX}/c/ct_abcdefghijklmnop.js`, headers: forwarded },
-  prefixedBoot: { ...boot, path: `${PREFIX}/boot`, headers: { ...forwarded, ...fromPage } },
+  prefixedBoot: { ...bootOf(session), path: `${PREFIX}/boot`, headers: { ...forwarded, ...fromPage } },
   collect: {
     method: 'POST',
     path: '/g/collect?v=2&tid=G-ABCDEF1234&en=page_view',
     headers: browser,
     body: 'en=scroll',
   },
-} as const satisfies Record<string, Shot>;
+});
 
 export interface Known {
   readonly body: ArrayBuffer;
@@ -71,8 +85,9 @@ export type Contender = 'edge' | 'control' | 'flaky';
 export interface Bed extends AsyncDisposable {
   /** Ports on 127.0.0.1 of the workers' own sockets. */
   readonly ports: Readonly<Record<Contender, number>>;
-  /** Of the one process that all of them run in. */
+  /** The id of the one process in which all workers run. */
   readonly runtime: number;
+  readonly shots: ReturnType<typeof shotsOf>;
   /** Makes the control answer as the edge does. */
   imitate(): Promise<void>;
   /** Throws for an answer from 400. */
@@ -149,6 +164,14 @@ export async function startBed(): Promise<Bed> {
     consent: 'opt_out',
   });
 
+  const [setAt, expiresAt] = [Date.now() - 86_400_000, Date.now() + 300 * 86_400_000];
+  await put('COOKIES', `site1:${PROFILE}`, {
+    version: 1,
+    session: null,
+    cookies: Object.entries(COOKIES).map(([name, value]) => ({ name, value, setAt, expiresAt })),
+    startedAt: setAt,
+  });
+
   const control = (await miniflare.getWorker('control')) as unknown as {
     learn(path: string, answer: Known): Promise<void>; // an RPC stub, typed as a Fetcher
   };
@@ -161,12 +184,16 @@ export async function startBed(): Promise<Bed> {
     );
     return { body: octets, headers: own };
   };
+  const { body: first } = await send('edge', shotsOf().boot);
+  const { session } = JSON.parse(Buffer.from(first).toString());
+  const shots = shotsOf(session.token);
   return {
     ports,
     runtime,
+    shots,
     send,
     async imitate() {
-      const { collect: _, ...answered } = SHOTS;
+      const { collect: _, ...answered } = shots;
       for (const shot of Object.values(answered)) {
         await control.learn(shot.path, await send('edge', shot));
       }

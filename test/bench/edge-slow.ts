@@ -5,7 +5,7 @@ const KV_MS = 200;
 const VISITORS = 600;
 /** Requests under way at once. */
 const AT_ONCE = 10;
-/** After so many requests every document is stale, as once in a minute of a quiet site. */
+/** After this many requests every document is stale, as happens once a minute to a quiet site. */
 const FRESH_FOR = 60;
 const STORES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'] as const;
 

@@ -2,27 +2,25 @@ import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { bundleEdge } from '../../edge/bundle.ts';
 import type { Bench, Suite } from './bench.ts';
-import { type Bed, type Contender, SHOTS, startBed } from './edge-bed.ts';
+import { type Bed, type Contender, startBed } from './edge-bed.ts';
 import { type Load, load, type Shot } from './wrk.ts';
 
 const ROUNDS = 9;
 const SECONDS = 2;
 const MIXED_SECONDS = 60;
 
+/** bench-control.ts says what it does. */
+const SAME = 'a bare worker (same KV reads, body as JSON, same octets and logs)';
+
 /** What each route is compared with, and the target fraction of its requests a second. */
-const ROUTES: readonly { shot: Shot; name: string; control: string; aim: number }[] = [
-  { shot: SHOTS.loader, name: '/l/', control: 'the same bytes', aim: 0.8 },
-  { shot: SHOTS.script, name: '/c/', control: 'the same bytes and KV reads', aim: 0.8 },
-  { shot: SHOTS.boot, name: '/boot', control: 'one KV read', aim: 0.8 },
-  { shot: SHOTS.prefixedLoader, name: '/l/ below a prefix', control: 'the same bytes', aim: 0.8 },
-  {
-    shot: SHOTS.prefixedScript,
-    name: '/c/ below a prefix',
-    control: 'the same bytes and KV reads',
-    aim: 0.8,
-  },
-  { shot: SHOTS.prefixedBoot, name: '/boot below a prefix', control: 'one KV read', aim: 0.8 },
-  { shot: SHOTS.collect, name: '/g/collect', control: 'a bare fetch', aim: 0.6 },
+const ROUTES: readonly { shot: keyof Bed['shots']; name: string; control: string; aim: number }[] = [
+  { shot: 'loader', name: '/l/', control: SAME, aim: 0.8 },
+  { shot: 'script', name: '/c/', control: SAME, aim: 0.8 },
+  { shot: 'boot', name: '/boot', control: SAME, aim: 0.8 },
+  { shot: 'prefixedLoader', name: '/l/ below a prefix', control: SAME, aim: 0.8 },
+  { shot: 'prefixedScript', name: '/c/ below a prefix', control: SAME, aim: 0.8 },
+  { shot: 'prefixedBoot', name: '/boot below a prefix', control: SAME, aim: 0.8 },
+  { shot: 'collect', name: '/g/collect', control: 'a bare fetch', aim: 0.6 },
 ];
 
 interface Measured extends Load {
@@ -48,13 +46,13 @@ async function bytes(bench: Bench, bed: Bed): Promise<void> {
   const bundle = await bundleEdge();
   await bench('edge: bundle, minified', { unit: 'B', run: () => Buffer.byteLength(bundle) });
   await bench('edge: bundle, gzipped', { unit: 'B', run: () => gzipSync(bundle, { level: 9 }).byteLength });
-  const loader = Buffer.from((await bed.send('edge', SHOTS.loader)).body);
+  const loader = Buffer.from((await bed.send('edge', bed.shots.loader)).body);
   await bench('edge: loader, gzipped', { unit: 'B', run: () => gzipSync(loader, { level: 9 }).byteLength });
 }
 
 /** What the proxy adds to the latency of a request on an idle machine: one request at a time, measured alternately. */
 async function latency(bench: Bench, bed: Bed): Promise<void> {
-  const alone = { shots: [SHOTS.collect], seconds: SECONDS, connections: 1 };
+  const alone = { shots: [bed.shots.collect], seconds: SECONDS, connections: 1 };
   const added: { p50: number; p99: number }[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const edge = await load({ port: bed.ports.edge, ...alone });
@@ -74,8 +72,9 @@ async function latency(bench: Bench, bed: Bed): Promise<void> {
 async function compare(
   bench: Bench,
   bed: Bed,
-  { shot, name, control, aim }: (typeof ROUTES)[number],
+  { shot: key, name, control, aim }: (typeof ROUTES)[number],
 ): Promise<void> {
+  const shot = bed.shots[key];
   await measure(bed, 'edge', shot, 1);
   await measure(bed, 'control', shot, 1);
   const rounds: { edge: Measured; control: Measured }[] = [];
@@ -108,7 +107,7 @@ async function measure(bed: Bed, contender: Contender, shot: Shot, seconds: numb
 
 /** All routes alternately on an edge that has seen its sites, while every second call of KV fails. */
 async function mixed(bench: Bench, bed: Bed): Promise<void> {
-  const shots = Object.values(SHOTS);
+  const shots = Object.values(bed.shots);
   for (const shot of shots) await bed.send('flaky', shot);
   await bed.send('flaky', { path: '/break', headers: {} });
   const { requests, failed, refused, broken, p99 } = await load({

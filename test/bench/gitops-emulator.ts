@@ -2,7 +2,7 @@ import { NO_LIMITS, startEmulator } from '../support/cloudflare/emulator.ts';
 
 /**
  * The emulator as a process of its own, so that its work isn't counted as the daemon's. It answers each message with the
- * number of calls so far.
+ * calls since the message before.
  */
 const { url, account, zone, calls } = await startEmulator({ checked: false, limits: NO_LIMITS });
 process.once('disconnect', () => process.exit(0));

@@ -19,7 +19,7 @@ export const gitops: Suite = async (bench) => {
   await passes(bench, 10_000);
 };
 
-/** With `count` sites in one zone: the first provision, a pass without changes, one change, and a cold start. */
+/** Measures `count` sites in one zone: the first provision, a pass without changes, one change, and a cold start. */
 async function passes(bench: Bench, count: number): Promise<void> {
   await using bed = await testBed();
   const name = (what: string) => `${what}, ${count.toLocaleString('en')} sites`;

@@ -38,7 +38,7 @@ export interface HostBedOptions {
   readonly instance: string;
   readonly loopbackSubnet: string;
   readonly image: string;
-  /** The sites repository is a remote one, which can be away. Default: a folder. */
+  /** `true`: a remote sites repository, which can become unreachable. Default: a local folder. */
   readonly isRemote?: boolean;
 }
 
@@ -125,7 +125,7 @@ export async function hostBed({ instance, loopbackSubnet, image, isRemote = fals
     endpoint: { address: '127.0.0.1', httpPort: 0, tlsPort },
     manifest: (number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(`bench-${number}`, number, { image, containerConfig: cipher, ...extra }),
-    /** Commits them all, in one push. */
+    /** Commits all these manifests, in one push. */
     async push(manifests: readonly ManifestInput[]): Promise<void> {
       await Promise.all(
         manifests.map((one) =>
@@ -175,7 +175,7 @@ export async function hostBed({ instance, loopbackSubnet, image, isRemote = fals
       url = await readyUrl(provisioner);
       await eventually(() => call('GET', '/readyz'), { timeoutMs: 120_000, intervalMs: 100 });
     },
-    /** A full observation and plan; answers the number of changes. */
+    /** A full observation and plan; returns the number of changes. */
     async plan(): Promise<number> {
       return planReportSchema.parse(await call('POST', '/plan', {})).changes.length;
     },

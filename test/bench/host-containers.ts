@@ -19,7 +19,7 @@ const ROUNDS = 3;
 const POLL = { timeoutMs: 600_000, intervalMs: 250 };
 const { signal } = new AbortController();
 
-/** Containers on one host, beside docker-compose with the same ones: coming up, nothing to do, a swap, memory. */
+/** Compares containers on one host with the same containers by docker-compose: start, pass without changes, swap, memory. */
 export const hostContainers: Suite = async (bench) => {
   const docker = new Docker();
   await using built = await tagServerImage(docker, INSTANCE);
@@ -47,10 +47,10 @@ export const hostContainers: Suite = async (bench) => {
 type Manifests = readonly ReturnType<HostBed['manifest']>[];
 
 /**
- * Measured alternately, so that both have the same noise. Health is polled one after the other until the last is healthy:
- * forty at once, for us with a handshake each and from the commit on, would be work that the control isn't given.
- * Answers what the daemon holds without a site once it has had some: what it has loaded and compiled for the first one
- * is no part of what a site takes.
+ * Measures docker-compose and Tagyard alternately, so that both have the same noise. The containers are polled one after
+ * the other until the last one is healthy. Polling all at once would cost Tagyard more than docker-compose: it needs a TLS
+ * handshake for each poll, and is polled from the commit on. Returns the daemon's memory without a site, after it has had
+ * some: code that it loaded and compiled for the first site doesn't count as memory of a site.
  */
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {
@@ -69,7 +69,7 @@ async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promi
       await bed.push(manifests.map((manifest) => ({ ...manifest, state: 'absent' })));
       await bed.reach(sites, 'Removed');
       const now = await bed.memoryMiB();
-      // The least of them: what the round before has left to be given back is no part of it either.
+      // The minimum of the rounds: memory of removed sites that isn't freed yet doesn't count either.
       empty = round === 1 ? now : Math.min(empty, now);
     }
     if (control !== null) {
@@ -150,7 +150,7 @@ async function idle(bench: Bench, docker: Docker, bed: HostBed): Promise<void> {
     }
   }, POLL);
   await bench('memory of an idle site, preview on demand', { unit: 'MiB', run: memory });
-  await bench('the first request to a resting preview server', {
+  await bench('the first request to a stopped preview server', {
     unit: 'ms',
     run: () => milliseconds(() => served(bed, site.hostnames.preview)),
   });

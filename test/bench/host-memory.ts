@@ -3,8 +3,8 @@ import type Docker from 'dockerode';
 import { residentMiB } from './memory.ts';
 
 /**
- * The memory that containers take on this host, in MiB: their own processes, and for each the engine's shim and the
- * process that holds its port. Proportional (PSS), so that shared pages count once.
+ * The memory that containers take on this host, in MiB: their own processes, and for each container the engine's shim and
+ * docker-proxy. Proportional (PSS), so that shared pages count once.
  */
 export async function containersMiB(docker: Docker, namePrefix: string): Promise<number> {
   const all = await docker.listContainers();
@@ -26,7 +26,7 @@ export async function containersMiB(docker: Docker, namePrefix: string): Promise
   const holders = commands().filter(
     ({ argv }) => argv[0]?.endsWith('docker-proxy') && addresses.includes(after(argv, '-host-ip')),
   );
-  // A shim is its container's parent, and has it among its descendants.
+  // A shim is the parent of its container's processes, so its process tree includes them.
   const shims = commands().filter(({ argv }) => found.some((one) => argv.includes(one?.Id ?? '')));
   return [...shims, ...holders].reduce((total, { pid }) => total + residentMiB(pid), 0);
 }

@@ -20,7 +20,10 @@ const SITES = 1_000;
 const AT_ONCE = 100;
 const { signal } = new AbortController();
 
-/** What 1,000 sites cost an nginx: three names each, 3,000 vhosts, the platform's own under one wildcard certificate. */
+/**
+ * What 1,000 sites cost an nginx. Each has three names, so there are 3,000 vhosts. One wildcard certificate covers all
+ * origin and preview hostnames.
+ */
 export const hostNginx: Suite = async (bench) => {
   await using bed = await startBed(SITES);
   await bench(`nginx: ${SITES} sites into an empty one`, {
@@ -30,7 +33,7 @@ export const hostNginx: Suite = async (bench) => {
   await bench('  nginx -t', { unit: 's of CPU', times: 3, run: bed.test });
   await bench('  resident memory', { unit: 'MiB', run: bed.memory });
   let round = 0;
-  await bench('  a site more, from its change to its vhosts served', {
+  await bench('  one more site, from its change to its vhosts served', {
     unit: 's',
     times: 3,
     run: () => seconds(() => bed.apply(SITES + round++, 1)),
@@ -136,7 +139,7 @@ async function startBed(count: number) {
         NGINX,
         prefix,
       ]);
-      // The shell's own, and below it that of its children: user and system, as 0m2.51s.
+      // `times` prints the shell's own CPU time, and below it that of its children: user and system, as 0m2.51s.
       const [, children = ''] = stdout.trim().split('\n');
       const spent = [...children.matchAll(/([0-9]+)m([0-9.]+)s/g)];
       return spent.reduce((sum, [, minutes, rest]) => sum + 60 * Number(minutes) + Number(rest), 0);
@@ -155,11 +158,11 @@ async function startBed(count: number) {
       }
       await done;
       await eventually(async () => {
-        if ((await workersOf(root)).length > 2) throw new Error('workers of before are still there');
+        if ((await workersOf(root)).length > 2) throw new Error('old workers are still running');
       });
       return most;
     },
-    /** One a reload: none is made that isn't loaded. */
+    /** The number of the current generation. It counts the reloads too, since nginx loads every generation. */
     async generations() {
       const { stdout } = await execa('readlink', [join(prefix, 'current')]);
       return Number(stdout.split('.')[1]);

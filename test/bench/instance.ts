@@ -6,7 +6,7 @@ import { execa } from 'execa';
 import { request } from 'undici';
 import { parseDocument } from 'yaml';
 import { z } from 'zod';
-import type { Run } from '../../gitops/cli/instance/run-file.ts';
+import type { Run } from '../../gitops/cli/instance/run-schema.ts';
 import { eventually } from '../support/eventually.ts';
 import { startInstance, temporaryHome } from '../support/instance.ts';
 import type { Suite } from './bench.ts';
@@ -89,8 +89,9 @@ async function createContainer({ management, demo }: Run): Promise<Container> {
 }
 
 /**
- * A new loader token, committed as an operator does it; from the push until the provisioner has applied that commit
- * and the edge answers at the new token. (Asking the edge before would have it remember that there is no such token.)
+ * Commits a new loader token as an operator does. Returns the seconds from the push until the provisioner has applied that
+ * commit and the edge answers at the new token. (An earlier request would make the edge remember that there is no such
+ * token.)
  */
 async function pushAndAwait({ sitesRepo, provisioner, edge }: Run, site: Container): Promise<number> {
   const clone = mkdtempSync(join(tmpdir(), 'tagyard-bench-'));

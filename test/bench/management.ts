@@ -100,7 +100,7 @@ async function creations(bench: Bench, world: World, client: string): Promise<vo
   });
 }
 
-/** A hundred thousand containers like one that was created; answers the id of one of them. */
+/** A hundred thousand containers like one that was created; returns the id of one of them. */
 async function fill({ owner }: World, client: string): Promise<string> {
   await sql`insert into containers (id, site_id, client_id, status, manifest, revision)
     select gen_random_uuid(), 'filled-' || n, ${client}, 'failed', source.manifest, source.revision
@@ -182,7 +182,7 @@ async function heap(bench: Bench, world: World, id: string): Promise<void> {
   });
 }
 
-/** Seconds that so many runs take, one after another. */
+/** Seconds that `count` runs take, one after another. */
 async function repeat(count: number, run: () => Promise<unknown>): Promise<number> {
   const ms = await milliseconds(async () => {
     for (let index = 0; index < count; index += 1) await run();

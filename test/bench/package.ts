@@ -40,7 +40,7 @@ export const packageFigures: Suite = async (bench) => {
   const last = ready.at(-1) ?? Number.NaN;
   const second = { unit: 's', times: TIMES, run: () => ready.shift() ?? Number.NaN };
   await bench('npm start, ready at a second start (aim 4)', second);
-  // Of the last start. The parts start beside each other, so their sum is more than the whole.
+  // The phases of the last start. The parts start beside each other, so their sum is more than the whole.
   for (const [phase, took] of Object.entries(instance.run.phases ?? {})) {
     await bench(`  ${phase}`, { unit: 's', run: () => took });
   }
@@ -109,7 +109,7 @@ async function seconds(file: string, args: readonly string[], env: NodeJS.Proces
   return (performance.now() - started) / 1000;
 }
 
-/** Of all files of a folder; the caches of tools in it don't count. */
+/** The size of all files of a folder; the caches of tools in it don't count. */
 function megabytes(folder: string): number {
   const bytes = (path: string): number => {
     const found = lstatSync(path);

@@ -10,6 +10,8 @@ import { hostNginx } from './host-nginx.ts';
 import { hostRestart } from './host-restart.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
+import { managementFeeds } from './management-feeds.ts';
+import { managementLists } from './management-lists.ts';
 import { managementLoad } from './management-load.ts';
 import { packageFigures } from './package.ts';
 
@@ -23,6 +25,8 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'broken-manifests': brokenManifests,
   management,
   'management-load': managementLoad,
+  'management-feeds': managementFeeds,
+  'management-lists': managementLists,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

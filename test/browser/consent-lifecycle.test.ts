@@ -90,7 +90,7 @@ describeWith('chromium', 'consent on pages that are strict, kept, prerendered or
   test('a page from the back/forward cache boots no second time, and hears a grant', async () => {
     await using browser = await launchChromium({ ...stage.browser, backForwardCache: true });
     const { site, domain } = await consentShop(stage, { consent: 'required' });
-    // Of a visitor with nothing to keep, nothing is stored.
+    // The browser gets a cookie, because nothing is stored of a visitor who has nothing to keep.
     await browser.addCookies([{ name: '_ga', value: 'GA1.1.1234567890.1700000000', domain, path: '/' }]);
     const host = new URL(site.url.edge).host;
     // The page itself grants when it is shown again: the browser's tools lose a page in that cache.

@@ -117,7 +117,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
       { ...allDenied, analytics_storage: 'granted' },
       true,
     ],
-  ])('%s', async (_name, head, choices, isIdentified) => {
+  ])('%s (visitor identified: $3)', async (_name, head, choices, isIdentified) => {
     const found = await choicesOf(head);
     expect([found.choices, found.isIdentified]).toEqual([choices, isIdentified]);
   });
@@ -150,7 +150,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
       {},
       true,
     ],
-  ])('a consent of %s', async (_name, head, rules, expected) => {
+  ])('a consent of %s counts: $3', async (_name, head, rules, expected) => {
     const { isIdentified } = await choicesOf(head, { consent: 'required', ...rules });
     expect(isIdentified).toBe(expected);
   });
@@ -234,7 +234,7 @@ describeWith('chromium', 'Consent Mode’s defaults for regions', () => {
     ['a part that isn’t known', { country: 'US' }, general + only('US-CA'), false],
     ['the more specific one first', { country: 'DE' }, only('DE', general), false],
     ['a place that isn’t known: denials count', null, general + only('DE'), false],
-  ])('%s', async (_name, cf, commands, expected) => {
+  ])('%s (visitor identified: $3)', async (_name, cf, commands, expected) => {
     world.head = gtag(commands);
     await using browser = await chromium.newContext();
     // The runtime reads the visitor's place from this header. Only the loader depends on it.

@@ -176,7 +176,7 @@ describeWith('chromium', 'a page whose visitor has not chosen, grants and withdr
   test('a default is no choice: what an earlier consent has left stays until the platform repeats it', async () => {
     await using browser = await chromium.newContext();
     const { site, domain, open } = await consentShop(stage, { consent: 'required' });
-    // Of a visitor with nothing to keep, nothing is stored.
+    // The browser gets a cookie, because nothing is stored of a visitor who has nothing to keep.
     await browser.addCookies([{ name: '_ga', value: GA, domain, path: '/' }]);
     const first = await open(browser, DEFAULT_DENIED);
     await isState(first, 'loaded');

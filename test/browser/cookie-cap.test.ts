@@ -94,7 +94,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     return { site, page: new URL(site.url.shop).hostname, base, show };
   }
 
-  /** One page view, with what the tags do once they have loaded; answers what they know the visitor by. */
+  /** One page view, with what the tags do once they have loaded; returns what they know the visitor by. */
   async function view(browser: BrowserContext, { site, page: host, base }: Shop, analytics: string) {
     const { page, errors } = await visit(browser, `https://${host}/`);
     expect((await settled(page))?.gtm).toBe('loaded');

@@ -81,7 +81,7 @@ describeWith('chromium', 'what a page tells of blockers and shortened cookies', 
       (browser) => browser.route(WEB_TAG, (route) => route.abort('blockedbyclient')),
       { ...nothing, adblock: true, tag_blocked: true },
     ],
-  ])('%s', async (_name, arrange, expected) => {
+  ])('has the signals of %s', async (_name, arrange, expected) => {
     expect(await signalsOf(arrange)).toMatchObject(expected);
   });
 

@@ -51,7 +51,7 @@ describeWith(['chromium', 'nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'page
       const shop = await startForwardedShop(stage, kind, { page: PAGE, ...place });
       const network = await startVisitorsNetwork(shop.port);
       const address = network.address();
-      if (address === null || typeof address === 'string') throw new Error('it listens on TCP');
+      if (address === null || typeof address === 'string') throw new Error('it doesn’t listen on TCP');
       shops.set(kind, shop);
       networks.push(network);
       hosts[shop.host] = `127.0.0.1:${address.port}`;

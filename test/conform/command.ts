@@ -52,7 +52,7 @@ interface Io {
   readonly write: (text: string) => void;
 }
 
-/** Tries what the command line names, and answers the exit code. */
+/** Tries what the command line names, and returns the exit code. */
 export async function conform(argv: readonly string[], { env, signal, write }: Io): Promise<number> {
   let options: Options;
   try {

@@ -6,12 +6,12 @@ const text = z
   .transform((value) => value || null);
 
 const schema = z.object({
-  /** For `--cloudflare`: the token and the zone that the behaviours use. */
+  /** The token and the zone that the behaviours of `--cloudflare` use. */
   CLOUDFLARE_API_TOKEN: text,
   CLOUDFLARE_ZONE_ID: text,
-  /** For `--image`: a CONTAINER_CONFIG that Google knows. */
+  /** A CONTAINER_CONFIG that Google knows, for `--image`. */
   CONFORM_CONTAINER_CONFIG: text,
-  /** For `--google`: a published web container. */
+  /** A published web container, for `--google`. */
   CONFORM_WEB_TAG_ID: text,
 });
 export type ConformEnv = z.output<typeof schema>;

@@ -16,7 +16,7 @@ describe('the exit code', () => {
     ['one that differs', [['same'], ['not tried', 'differs']], 1],
     ['one not tried', [['same'], ['same', 'not tried']], 3],
     ['none at all', [[]], 3],
-  ])('of %s', (_what, tables, code) => {
+  ])('of a report with %s is $2', (_what, tables, code) => {
     expect(exitCodeOf(tables.map((outcomes) => report(outcomes)))).toBe(code);
   });
 

@@ -10,7 +10,7 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   return (text) => hidden.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text);
 }
 
-/** A shorter one would be found in other words. */
+/** A shorter text may also be a part of other words. */
 const SHORTEST = 6;
 
 /** The digits that depend on nothing but the secret, for each place that it can have in a group of three bytes. */
@@ -24,7 +24,7 @@ function inBase64(secret: string): string[] {
 }
 
 const WIDTH = Math.max(...(['same', 'differs', 'not tried'] satisfies Outcome[]).map(({ length }) => length));
-/** Of a detail; a log can be long. */
+/** The most lines of one detail that are shown; a log can be long. */
 const SHOWN_LINES = 40;
 
 export function renderHeading(table: string, subject: string): string {

@@ -176,7 +176,7 @@ describe('a daemon whose Cloudflare allows few calls', () => {
   let on: Stage;
   let daemon: RunningDaemon;
   beforeAll(async () => {
-    // So few that a busy machine makes them in that time, too.
+    // The limit is so low that even a busy machine makes that many calls in that time.
     on = await stage({ mode: 'site', limits: { calls: { calls: 30, seconds: 5 } } });
     daemon = await on.start();
   });

@@ -78,8 +78,8 @@ async function isWhole(): Promise<void> {
   );
 }
 
-describe('mass deletion by accident, with management following', () => {
-  /** The sites that a commit removes, by accident. A rewritten branch removes none. */
+describe('management, when all sites seem to be removed by accident', () => {
+  /** The sites that an accident removes by a commit, by the accident's name. A rewritten branch removes none. */
   const REMOVALS: Readonly<Record<string, readonly string[]>> = {
     'all files are deleted in a commit': SITES,
   };
@@ -98,7 +98,7 @@ describe('mass deletion by accident, with management following', () => {
   });
 
   test.each(ACCIDENTS)(
-    'gives nothing back where $name, and has everything when it is repaired',
+    'releases no name or port while $name, and shows all sites as active after the repair',
     async (accident) => {
       const standing = on.snapshot();
       const removed = REMOVALS[accident.name] ?? [];
@@ -116,14 +116,14 @@ describe('mass deletion by accident, with management following', () => {
           ...Object.fromEntries(removed.map((site) => [site, 'deprovisioning'])),
         });
       await eventually(seen);
-      // The API does not overwrite it either.
+      // The API refuses a change: it would overwrite what the accident did.
       const { container } = manifests['site-0'] ?? {};
       const body = { name: 'Renamed' };
       const { status } = await world.call('PATCH', `/server-containers/${container}`, { as: 'owner', body });
       expect(status).toBeGreaterThanOrEqual(400);
       await world.stop();
       await world.start();
-      // It asks again until the provisioner confirms the removal; no answer is not a confirmation.
+      // Management asks again until the provisioner confirms the removal; no answer is not a confirmation.
       asked.mockClear();
       await eventually(() => {
         for (const site of removed)
@@ -150,7 +150,7 @@ describe('concurrent changes by the API, by the command and by plain git, throug
   const git = (...args: string[]) => world.git(clone, ...args);
   const idOf = (site: string) => manifests[site]?.container ?? '';
 
-  /** As a person does: after a rejected push, fetch and try again. */
+  /** Changes the site's file as a person does: after a rejected push, fetches and tries again. */
   const byGit =
     (site: string, change: ((text: string) => string) | null): Action =>
     async () => {

@@ -58,7 +58,7 @@ export class Checks {
     this.#world = world;
   }
 
-  /** Before the first step. */
+  /** Call it before the first step. */
   async begin(): Promise<void> {
     this.#view = await viewGit(this.#world.repository);
     await this.#remember();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { CORPUS } from './corpus.ts';
 import { describeFailure, fuzz } from './fuzz.ts';
 
-/** Of the steps after the corpus: new in each run. */
+/** The seed of the random steps, which come after the corpus. Default: a new one for each run. */
 const seed = Number(process.env.TAGYARD_FUZZ_SEED || Math.floor(Math.random() * 2 ** 31));
 const log: string[] = [];
 

@@ -72,7 +72,7 @@ export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOp
   return { count, failure: { violation: first.violation, steps: smaller } };
 }
 
-/** Makes these steps on a new instance; answers what broke. */
+/** Makes these steps on a new instance; returns what broke. */
 export async function replay(steps: readonly Step[]): Promise<Violation | null> {
   await using world = await startWorld();
   const checks = new Checks(world);

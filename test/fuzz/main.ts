@@ -5,7 +5,7 @@ import { CORPUS } from './corpus.ts';
 import { describeFailure, fuzz, replay } from './fuzz.ts';
 import type { Step } from './steps.ts';
 
-// For every process that it starts.
+// Every process that this one starts uses the cache, too.
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /**

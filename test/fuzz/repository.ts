@@ -12,7 +12,7 @@ class Moved extends Error {}
 export interface Entry {
   readonly mode: string;
   readonly id: string;
-  /** In Latin-1: each character is one byte. */
+  /** The path in Latin-1: each character is one byte. */
   readonly path: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Delta debugging: the fewest items found with which `fails` is still true, in their order. Tries the last item alone
- * first, because each step is checked by itself, and then ever smaller pieces less.
+ * Delta debugging: returns the fewest items, in their order, for which it found `fails` to be true. It tries the last
+ * item alone first, because each step is checked by itself. Then it tries to omit pieces, ever smaller ones.
  */
 export async function shrink<Item>(
   items: readonly Item[],
@@ -10,7 +10,7 @@ export async function shrink<Item>(
   if (items.length <= 1 || (await fails(last))) return last;
   let kept = items;
   for (let size = Math.floor(kept.length / 2); size >= 1; size = Math.floor(size / 2)) {
-    // From the end of the beginning backwards; the last item is the one that failed.
+    // Omits pieces from the end to the start, but never the last item: its check is the one that failed.
     for (let end = kept.length - 1; end > 0; end -= size) {
       const without = [...kept.slice(0, Math.max(0, end - size)), ...kept.slice(end)];
       if (without.length < kept.length && (await fails(without))) kept = without;

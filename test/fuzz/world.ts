@@ -14,7 +14,7 @@ import { seedManifest } from './manifests.ts';
 import { Repository } from './repository.ts';
 import { SITES } from './steps.ts';
 
-/** Of the caches and pauses only what the steps would otherwise wait for. */
+/** Shortens only those caches and pauses that the steps would otherwise wait for. */
 const SETTINGS = {
   TAGYARD_CONTAINERS: 'process',
   SWAP_STEADY_SECONDS: '0',
@@ -139,7 +139,7 @@ async function settledWorld(home: string, { run }: Instance) {
         { timeoutMs: 60_000 },
       );
     },
-    /** What the proxy serves from. */
+    /** The folder of the configuration that the proxy serves. */
     proxyFolder(): string {
       const prefix = join(home, 'provisioner', 'proxy');
       const name = ['current', 'sites'].find((folder) => existsSync(join(prefix, folder)));
@@ -164,7 +164,8 @@ async function settledWorld(home: string, { run }: Instance) {
 /** Commits the generator's sites in one commit, with the image and the secret of the demo site. */
 async function seed(repository: Repository): Promise<Map<string, ManifestInput>> {
   const head = await repository.head();
-  const [file] = (await repository.tree(head)).filter(({ path }) => path.endsWith('.yaml'));
+  // Folders hold the files of clients and organisations.
+  const [file] = (await repository.tree(head)).filter(({ path }) => /^[^/]+\.yaml$/.test(path));
   const demo = parseManifest((await repository.text(file?.id ?? '')) ?? '', file?.path ?? '');
   if (!demo.ok) throw new Error('the demo site has no valid manifest');
   const manifests = new Map(SITES.map((site) => [site as string, seedManifest(site, demo.manifest)]));

@@ -60,7 +60,8 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
           await afterChange('remove');
         },
       };
-      daemon = await memoryDaemon({}, [containersApplier(settings, runtime) as never]); // the loop passes it its own changes
+      // An applier gets only its own changes.
+      daemon = await memoryDaemon({}, [containersApplier(settings, runtime) as never]);
     });
     afterEach(async () => {
       await daemon.close();

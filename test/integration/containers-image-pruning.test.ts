@@ -62,7 +62,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
     return NAMES.filter((name) => digests.has(images[name] ?? ''));
   };
 
-  test('are removed after the set days, apart from the last one and those in use', async () => {
+  test('are removed after the set number of days, except the one replaced last and those in use', async () => {
     for (const name of NAMES) {
       expect(await build().prune(of(name))).toEqual([]);
       now += DAY_MS;
@@ -76,16 +76,16 @@ describeWith('docker', 'images that no site asks for any more', () => {
       await user.remove();
     }
     expect(await build().prune(of('newest'))).toEqual([images.oldest]);
-    // The way back of the last change, whatever its age.
+    // The image that was replaced last is kept for a revert, whatever its age.
     now = 400 * DAY_MS;
     expect(await build().prune(of('newest'))).toEqual([]);
     expect(await present()).toEqual(['newer', 'newest']);
-    // One that a site asks for again is kept, and the other one is the way back.
+    // An image that a site asks for again is kept, and the other one is now the one that was replaced last.
     expect(await build().prune(of('newer'))).toEqual([]);
     expect(await present()).toEqual(['newer', 'newest']);
   });
 
-  test('are kept if they have a tag, and for all days anew if the record of them is lost', async () => {
+  test('are kept if they have a tag; if the record of them is lost, their days are counted from then on', async () => {
     await build().prune(of(...NAMES));
     await docker
       .getImage(images.oldest ?? '')

@@ -45,7 +45,7 @@ async function settings(target: Target): Promise<Record<string, string>> {
   if (target === 'management')
     return {
       ...common,
-      // In memory on this test's tmpfs would need the embedded database, which this image doesn't have.
+      // A server that doesn't exist: this image lacks the embedded database, which could run in memory.
       DATABASE_URL: 'postgres://api@127.0.0.1:9/none',
       INFRA_PROVISIONER_URL: 'http://127.0.0.1:9',
       AUTH_JWKS_URL: 'http://127.0.0.1:9/jwks.json',

@@ -36,7 +36,7 @@ describeWith('docker', 'a container that reports itself unhealthy', () => {
     const recycling = new Recycling({ days: 10, now: () => 0 });
     const settings = containersSettings(INSTANCE, '127.95', { recycling });
     const containers = containersApplier(settings, dockerRuntime({ docker, stopGraceSeconds: 2 }));
-    daemon = await memoryDaemon({}, [containers as never]); // the loop passes it its own changes
+    daemon = await memoryDaemon({}, [containers as never]); // an applier gets only its own changes
     const { push, recipient, manifest, loop } = daemon;
     const extra = { image, containerConfig: await encryptSecret(recipient, containerConfig()) };
     await push(SITE, manifest(SITE, 1, extra));

@@ -37,7 +37,7 @@ describeWith('docker', 'a container that can’t be removed', () => {
         await runtime.remove(id, signal);
       },
     });
-    daemon = await memoryDaemon({}, [containers as never]); // the loop passes it its own changes
+    daemon = await memoryDaemon({}, [containers as never]); // an applier gets only its own changes
   });
   afterEach(async () => {
     await daemon.close();

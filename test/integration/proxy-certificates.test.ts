@@ -128,7 +128,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await expect(over(ORIGIN, '/g/collect')).rejects.toThrow(REFUSED);
     });
 
-    test('affect no other site if the source fails for one', async () => {
+    test('affect no other name if the source fails for one', async () => {
       await backend.install(both());
       failing.add(CUSTOM);
       expect(await intact()).toEqual([

@@ -139,7 +139,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     const containers = { slots: new Slots('127.77'), originPort: 443 };
     const { identity, certificates } = settings;
     const applier = proxyApplier({ backend, identity, containers, certificates, probeTimeoutMs: 60_000 });
-    const daemon = await memoryDaemon({}, [applier as never]); // the loop hands it its own changes
+    const daemon = await memoryDaemon({}, [applier as never]); // an applier gets only its own changes
     cleanups.push(() => daemon.close());
     const manifest = daemon.manifest('acme', 1);
     const loaded = { ...manifestSchema.parse(manifest), config: new Secret(daemon.config) };
@@ -154,7 +154,7 @@ describeWith('nginx', 'the system’s nginx', () => {
         env: { INFRA_PROVISIONER_URL: provisioner, INFRA_SECRET: SECRET },
       });
     await daemon.push('acme', manifest);
-    // A retry replaces the line for a moment.
+    // While a retry runs, doctor doesn't report the line for a moment.
     const line = await eventually(async () => {
       const { stdout, exitCode } = await doctor();
       expect(exitCode).toBe(1);

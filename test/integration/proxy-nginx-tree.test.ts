@@ -84,7 +84,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     test('the tree is restored while nginx serves every site, and no site counts as changed', async () => {
       const backend = await start();
       await install(backend, 'acme', 'beta');
-      // Another generation with the same vhosts, so that the one before still has what the newest one loses.
+      // Another generation with the same vhosts, so that the previous one still has what the newest one loses.
       await install(backend, 'gamma');
       await backend.install([put(`gamma/${hostOf('gamma')}`, null)]);
       await damage();
@@ -98,7 +98,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
       );
     });
 
-    test('the next process starts, whether nginx is running or not', async () => {
+    test('the next backend starts, whether nginx is running or not', async () => {
       const first = await start();
       await install(first, 'acme', 'beta');
       await install(first, 'gamma');
@@ -149,7 +149,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     expect(await statusOf(backend, 'acme')).toBe(200);
   });
 
-  test('may have foreign files beside it: they are named, and nginx doesn’t read them', async () => {
+  test('may contain foreign files: they are reported, and nginx doesn’t read them', async () => {
     const backend = await start();
     await install(backend, 'acme');
     expect(await backend.strangers?.()).toEqual([]);
@@ -178,7 +178,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     );
   });
 
-  test('that nginx is about to read counts as not observed: no site counts as changed', async () => {
+  test('counts as not observed while nginx hasn’t read it yet, so no site counts as changed', async () => {
     const backend = await start();
     const containers = { slots: new Slots('127.94'), originPort: backend.endpoint().tlsPort };
     const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates: home.ca });

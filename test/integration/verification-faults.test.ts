@@ -384,7 +384,7 @@ describe('checks of the host report', () => {
       /couldn’t be counted: the engine/,
       /Run tagyard apply/,
     ],
-  ])('%s', async (_what, change, name, detail, fix) => {
+  ])('report %s in the check $2', async (_what, change, name, detail, fix) => {
     const report = await stage.verify(change(await stage.report()));
     const found = failing(report).filter((check) => check.name === name);
     expect(found).toHaveLength(1);
@@ -392,7 +392,7 @@ describe('checks of the host report', () => {
     expect(found[0]?.fix).toMatch(fix);
   });
 
-  test('a configuration that can’t be used', async () => {
+  test('report a configuration that can’t be used', async () => {
     const host = await stage.report({ ...stage.manifest, config: new Secret('aWQ9R1RNLVg=') });
     const [found] = failing(await stage.verify(host));
     expect(found).toMatchObject({

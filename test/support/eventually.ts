@@ -1,9 +1,9 @@
 const FIRST_INTERVAL_MS = 5;
 
 /**
- * Calls `probe` until it returns without throwing, and answers its value; after the deadline it throws the last failure.
- * For what other processes do in their own time: never a fixed wait. The interval doubles from 5 ms up to `intervalMs`,
- * so that what is done at once is seen at once.
+ * Calls `probe` until it returns without throwing, and returns its value; after the deadline it throws the last failure.
+ * Use it, and never a fixed wait, for what other processes do in their own time. The interval doubles from 5 ms up to
+ * `intervalMs`, so that what is done at once is seen at once.
  */
 export async function eventually<T>(
   probe: () => T | Promise<T>,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { type Run, runSchema } from '../../gitops/cli/instance/run-file.ts';
+import { type Run, runSchema } from '../../gitops/cli/instance/run-schema.ts';
 import { missing } from './components.ts';
 import { eventually } from './eventually.ts';
 import { signal } from './signal.ts';

@@ -33,7 +33,7 @@ export interface Exchange {
 
 /** What an API has beyond its document, or has otherwise. */
 export interface Overlay {
-  /** By path and method, as in an OpenAPI document. */
+  /** Operations by path and method, as in an OpenAPI document. */
   readonly paths?: Readonly<Record<string, Readonly<Record<string, object>>>>;
   /** Members of the schema of a query parameter that are otherwise: by path, method and name. */
   readonly query?: readonly (readonly [path: string, method: string, name: string, change: object])[];
@@ -65,7 +65,7 @@ function withOverlay(text: string, { paths = {}, query = [], optional = [] }: Ov
 }
 
 /**
- * Checks exchanges against an OpenAPI 3.0 document; answers the faults, `[]` where there are none. ajv knows
+ * Checks exchanges against an OpenAPI 3.0 document; returns the faults, `[]` where there are none. ajv knows
  * `nullable`, and `oneOf` needs no discriminator here, since each record type names itself in an enum.
  */
 export function openapiValidator(file: URL, overlay: Overlay = {}): (exchange: Exchange) => string[] {

@@ -9,7 +9,7 @@ const IDENTITY = ['-c', 'user.name=Operator', '-c', 'user.email=operator@example
 export interface Operator extends Disposable {
   /** `git log --format=…` of a site's file, newest first. */
   log(site: string, format: string): Promise<string[]>;
-  /** `git revert` of a commit, pushed; answers the new revision. */
+  /** `git revert` of a commit, pushed; returns the new revision. */
   revert(revision: string): Promise<string>;
   /** Edits a site's file by hand, commits and pushes. */
   edit(site: string, change: (text: string) => string): Promise<string>;

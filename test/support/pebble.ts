@@ -90,7 +90,7 @@ export async function startPebble(options: PebbleOptions) {
 
   const pebble = {
     directoryUrl: `https://localhost:${port}/dir`,
-    /** By which its own HTTPS is verified. */
+    /** The CA that verifies its own HTTPS. */
     caFile: ca.caFile,
     /** PEM of the root that its certificates lead to; another after each start. */
     root: () => fetchText(`https://localhost:${managementPort}/roots/0`),

@@ -60,7 +60,7 @@ function isDescendant(pid: number, root: number): boolean {
   return false;
 }
 
-/** By proc(5); `null` if there is no such process. */
+/** The parent of a process, see proc(5); `null` if there is no such process. */
 function parentOf(pid: number): number | null {
   const parent = /^PPid:\t(\d+)$/m.exec(readProc(pid, 'status'))?.[1];
   return parent === undefined ? null : Number(parent);

@@ -13,7 +13,7 @@ export function forkTagServer(env: Readonly<Record<string, string>>): ChildProce
   });
 }
 
-/** Its URL, read from its log when it listens. */
+/** The URL of the stand-in, read from its log when it listens. */
 export async function urlOf(child: ChildProcess): Promise<string> {
   const url = await urlOrEnd(child);
   if (url === null) throw new Error('the process ended before it listened');

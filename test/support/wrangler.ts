@@ -5,7 +5,7 @@ import { execaNode } from 'execa';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Runs wrangler in a project's folder and answers what it prints. It runs with this Node, keeps its files under `home`
+ * Runs wrangler in a project's folder and returns what it prints. It runs with this Node, keeps its files under `home`
  * and sends no telemetry.
  */
 export function wrangler(project: string, home: string, ...args: readonly string[]): Promise<string> {

@@ -100,7 +100,7 @@ export const workerBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     }),
   },
   {
-    name: 'deploys an upload with all traffic',
+    name: 'deploys an upload to 100 % of the traffic',
     source,
     check: withScript(async (target) => {
       const answer = deployments.parse(await succeed(target, 'GET', `${scriptPath(target)}/deployments`));

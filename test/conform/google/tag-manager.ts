@@ -3,7 +3,7 @@ import type { Behaviour } from '../behaviour.ts';
 import type { GoogleTarget } from './target.ts';
 
 const SCRIPT = 'Web container script';
-/** Ids of this form that no container has. */
+/** An id of the right form that no container has. */
 const UNKNOWN = 'GTM-UNKNOWN0';
 
 interface Fetched {
@@ -42,7 +42,7 @@ export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'gtm.js is compressed for who accepts it',
+    name: 'gtm.js is compressed if the request accepts that',
     source: SCRIPT,
     async check(target) {
       const { headers } = await get(target, `/gtm.js?id=${target.containerId}`, {
@@ -63,7 +63,7 @@ export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'gtm.js names its container and the data layer of `l`',
+    name: 'gtm.js names its container, and the data layer that the parameter `l` names',
     source: SCRIPT,
     async check(target) {
       const { text } = await get(target, `/gtm.js?id=${target.containerId}&l=tagyardLayer`);
@@ -72,7 +72,7 @@ export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'gtm.js is that of the place in X-Forwarded-CountryRegion, not of the requester’s address',
+    name: 'gtm.js depends on the place in X-Forwarded-CountryRegion, not on the requester’s address',
     source: SCRIPT,
     async check(target) {
       const at = async (place: string) => {
@@ -85,7 +85,7 @@ export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'gtm.js loads what follows it from Tag Manager’s own host, wherever the page got it from',
+    name: 'gtm.js loads further scripts from Tag Manager’s own host, whatever host served gtm.js',
     source: SCRIPT,
     async check(target) {
       const { text } = await get(target, `/gtm.js?id=${target.containerId}`, {
@@ -98,7 +98,7 @@ export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'gtag/js is a script for a web container’s id too, and an error for none',
+    name: 'gtag/js is a script for a web container’s id, too, and an error without an id',
     source: SCRIPT,
     async check(target) {
       const found = await get(target, `/gtag/js?id=${target.containerId}&l=dataLayer&cx=c`);

@@ -22,7 +22,7 @@ export async function ask(
   const answer = await request(`${base}${path}`, {
     method,
     headers: { ...headers },
-    // A new connection each: a server that was stopped has none left.
+    // Opens a new connection for each request: a kept one would be dead once the server was stopped.
     reset: true,
     ...(body === undefined ? {} : { body }),
   });

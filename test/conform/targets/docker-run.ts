@@ -42,7 +42,7 @@ export interface DockerRun {
   readonly gateway: () => Promise<string | null>;
   /** The last lines of the containers that were not removed. */
   readonly logs: () => Promise<string>;
-  /** Answers how many containers were started, and what could not be removed. */
+  /** Returns how many containers were started, and what could not be removed. */
   readonly removeAll: () => Promise<{ started: number; remains: string[] }>;
 }
 

@@ -22,9 +22,9 @@ export interface Answer {
   readonly retryAfter: number | undefined;
 }
 
-/** For the whole exchange. */
+/** The timeout of the whole exchange. */
 const TIMEOUT_MS = 60_000;
-/** Of a connection, or what `fetch` has already undone. */
+/** Headers of a single connection, and of the encoded body, which `fetch` has already decoded. */
 const NOT_PASSED = ['connection', 'content-encoding', 'content-length', 'keep-alive', 'transfer-encoding'];
 const NOT_SENT = [...NOT_PASSED, 'host', 'accept-encoding', 'expect'];
 

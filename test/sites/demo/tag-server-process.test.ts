@@ -108,7 +108,7 @@ describe('the stand-in as a process', () => {
     expect(await exit).toEqual([0, null]);
   });
 
-  test('fetches its container again, serves on with the old one if that fails, and reports its age', async () => {
+  test('fetches its container again, keeps the old one if that fails, and reports the age of the one in use', async () => {
     let status = 200;
     let fetches = 0;
     await using google = await serve((_incoming, answer) => {
@@ -131,7 +131,7 @@ describe('the stand-in as a process', () => {
     expect((await request(`${url}/g/collect?v=2`)).statusCode).toBe(200);
   });
 
-  test('fetches the draft of a debug session from its upstream, and passes its refusal on', async () => {
+  test('fetches the draft of a debug session from its upstream, and answers as the upstream where it refuses', async () => {
     const seen: (string | undefined)[] = [];
     await using google = await serve((incoming, answer) => {
       seen.push(incoming.url);
@@ -152,7 +152,7 @@ describe('the stand-in as a process', () => {
     ]);
   });
 
-  test('hands /gtm/debug/ to its upstream; only its API gets the debug cookies', async () => {
+  test('forwards /gtm/debug/ to its upstream, with the debug cookies only below /gtm/debug/api/', async () => {
     const seen: unknown[] = [];
     await using google = await serve((incoming, answer) => {
       seen.push([incoming.method, incoming.url, incoming.headers.cookie]);

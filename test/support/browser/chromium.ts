@@ -35,7 +35,7 @@ export interface LaunchOptions extends Network {
   readonly profile?: string;
   /** Whether third-party cookies are stored and sent. Unset: Chromium's default. */
   readonly thirdPartyCookies?: boolean;
-  /** `true`: pages are kept for the way back, as in a browser that isn't driven by a test. */
+  /** `true`: pages are kept for navigation back, as in a browser that isn't driven by a test. */
   readonly backForwardCache?: boolean;
 }
 

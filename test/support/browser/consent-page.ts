@@ -88,7 +88,7 @@ export async function updateConsent({ page }: ConsentVisit, choices: string): Pr
   await page.evaluate(`gtag('consent','update',${choices})`);
 }
 
-/** Waits until the page has a profile; answers its id. */
+/** Waits until the page has a profile; returns its id. */
 export async function identified({ page }: ConsentVisit): Promise<string> {
   return await eventually(async () => {
     const id = (await state(page))?.profile?.id;

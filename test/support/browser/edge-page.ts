@@ -1,8 +1,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Received, Reply } from '../../../edge/kit/upstream.ts';
 import { renderSnippet } from '../../../plugins/custom_loader/snippet.ts';
 import { type SiteOptions, type Stage, type StagedSite, startStage } from '../edge/stage.ts';
-import type { Received, Reply } from '../edge/upstream.ts';
 
 /** A site's page with the snippet, and the edge in workerd that the snippet names. */
 export interface EdgePage {

@@ -1,7 +1,7 @@
 import type { BrowserContext, Response } from 'playwright-core';
 
 const DAY_SECONDS = 86_400;
-/** For so long Safari keeps a cookie that a script wrote, or that a host which it takes for another owner's set. */
+/** How long Safari keeps a cookie of a script, or of a host that it takes for another owner's. */
 const CAP_SECONDS = 7 * DAY_SECONDS;
 
 /** Tells the test which cookies scripts write. */

@@ -42,7 +42,7 @@ export interface Asked {
 }
 
 export interface BrowserStage {
-  /** For `launchChromium`: every name resolves to the stage, and its CA is trusted. */
+  /** Options for `launchChromium`: every name resolves to the stage, and its CA is trusted. */
   readonly browser: Pick<LaunchOptions, 'hosts' | 'trustedKey'>;
   /** The certificate authority of all hosts of the stage. */
   readonly ca: Pick<LocalCa, 'pathsFor' | 'caFile'>;
@@ -73,7 +73,7 @@ export interface BrowserStage {
 }
 
 const VENDOR = 'www.googletagmanager.com';
-/** Names of the vendor; hits without a server container go to the second one. */
+/** The vendor's second name, to which hits without a server container are sent. */
 const ANALYTICS = 'www.google-analytics.com';
 const EDGE_ZONE = 'example.net';
 

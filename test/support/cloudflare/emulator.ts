@@ -21,7 +21,7 @@ export const EMULATOR_SCRIPT = 'tagyard-edge';
 export const EMULATOR_ZONE = 'example.net';
 
 const MANY = Number.MAX_SAFE_INTEGER;
-/** For benches, whose thousands of sites have several accounts' worth of everything. */
+/** The limits in benches, whose thousands of sites need as much as several accounts allow. */
 export const NO_LIMITS: ApiLimits = {
   calls: { calls: MANY, seconds: 300 },
   routes: MANY,
@@ -55,7 +55,7 @@ export async function startEmulator({
 }: Partial<EmulatorDeps> & {
   /** Unchecked where the traffic is as much as a bench makes. */
   readonly checked?: boolean;
-  /** The clock of all windows and of KV. */
+  /** The clock of the rate limits, of all dates and of KV's delays. */
   readonly clock?: Clock;
 } = {}) {
   const now = overrides.now ?? clock?.date ?? (() => new Date());

@@ -50,7 +50,7 @@ export async function containersHost(runtime: Runtime, settings: Settings) {
 
   async function run(site: string, changes: readonly Change[], within = signal): Promise<SiteOutcome> {
     const all: [Change['target'], Applier][] = [
-      ['containers', appliers.containers as never], // the executor passes each applier its own changes
+      ['containers', appliers.containers as never], // an applier gets only its own changes
       ['proxy', appliers.proxy as never],
     ];
     return await executeSite(

@@ -142,7 +142,7 @@ const containers = containersApplier(
 await containers.readSlots(signal);
 const editions = { ...containerSettings, edition: (site: string) => recycling.edition(site) };
 const appliers: Applier[] = [
-  ...(options.ownNetwork ? [network as never] : []), // each gets its own changes
+  ...(options.ownNetwork ? [network as never] : []), // an applier gets only its own changes
   containers as never,
   ...(proxy === null ? [] : [proxyApplier({ ...proxy, identity, containers: editions }) as never]),
 ];

@@ -61,7 +61,7 @@ export function containersLifecycle(
     if (change?.desired === undefined) throw new Error('nothing to do');
     const { spec } = change.desired;
     const failed = failureOf(applier.apply(change, signal));
-    // Healthy for so many probes that the applier's own probes have succeeded, too.
+    // More than 20 healthy probes: by then the applier's own probes have succeeded, too.
     let seen = 0;
     await eventually(async () => {
       expect(await healthOf(spec)).toBe(200);

@@ -5,7 +5,7 @@ import { vendorScript } from '../edge/upstream.ts';
 export interface PageModel {
   /** A JSON body costs a preflight for each path, which the browser keeps for two hours. */
   readonly isJson: boolean;
-  /** Reports about blockers at every view, with a request for the bait before. */
+  /** The page sends the report about blockers at every view, after a request for the bait. */
   readonly reportsEachView: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Counted {
 
 export type Kind = 'new' | 'returning' | 'bot';
 
-/** Twenty visits: what follows is 1/50 of a day with 1,000 visits, evenly spread. */
+/** Twenty visits, evenly spread: 1/50 of a day with 1,000 visits. */
 export const PROGRAM: readonly Kind[] = Array.from({ length: 20 }, (_, index) =>
   index % 10 === 9 ? 'bot' : index % 10 < 3 ? 'returning' : 'new',
 );
@@ -48,7 +48,7 @@ interface Visitor {
 }
 
 /** Runs the program against a version of the edge worker, with cookie restoration on, and counts. */
-export async function countVisits(entry: string, model: PageModel): Promise<Counted> {
+export async function countVisits(entry: string | undefined, model: PageModel): Promise<Counted> {
   const stage = await startStage(entry);
   try {
     stage.upstream.reply = ({ url }) => (url.includes('/gtm.js') ? vendorScript() : {});

@@ -21,13 +21,28 @@ const secrets = Object.fromEntries(KEYS.map((name) => [name, randomBytes(32).toS
 
 const env = { PATH: PATH_WITH_SBIN };
 
-/** A Knot with one zone, a folder and a port of its own. With `primary`, a secondary that transfers the zone only on request. */
-export async function startKnot({ primary }: { primary?: number } = {}) {
+interface KnotOptions {
+  /** The port of another one: this is a secondary, which transfers the zone only on request. */
+  readonly primary?: number;
+  /** Further zones, empty at first. */
+  readonly zones?: readonly string[];
+}
+
+/** A Knot with one zone, a folder and a port of its own. */
+export async function startKnot({ primary, zones = [] }: KnotOptions = {}) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-knot-'));
   const port = await getPort({ host: '127.0.0.1' });
   const config = join(dir, 'knot.conf');
-  await writeFile(config, configuration(dir, port, primary), { mode: 0o600 });
-  if (primary === undefined) await writeFile(join(dir, `${KNOT_ZONE}.zone`), ZONE_FILE);
+  await writeFile(
+    config,
+    configuration(dir, port, primary) + zones.map((zone) => zoneOf(zone, dir)).join(''),
+    {
+      mode: 0o600,
+    },
+  );
+  for (const zone of primary === undefined ? [KNOT_ZONE, ...zones] : []) {
+    await writeFile(join(dir, `${zone}.zone`), zoneFile(zone));
+  }
   const secretOf = (name: string) => secrets[name] ?? '';
   for (const name of KEYS) {
     await writeFile(join(dir, `${name}.secret`), `${secretOf(name)}\n`, { mode: 0o600 });
@@ -71,7 +86,11 @@ export async function startKnot({ primary }: { primary?: number } = {}) {
     },
     /** A foreign update: lines of `knsupdate`, with names relative to the zone. */
     async update(...lines: string[]): Promise<void> {
-      const head = [`server 127.0.0.1 ${port}`, `zone ${KNOT_ZONE}.`, `origin ${KNOT_ZONE}.`];
+      await knot.updateZone(KNOT_ZONE, ...lines);
+    },
+    /** The same in one of the zones. */
+    async updateZone(zone: string, ...lines: string[]): Promise<void> {
+      const head = [`server 127.0.0.1 ${port}`, `zone ${zone}.`, `origin ${zone}.`];
       const input = [...head, ...lines, 'send', ''].join('\n');
       await execa('knsupdate', ['-v', '-k', keyFile('person')], { env, input });
     },
@@ -97,11 +116,23 @@ export async function startKnot({ primary }: { primary?: number } = {}) {
 }
 export type Knot = Awaited<ReturnType<typeof startKnot>>;
 
-const ZONE_FILE = `$ORIGIN ${KNOT_ZONE}.
-@ 3600 SOA ns.${KNOT_ZONE}. admin.${KNOT_ZONE}. 1 86400 3600 864000 300
+const zoneFile = (zone: string) => `$ORIGIN ${zone}.
+@ 3600 SOA ns.${zone}. admin.${zone}. 1 86400 3600 864000 300
 @ 3600 NS ns
 ns 3600 A 127.0.0.1
 `;
+
+/** A further zone in the configuration, which ends with its list of zones. */
+const zoneOf = (zone: string, dir: string) =>
+  [
+    `  - domain: ${zone}`,
+    `    storage: ${dir}`,
+    '    acl: writers',
+    `    file: ${zone}.zone`,
+    '    zonefile-load: whole',
+    '    journal-content: changes',
+    '',
+  ].join('\n');
 
 function configuration(dir: string, port: number, primary: number | undefined): string {
   const keys = KEYS.flatMap((name) => [

@@ -1,6 +1,6 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { expect } from 'vitest';
-import type { Upstream } from './upstream.ts';
+import type { Upstream } from '../../../edge/kit/upstream.ts';
 
 /**
  * Sends one POST through the edge and writes each chunk only after the previous one has arrived at the other end. Never

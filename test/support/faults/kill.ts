@@ -8,7 +8,7 @@ import { converged, killAtCommit, type Snapshot, type Stage } from './stage.ts';
 /** Where a daemon is killed: at the commit of a request, or at the `index`-th effect of a kind since the request. */
 export interface Cut {
   readonly kind: 'commit' | Effect['kind'];
-  /** From 1. */
+  /** Counted from 1. */
   readonly index: number;
   readonly moment: Moment;
 }
@@ -25,7 +25,7 @@ export interface Outcome {
 /** What is there when everything of a life's step is applied, by step. */
 export type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
-/** Runs a whole life without a kill. Answers the state after each step, and how many effects each step took. */
+/** Runs a whole life without a kill. Returns the state after each step, and how many effects each step took. */
 export async function reference(stage: Stage, life: readonly Asked[]) {
   const steps = new Map<string, { world: Snapshot; files: unknown }>();
   const effects = new Map<string, number>();

@@ -187,7 +187,7 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
 export type Stage = Awaited<ReturnType<typeof stage>>;
 export type Snapshot = ReturnType<Stage['snapshot']>;
 
-/** Of another host of the instance. */
+/** The mark of another host of the instance. */
 const OTHER = 'tgy1 test tag-2 other 0123abcd';
 const OTHER_EDGE = { proxied: true, comment: OTHER };
 

@@ -18,7 +18,7 @@ export interface Configuration {
 export const SERVERS = ['nginx', 'apache', 'caddy', 'haproxy'] as const;
 export type Server = (typeof SERVERS)[number];
 
-/** Of Debian's package: what the snippet asks for, and what the server itself needs. */
+/** Modules of Debian's package: what the snippet asks for, and what the server itself needs. */
 const MODULES = ['mpm_event', 'authz_core', 'proxy', 'proxy_http', 'ssl', 'headers', 'http2', 'cache'];
 
 /** A minimal configuration of each server, with the snippet at the place that the snippet names. */

@@ -46,7 +46,7 @@ const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
 interface ShopOptions {
   /** What the page has before the snippet. */
   readonly page?: string;
-  /** Of the page's inline scripts. */
+  /** The nonce of the page's inline scripts. */
   readonly nonce?: string;
   readonly manifest?: Partial<ManifestInput>;
   readonly snippet?: Partial<SnippetOptions>;

@@ -25,7 +25,8 @@ import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/sch
 import { encryptSecret, Secret } from '../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../gitops/manifest/slots.ts';
 import type { DriftModes } from '../../../gitops/pass/drift.ts';
-import { type CertificateStatus, isCertificate, shownSiteSchema } from '../../../gitops/report/report.ts';
+import { isCertificate } from '../../../gitops/report/is-certificate.ts';
+import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report/report.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { KNOT_ZONE, startKnot } from '../dns/knot.ts';

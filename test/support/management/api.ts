@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch';
 import { request } from 'undici';
-import type { Run } from '../../../gitops/cli/instance/run-file.ts';
-import type { paths } from '../../../gitops/clients/generated/management-api.d.ts';
+import type { Run } from '../../../gitops/cli/instance/run-schema.ts';
+import type { CommittedPaths } from '../../../gitops/clients/management/committed-paths.ts';
 import { eventually } from '../eventually.ts';
 
 /** An answer with its body, parsed where it is JSON. */
@@ -28,13 +28,19 @@ async function call(
 
 type Method = Parameters<typeof call>[1];
 
-/** The body of an answer of the management API, typed by the API's document. Throws unless the status is 2xx. */
+/** What a request answers that is no dry run. */
+type Done<Data> = Exclude<Data, { readonly plan: unknown }>;
+
+/**
+ * The body of an answer of the management API, typed by the API's document. Throws unless the status is 2xx. Not for dry
+ * runs.
+ */
 export async function ok<Data>(
   call: Promise<{ readonly data?: Data; readonly error?: unknown; readonly response: Response }>,
-): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Data }> {
+): Promise<{ readonly status: number; readonly headers: Headers; readonly body: Done<Data> }> {
   const { data, error, response } = await call;
   if (data === undefined) throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`);
-  return { status: response.status, headers: response.headers, body: data };
+  return { status: response.status, headers: response.headers, body: data as Done<Data> }; // only a dry run answers a plan
 }
 
 /** Parameters of an endpoint of one container. */
@@ -42,7 +48,7 @@ export const at = (id: string) => ({ params: { path: { id } } });
 
 /** The three services of a running instance, each called as its users call it. */
 export function api(run: Run, token = run.demo.token) {
-  const management = createClient<paths>({
+  const management = createClient<CommittedPaths>({
     baseUrl: run.management.url,
     headers: { authorization: `Bearer ${token}` },
   });

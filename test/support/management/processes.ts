@@ -22,7 +22,7 @@ export class ManagementProcesses {
 
   static async start(
     count: number,
-    { world, urls, verifier }: { world: World; urls: DatabaseUrls; verifier: string },
+    { world, urls, verifier = 'http://127.0.0.1:9' }: { world: World; urls: DatabaseUrls; verifier?: string },
   ): Promise<ManagementProcesses> {
     const processes = new ManagementProcesses(world, urls);
     const recipient = await identityToRecipient(world.identity);
@@ -49,6 +49,7 @@ export class ManagementProcesses {
           ORIGIN_DOMAIN: 'origin.example.net',
           TAG_SERVER_IMAGE: world.settings.image,
           SUPER_ADMINS: 'root',
+          ALLOW_LOOPBACK_TARGETS: 'true',
           RATE_LIMIT_PER_ADDRESS: '1000000',
           RATE_LIMIT_PER_SUBJECT: '1000000',
         };
@@ -82,6 +83,22 @@ export class ManagementProcesses {
     });
     const text = await answer.text();
     return { status: answer.status, headers: {}, body: text === '' ? null : JSON.parse(text) };
+  }
+
+  /** Address and process id of each process. */
+  all(): { readonly url: string; readonly pid: number }[] {
+    return this.#children.map(({ pid = 0 }, index) => ({ url: this.#urls[index] ?? '', pid }));
+  }
+
+  /** Kills all processes. */
+  async kill(): Promise<void> {
+    await Promise.all(
+      this.#children.map(async (child) => {
+        const exited = once(child, 'exit');
+        child.kill('SIGKILL');
+        await exited;
+      }),
+    );
   }
 
   /** Ends all processes. Resolves to the number of PostgreSQL's deadlocks, which are counted when a session ends. */

@@ -61,7 +61,7 @@ function* tokensOf(text: string): Generator<Token> {
   }
 }
 
-/** Everything of a tree but its arguments, of which only the number is left; the lines of a table are data as a whole. */
+/** Everything of a tree but its arguments, of which only the number is kept; whole lines of a table count as data. */
 export function shapeOf(directives: readonly Directive[], table = false): unknown[] {
   return directives.map(({ name, args, block }) => [
     table ? '' : name,

@@ -8,7 +8,7 @@ export const NGINX =
     .map((folder) => join(folder, 'nginx'))
     .find(isThere) ?? 'nginx';
 
-/** For suites that need no other settings of nginx. */
+/** The settings of nginx in suites that need no others. */
 export const NGINX_SETTINGS = { bin: NGINX, workerProcesses: 1, logBytes: 192 * 1024 * 1024 } as const;
 
 function isThere(path: string): boolean {

@@ -1,19 +1,19 @@
 import { writeFile } from 'node:fs/promises';
 
-/** In MaxMind's layout, as far as the proxy reads it. */
+/** The place of an address, as far as the proxy reads it from the database. */
 export interface PlaceOf {
   readonly country: string;
   readonly region?: string;
 }
 
-/** Precedes the data section, and is part of the distance to it. */
+/** The octets between the tree and the data section. A pointer to data counts them, too. */
 const SEPARATOR = Buffer.alloc(16);
 /** Type numbers of the format; those from 8 on are written as an extended type. */
 const TYPES = { text: 2, uint16: 5, uint32: 6, map: 7, uint64: 9, array: 11 } as const;
 
 /**
- * Writes a MaxMind DB file (format 2.0) with the places of single IPv4 addresses, in MaxMind's layout: the free databases of
- * countries have no regions.
+ * Writes a MaxMind DB file (format 2.0) with the places of single IPv4 addresses. A place may have no region, as in
+ * MaxMind's free databases of countries.
  */
 export async function writePlaces(path: string, places: Readonly<Record<string, PlaceOf>>): Promise<void> {
   const data: Buffer[] = [];
@@ -69,7 +69,7 @@ export async function writePlaces(path: string, places: Readonly<Record<string, 
   await writeFile(path, Buffer.concat([tree, SEPARATOR, ...data, marker, metadata]));
 }
 
-/** The format has several widths of numbers, and the metadata wants the right ones. */
+/** A number with its type: the format has several widths, and the metadata must use the right ones. */
 interface Sized {
   readonly type: 'uint16' | 'uint64';
   readonly value: number;

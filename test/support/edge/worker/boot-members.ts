@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
+import StageWorker from '../../../../edge/stage/worker.ts';
 import { definePlugin } from '../../../../plugins/contract.ts';
 import { PLUGINS } from '../../../../plugins/index.ts';
-import TestWorker from './worker.ts';
 
 const optional = { kind: 'optional', routes: [] } as const;
 
@@ -34,6 +34,6 @@ const silent = definePlugin({
   },
 });
 
-TestWorker.plugins = [greeting, unserializable, silent, ...PLUGINS];
+StageWorker.plugins = [greeting, unserializable, silent, ...PLUGINS];
 
-export default TestWorker;
+export default StageWorker;

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
+import StageWorker from '../../../../edge/stage/worker.ts';
 import {
   type CacheScope,
   definePlugin,
   type Plugin,
   type PluginContext,
 } from '../../../../plugins/contract.ts';
-import TestWorker from './worker.ts';
 
 const KEY = '/same/key';
 const octets = (text: string) => ({
@@ -55,6 +55,6 @@ function hoarder(name: string): Plugin<unknown> {
   });
 }
 
-TestWorker.plugins = [hoarder('magpie'), hoarder('squirrel')];
+StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel')];
 
-export default TestWorker;
+export default StageWorker;

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
+import StageWorker from '../../../../edge/stage/worker.ts';
 import { definePlugin } from '../../../../plugins/contract.ts';
 import { PLUGINS } from '../../../../plugins/index.ts';
-import TestWorker from './worker.ts';
 
 /** An answer with the visitor's id in several spellings, a foreign cookie and the site's own cookie. */
 function setting(): Response {
@@ -52,6 +52,6 @@ const setter = definePlugin({
   },
 });
 
-TestWorker.plugins = [setter, ...PLUGINS];
+StageWorker.plugins = [setter, ...PLUGINS];
 
-export default TestWorker;
+export default StageWorker;

@@ -1,6 +1,6 @@
-import TestWorker from './worker.ts';
+import StageWorker from '../../../../edge/stage/worker.ts';
 
 // The edge with a short time limit for the tag server.
-TestWorker.originTimeout = 200;
+StageWorker.originTimeout = 200;
 
-export default TestWorker;
+export default StageWorker;

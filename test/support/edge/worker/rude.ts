@@ -1,8 +1,8 @@
+import StageWorker from '../../../../edge/stage/worker.ts';
 import { PLUGINS } from '../../../../plugins/index.ts';
 import { RUDE_PLUGINS } from './rude-plugins.ts';
-import TestWorker from './worker.ts';
 
 // The edge with additional plugins that break the contract.
-TestWorker.plugins = [...RUDE_PLUGINS, ...PLUGINS];
+StageWorker.plugins = [...RUDE_PLUGINS, ...PLUGINS];
 
-export default TestWorker;
+export default StageWorker;

@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { sql } from 'kysely';
+import { eventually } from '../support/eventually.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { ManagementProcesses } from '../support/management/processes.ts';
+import { Receiver } from '../support/management/receiver.ts';
+import { creation, World } from '../support/management/world.ts';
+import type { Bench, Suite } from './bench.ts';
+
+const STREAMS = 10_000;
+/** Each subject may have a hundred streams. */
+const SUBJECTS = 100;
+const BACKLOG = 100_000;
+const CONTAINERS = 1_000;
+
+/** Open event streams in one process, and a backlog of webhooks whose process is killed. */
+export const managementFeeds: Suite = async (bench) => {
+  const postgresql = await PostgresqlFixture.start();
+  const { urls, db, owner } = await postgresql.connections();
+  const world = await World.open({ db, owner, logLevel: 'silent' });
+  try {
+    const members = Array.from({ length: SUBJECTS }, (_, index) => ({ subject: `s${index}`, role: 'owner' }));
+    const made = await world.call('POST', '/clients', { as: 'root', body: { name: 'Bench', members } });
+    const client: string = made.body.id;
+    await world.call('POST', '/server-containers', { as: 's0', body: creation(client) });
+    await sql`insert into containers (id, site_id, client_id, status, manifest)
+      select gen_random_uuid(), 'copy-' || n, client_id, 'failed', manifest
+      from generate_series(2, ${CONTAINERS}::integer) as n, containers`.execute(owner);
+    const start = async () => {
+      await world.stop();
+      return await ManagementProcesses.start(1, { world, urls });
+    };
+    await streams(bench, world, await start());
+    await backlog(bench, { world, client, start });
+  } finally {
+    await world.close();
+    await postgresql.stop();
+  }
+};
+
+async function streams(bench: Bench, world: World, processes: ManagementProcesses): Promise<void> {
+  const [{ url, pid } = { url: '', pid: 0 }] = processes.all();
+  const { hostname, port } = new URL(url);
+  const before = residentMiB(pid);
+  let [opened, arrived] = [0, 0];
+  const sockets: Socket[] = [];
+  for (let index = 0; index < STREAMS; index += 1) {
+    const token = await world.issuer.token(`s${index % SUBJECTS}`);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const text = chunk.toString('latin1');
+      if (text.includes('retry: ')) opened += 1;
+      if (text.includes('event: changed')) arrived += 1;
+    });
+    socket.write(
+      `GET /events HTTP/1.1\r\nhost: api\r\naccept: text/event-stream\r\nauthorization: Bearer ${token}\r\n\r\n`,
+    );
+    sockets.push(socket);
+    // A few at a time: a listening socket queues only so many.
+    if (index % 100 === 99) await eventually(() => demand(opened > index - 100, `${opened} are open`));
+  }
+  await eventually(() => demand(opened === STREAMS, `${opened} are open`), { timeoutMs: 60_000 });
+  await bench(`${STREAMS} open event streams: memory of the process`, {
+    unit: 'MiB',
+    run: () => residentMiB(pid),
+  });
+  await bench('  more than before', { unit: 'MiB', run: () => residentMiB(pid) - before });
+  await bench('  a change reaches all', {
+    unit: 'ms',
+    times: 5,
+    run: async () => {
+      arrived = 0;
+      const since = performance.now();
+      await sql`insert into container_events (container_id, kind, status)
+        select id, 'changed', 'active' from containers limit 1`.execute(world.owner);
+      await eventually(() => demand(arrived === STREAMS, `it reached ${arrived}`), { intervalMs: 5 });
+      return performance.now() - since;
+    },
+  });
+  for (const socket of sockets) socket.destroy();
+  await processes.kill();
+}
+
+async function backlog(
+  bench: Bench,
+  { world, client, start }: { world: World; client: string; start: () => Promise<ManagementProcesses> },
+): Promise<void> {
+  const receiver = new Receiver();
+  await receiver.start();
+  await world.start();
+  const body = { clientId: client, url: `${receiver.url}/` };
+  await world.call('POST', '/webhooks', { as: 's0', body });
+  await world.stop();
+  await sql`insert into container_events (container_id, kind, status)
+    select id, 'changed', 'active' from containers, generate_series(1, ${BACKLOG / CONTAINERS}::integer) as n
+    order by n`.execute(world.owner);
+  const first = await start();
+  await eventually(() => demand(receiver.received.length > BACKLOG / 10, 'too few'), { timeoutMs: 600_000 });
+  await first.kill();
+  const sent = receiver.received.length;
+  await sql`update webhook_queues set due_at = now() where lease is not null`.execute(world.owner);
+  const since = performance.now();
+  const second = await start();
+  const pending = async () => {
+    const { rows } = await sql<{ n: number }>`
+      select count(*)::integer as n from webhook_deliveries where status = 'pending'`.execute(world.owner);
+    return rows[0]?.n ?? 0;
+  };
+  await eventually(async () => demand((await pending()) === 0, 'some are pending'), {
+    timeoutMs: 1_200_000,
+    intervalMs: 1_000,
+  });
+  const seconds = (performance.now() - since) / 1000;
+  const distinct = new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size;
+  await bench(`webhook backlog of ${BACKLOG}, a kill in between: lost`, {
+    unit: '',
+    run: () => BACKLOG - distinct,
+  });
+  await bench('  sent twice', { unit: '', run: () => receiver.received.length - distinct });
+  await bench('  messages/s of one process', {
+    unit: '',
+    run: () => (receiver.received.length - sent) / seconds,
+  });
+  await second.stop();
+  await receiver.stop();
+}
+
+function demand(holds: boolean, problem: string): void {
+  if (!holds) throw new Error(problem);
+}
+
+function residentMiB(pid: number): number {
+  const [, kib = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kib) / 1024;
+}
