@@ -34,6 +34,7 @@ import { registerOpenApi } from './http/openapi.ts';
 import { RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-headers.ts';
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
+import { registerIdempotency } from './idempotent.ts';
 import { instanceChangesRoutes } from './instance/changes.routes.ts';
 import { hostsRoutes } from './instance/hosts.routes.ts';
 import { plansRoutes } from './instance/plans.routes.ts';
@@ -193,6 +194,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
+    registerIdempotency(api, context.db);
     collectRoutes(api, routes);
     api.addHook('preValidation', async ({ body, routeOptions }) => {
       if (routeOptions.schema?.body === undefined || (body ?? null) !== null) return;

@@ -63,7 +63,7 @@ export const SUITES: readonly Suite[] = [
       'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main}.test.ts',
       'test/management/{openapi,organisations,projection,reading,retention,saga,service-account,tenants}.test.ts',
       'test/management/{quotas,same-origin,session,unprojected,validation,verification}.test.ts',
-      'test/management/{audit,events,foreign-names,instance-verbs,operations,refused-values,webhook-slots,webhooks}.test.ts',
+      'test/management/{audit,events,foreign-names,idempotency,instance-verbs,operations,refused-values,webhook-slots,webhooks}.test.ts',
       'test/management/{container-*,db/*}.test.ts',
       'test/management/tenants/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { limit } from '../../gitops/base/limit.ts';
+import { creationHeaders } from '../http/creation-headers.ts';
 import { problems } from '../http/openapi.ts';
 import { isDryRun } from '../view/plan.ts';
 import {
@@ -22,18 +23,25 @@ export function bulkRoutes(): FastifyPluginAsyncZod {
     app.post(
       '/bulk',
       {
-        config: { access: 'self' },
+        config: { access: 'self', repeatable: true },
         schema: {
           operationId: 'changeContainers',
           summary: `Change up to ${MOST_ITEMS} containers; an item that is refused doesn’t stop the others`,
           description:
-            'Items of one container are done in their order. Each item counts as a request for rate limits, and has a line of its own in the audit log. To repeat the whole request is harmless: each verb has the same effect if it is done twice.',
+            'Items of one container are done in their order. Each item counts as a request for rate limits, and has a line of its own in the audit log. To repeat the whole request is harmless: each verb has the same effect if it is done twice. With an `Idempotency-Key`, the repetition gets the first outcomes and changes nothing.',
           tags: ['containers'],
+          headers: creationHeaders,
           querystring: bulkQuery,
           body: bulkRequest,
           response: {
             200: bulkAnswer,
-            ...problems('invalid_request', 'body_too_large', 'unsupported_media_type'),
+            ...problems(
+              'invalid_request',
+              'body_too_large',
+              'unsupported_media_type',
+              'request_in_progress',
+              'idempotency_key_reused',
+            ),
           },
         },
       },

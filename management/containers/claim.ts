@@ -10,9 +10,9 @@ import { markUnproven } from '../proof/manifest.ts';
 import { claimDomains } from '../records/claims.repository.ts';
 import { insertContainer } from '../records/containers.repository.ts';
 import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
+import { type IdempotencyKey, takeKey } from '../records/idempotency.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
-import { type IdempotencyKey, takeKey } from './idempotency/idempotency.repository.ts';
 import { neutralId } from './names/neutral-name.ts';
 import { needsSuffix, withSuffix } from './names/site-id.ts';
 

@@ -220,10 +220,4 @@ export const serviceAccountKey = z
     }),
   );
 
-export const creationHeaders = z.looseObject({
-  'idempotency-key': z
-    .string()
-    .regex(/^[\x21-\x7e]{1,128}$/, 'must be 1 to 128 printable characters without spaces')
-    .optional(),
-});
 export const readHeaders = z.looseObject({ 'if-none-match': z.string().max(1024).optional() });

@@ -6,6 +6,7 @@ import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { contestDomains } from '../proof/contest.ts';
 import { countCurrentContainers } from '../records/containers.repository.ts';
+import { storeAnswer } from '../records/idempotency.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
 import { claimContainer, tryClaim } from './claim.ts';
@@ -19,7 +20,6 @@ import {
   recordedAnswer,
   repeatedAnswer,
 } from './idempotency/answer.ts';
-import { storeAnswer } from './idempotency/idempotency.repository.ts';
 import { nameWarnings } from './names/neutral-name.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
 import { demandRoom } from './room.ts';

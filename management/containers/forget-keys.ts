@@ -1,6 +1,6 @@
 import type { Context } from '../context/context.ts';
 import { repeatEvery } from '../context/repeat.ts';
-import { forgetOldKeys } from './idempotency/idempotency.repository.ts';
+import { forgetOldKeys } from '../records/idempotency.repository.ts';
 
 /** Deletes idempotency keys that are over a day old: at once, and every hour until the signal. */
 export async function keepForgetting(

@@ -209,9 +209,14 @@ interface IdempotencyKeys {
   subject: string;
   key: string;
   body_hash: string;
-  container_id: string;
+  /** `null`: the creation of something else. */
+  container_id: string | null;
   answer: ColumnType<unknown, string | null, string>;
   created_at: CreatedAt;
+  /** The id of what is created, where that is no container. */
+  made: Generated<string | null>;
+  /** Until then, an attempt without an answer counts as running. */
+  running_until: Generated<Date | null>;
 }
 
 interface AuditLog {

@@ -5,8 +5,9 @@ import { repeatEvery } from '../context/repeat.ts';
 import type { Actor } from '../db/database.ts';
 import { type Authenticate, actorOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { seal, unseal } from '../http/sealed.ts';
 import type { IdentityProvider, ProvenIdentity } from './identity-provider.ts';
-import { newSessionId, seal, sessionHash, unseal } from './session-id.ts';
+import { newSessionId, sessionHash } from './session-id.ts';
 import {
   claimRefresh,
   deleteSession,
@@ -30,6 +31,8 @@ export const SESSION_SCHEME = 'Session ';
 
 const tokens = z.object({ idToken: z.string(), refreshToken: z.string().nullable() });
 
+const sealedBy = (id: string) => ({ secret: id, purpose: 'session tokens' }) as const;
+
 type Parts = Pick<Context, 'db' | 'clock' | 'log'>;
 
 /** People's sessions in the database. */
@@ -52,7 +55,7 @@ export class Sessions {
       idHash: sessionHash(id),
       actor: actorOf(claims),
       providerSession: typeof claims.sid === 'string' ? claims.sid : null,
-      sealed: seal(id, held),
+      sealed: seal(sealedBy(id), held),
       at: this.#parts.clock.date(),
     });
     return id;
@@ -92,7 +95,7 @@ export class Sessions {
     await this.end(id);
     return row === undefined
       ? null
-      : await this.#provider.logoutUrl(tokens.parse(unseal(id, row.sealed)).idToken);
+      : await this.#provider.logoutUrl(tokens.parse(unseal(sealedBy(id), row.sealed)).idToken);
   }
 
   async end(id: string): Promise<void> {
@@ -134,7 +137,7 @@ export class Sessions {
    */
   async #refresh(id: string, row: SessionRow, now: Date): Promise<Pick<Actor, 'name' | 'email'>> {
     const { db, log } = this.#parts;
-    const held = tokens.parse(unseal(id, row.sealed));
+    const held = tokens.parse(unseal(sealedBy(id), row.sealed));
     if (held.refreshToken === null || !(await claimRefresh(db, row, now))) return row;
     let fresh: ProvenIdentity | null;
     try {
@@ -150,7 +153,7 @@ export class Sessions {
       await this.end(id);
       throw new ManagementProblem('expired_session');
     }
-    const sealed = seal(id, {
+    const sealed = seal(sealedBy(id), {
       idToken: fresh.idToken || held.idToken,
       refreshToken: fresh.refreshToken ?? held.refreshToken,
     });

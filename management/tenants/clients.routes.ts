@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { demandMayGive, isOperator } from '../access/tenants.ts';
 import { callerOf } from '../http/auth.ts';
+import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import type { Role } from '../lifecycle/roles.ts';
@@ -46,18 +46,24 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
     app.post(
       '/clients',
       {
-        config: { access: 'operate' },
+        config: { access: 'operate', repeatable: true },
         schema: {
           operationId: 'createClient',
           summary: 'Create a client with its members',
           description: 'For operators; in an organisation also for its owners and admins.',
           tags,
+          headers: creationHeaders,
           querystring: dryRunQuery,
           body: newClient,
           response: {
             200: planAnswer,
             201: createdClient,
-            ...problems(...TENANT_REFUSALS, 'unknown_organisation'),
+            ...problems(
+              ...TENANT_REFUSALS,
+              'unknown_organisation',
+              'request_in_progress',
+              'idempotency_key_reused',
+            ),
           },
         },
       },
@@ -69,11 +75,11 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           const { role } = await demandTenant(context, of, caller, 'act');
           for (const member of members) demandMayGive(role, member.role);
         } else if (!isOperator(context, caller)) throw new ManagementProblem('forbidden');
-        const id = randomUUID();
+        const id = request.newId;
         return await answerChange(parts, { request, reply }, ref(id), {
           subject: `Create the client ${name}`,
           status: 201,
-          edit: () => ({ name, organisation, archivedAt: null, members }),
+          edit: (current) => current ?? { name, organisation, archivedAt: null, members },
           view: (made) => ({ ...present(id, made, null), members }),
         });
       },

@@ -10,6 +10,7 @@ interface NewInvitation
   readonly of: TenantRef;
 }
 
+/** One that exists gets the new token: the token of an earlier attempt of the same creation was never answered. */
 export async function insertInvitation(db: Database, { of, ...row }: NewInvitation): Promise<InvitationRow> {
   return await db
     .insertInto('invitations')
@@ -18,6 +19,7 @@ export async function insertInvitation(db: Database, { of, ...row }: NewInvitati
       client_id: of.kind === 'clients' ? of.id : null,
       organisation_id: of.kind === 'organisations' ? of.id : null,
     })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ hash: row.hash }))
     .returningAll()
     .executeTakeFirstOrThrow();
 }

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -7,6 +6,7 @@ import { demandMayGive, demandRoleIn, roleIn, type TenantRef } from '../access/t
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
+import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { isAtLeast, roleFrom } from '../lifecycle/roles.ts';
@@ -56,18 +56,26 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
     app.post(
       `/${kind}/:id/invitations`,
       {
-        config: { access: 'act', operators: true },
+        config: { access: 'act', operators: true, repeatable: true },
         schema: {
           operationId: `invite${operation}`,
           summary: `Make an invitation to a ${one}; its token is for one person, once`,
           tags,
           params: tenantParams,
+          headers: creationHeaders,
           querystring: dryRunQuery,
           body: newInvitation,
           response: {
             200: planAnswer,
             201: createdInvitation,
-            ...problems('invalid_request', 'forbidden', unknown, 'limit_reached'),
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              unknown,
+              'limit_reached',
+              'request_in_progress',
+              'idempotency_key_reused',
+            ),
           },
         },
       },
@@ -94,7 +102,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
           return { plan: planOf(null, { email, role, expiresAt: expires.toISOString() }) };
         }
         const { value, hash } = newSecret('tgi_');
-        const row = { id: randomUUID(), hash, email, role, created_by: caller.subject, expires_at: expires };
+        const row = { id: request.newId, hash, email, role, created_by: caller.subject, expires_at: expires };
         const made = await insertInvitation(db, { ...row, of });
         return reply.status(201).send({ ...present(made), token: value });
       },

@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { isOperator } from '../access/tenants.ts';
 import { callerOf } from '../http/auth.ts';
+import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { roleInOrganisation } from '../records/memberships.repository.ts';
@@ -38,24 +38,29 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
     app.post(
       '/organisations',
       {
-        config: { access: 'operate' },
+        config: { access: 'operate', repeatable: true },
         schema: {
           operationId: 'createOrganisation',
           summary: 'Create an organisation with its members',
           tags,
+          headers: creationHeaders,
           querystring: dryRunQuery,
           body: newOrganisation,
-          response: { 200: planAnswer, 201: createdOrganisation, ...problems(...TENANT_REFUSALS) },
+          response: {
+            200: planAnswer,
+            201: createdOrganisation,
+            ...problems(...TENANT_REFUSALS, 'request_in_progress', 'idempotency_key_reused'),
+          },
         },
       },
       async (request, reply) => {
         if (!isOperator(context, callerOf(request))) throw new ManagementProblem('forbidden');
         const { name, members } = request.body;
-        const id = randomUUID();
+        const id = request.newId;
         return await answerChange(parts, { request, reply }, ref(id), {
           subject: `Create the organisation ${name}`,
           status: 201,
-          edit: () => ({ name, organisation: null, archivedAt: null, members }),
+          edit: (current) => current ?? { name, organisation: null, archivedAt: null, members },
           view: () => ({ id, name, role: null, members }),
         });
       },

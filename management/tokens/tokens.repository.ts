@@ -10,7 +10,10 @@ interface NewToken extends Pick<TokenRow, 'id' | 'hash' | 'name' | 'role' | 'cre
   readonly of: TenantRef;
 }
 
-/** The token is a member from now on. */
+/**
+ * The token is a member from now on. One that exists gets the new value: that of an earlier attempt of the same creation
+ * was never answered.
+ */
 export async function insertToken(db: Database, { of, ...row }: NewToken): Promise<TokenRow> {
   const isClient = of.kind === 'clients';
   return await db.transaction().execute(async (trx) => {
@@ -19,16 +22,19 @@ export async function insertToken(db: Database, { of, ...row }: NewToken): Promi
       await trx
         .insertInto('client_memberships')
         .values({ client_id: of.id, ...member })
+        .onConflict((conflict) => conflict.doNothing())
         .execute();
     else {
       await trx
         .insertInto('organisation_memberships')
         .values({ organisation_id: of.id, ...member })
+        .onConflict((conflict) => conflict.doNothing())
         .execute();
     }
     return await trx
       .insertInto('service_tokens')
       .values({ ...row, client_id: isClient ? of.id : null, organisation_id: isClient ? null : of.id })
+      .onConflict((conflict) => conflict.column('id').doUpdateSet({ hash: row.hash }))
       .returningAll()
       .executeTakeFirstOrThrow();
   });

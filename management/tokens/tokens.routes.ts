@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { demandSufficient } from '../access/roles.ts';
@@ -7,6 +6,7 @@ import { demandMayGive, demandRoleIn, isOperator, roleIn, type TenantRef } from 
 import { demandWithinToken } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
+import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { keyFrom, listPage } from '../view/page.ts';
@@ -37,11 +37,12 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
     app.post(
       '/tokens',
       {
-        config: { access: 'act', operators: true },
+        config: { access: 'act', operators: true, repeatable: true },
         schema: {
           operationId: 'createToken',
           summary: 'Make a service token of a client or organisation, with at most the caller’s own role',
           tags,
+          headers: creationHeaders,
           querystring: dryRunQuery,
           body: newServiceToken,
           response: {
@@ -53,6 +54,8 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
               'unknown_client',
               'unknown_organisation',
               'limit_reached',
+              'request_in_progress',
+              'idempotency_key_reused',
             ),
           },
         },
@@ -74,7 +77,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
             detail: `there are ${settings.quotas.tokens} tokens`,
           });
         }
-        const row = { id: randomUUID(), name, role, created_by: caller.subject, expires_at };
+        const row = { id: request.newId, name, role, created_by: caller.subject, expires_at };
         if (isDryRun(request.query)) {
           const after = {
             name,

@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import type { Actor, Database, Tables } from '../db/database.ts';
@@ -59,13 +59,16 @@ export async function countWebhooks(
   return count;
 }
 
+/** A webhook that exists stays as it is: an earlier attempt of the same creation has made it. */
 export async function insertWebhook(
   db: Database,
-  row: Omit<Insertable<Tables['webhooks']>, 'id' | 'secret'>,
+  row: Omit<Insertable<Tables['webhooks']>, 'secret'>,
 ): Promise<WebhookRow> {
   return await db
     .insertInto('webhooks')
-    .values({ ...row, id: randomUUID(), secret: newSecret() })
+    .values({ ...row, secret: newSecret() })
+    // An update of nothing, so that the row is returned.
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ id: row.id }))
     .returningAll()
     .executeTakeFirstOrThrow();
 }

@@ -4,6 +4,7 @@ import { demandRole } from '../access/roles.ts';
 import { AddressError, refuseAddress } from '../clients/public-address.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
+import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { paged } from '../view/page.ts';
@@ -67,12 +68,13 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
     app.post(
       '/webhooks',
       {
-        config: { access: 'act' },
+        config: { access: 'act', repeatable: true },
         schema: {
           operationId: 'createWebhook',
           summary: 'Create a webhook of a client or an organisation',
           description: 'The answer shows its secret, which no later answer shows.',
           tags,
+          headers: creationHeaders,
           querystring: dryRunQuery,
           body: newWebhook,
           response: {
@@ -85,6 +87,8 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
               'unknown_organisation',
               'too_many_webhooks',
               'address_refused',
+              'request_in_progress',
+              'idempotency_key_reused',
             ),
           },
         },
@@ -99,6 +103,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
         }
         if (isDryRun(request.query)) return { plan: planOf(null, request.body) };
         const row = await insertWebhook(db, {
+          id: request.newId,
           client_id: clientId ?? null,
           organisation_id: organisationId ?? null,
           url,

@@ -52,6 +52,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/audit.ts',
         'management/env.ts',
         'management/health.routes.ts',
+        'management/idempotent.ts',
         'management/metrics.ts',
         'management/prepare.ts',
         'management/retention.ts',

@@ -4,9 +4,9 @@ import { ManagementProblem } from '../../http/errors.ts';
 import { LIVE } from '../../lifecycle/status.ts';
 import { isUnsettled } from '../../lifecycle/steps.ts';
 import { type ContainerWithOperation, findContainer } from '../../records/containers.repository.ts';
+import { findKey, type IdempotencyKey, storeAnswer } from '../../records/idempotency.repository.ts';
 import type { ContainerView } from '../../view/container-view.ts';
 import { presentContainer } from '../../view/present.ts';
-import { findKey, type IdempotencyKey, storeAnswer } from './idempotency.repository.ts';
 
 type DomainView = ContainerView['domains'][number];
 type NewMembers = Pick<ContainerView, 'warnings' | 'protected' | 'resources'>;
@@ -44,8 +44,11 @@ export function judgeRepeat(
 export async function repeatedAnswer(context: Context, key: IdempotencyKey): Promise<CreationAnswer | null> {
   const first = await findKey(context.db, key);
   if (first === undefined) return null;
+  const { container_id: id } = first;
+  // Keys of other creations have another form.
+  if (id === null) throw new ManagementProblem('idempotency_key_reused');
   const isFinal = first.answer !== null && !isFailure(first.answer);
-  const container = isFinal ? undefined : await findContainer(context.db, first.container_id);
+  const container = isFinal ? undefined : await findContainer(context.db, id);
   switch (judgeRepeat(first, key.bodyHash, container)) {
     case 'refuse_other_body':
       throw new ManagementProblem('idempotency_key_reused');
@@ -54,7 +57,7 @@ export async function repeatedAnswer(context: Context, key: IdempotencyKey): Pro
     case 'repeat_stored':
       return first.answer as CreationAnswer; // written by `storeAnswer`
     case 'answer_from_record': {
-      const answer = await recordedAnswer(context, first.container_id);
+      const answer = await recordedAnswer(context, id);
       await storeAnswer(context.db, key, answer);
       return answer;
     }
