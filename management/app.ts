@@ -16,6 +16,7 @@ import { containersRoutes } from './containers/containers.routes.ts';
 import { domainsRoutes } from './containers/domains.routes.ts';
 import { keepForgetting } from './containers/forget-keys.ts';
 import { historyRoutes } from './containers/history/history.routes.ts';
+import { keepFolding } from './containers/list/keep-folding.ts';
 import { listRoutes } from './containers/list/list.routes.ts';
 import { loaderTokensRoutes } from './containers/loader-tokens/loader-tokens.routes.ts';
 import { settingsRoutes } from './containers/settings/settings.routes.ts';
@@ -244,6 +245,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         events.follow(signal),
         deliverer.run(signal),
         keepForgetting(context, signal),
+        keepFolding(context, signal),
         keepPruning(context, signal),
         keepProofs(context, signal),
         login.follow(signal),

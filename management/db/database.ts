@@ -45,6 +45,15 @@ interface Containers {
   suspended: Computed<boolean>;
 }
 
+/** A part of a count: the sum over the rows of a client, status, health and suspension is the number of containers. */
+interface ContainerCounts {
+  client_id: string;
+  status: ContainerStatus;
+  health: Health;
+  suspended: boolean;
+  containers: number;
+}
+
 interface PortPool {
   host: string;
   processing: number;
@@ -257,6 +266,7 @@ export interface Tables {
   service_tokens: ServiceTokens;
   invitations: Invitations;
   containers: Containers;
+  container_counts: ContainerCounts;
   port_pool: PortPool;
   domain_claims: DomainClaims;
   domain_proofs: DomainProofs;

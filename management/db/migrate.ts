@@ -16,7 +16,8 @@ import * as eventFeed from './migrations/0013_event_feed.ts';
 import * as operationSteps from './migrations/0014_operation_steps.ts';
 import * as domainProofs from './migrations/0015_domain_proofs.ts';
 import * as sessions from './migrations/0016_sessions.ts';
-import * as repeatedCreations from './migrations/0019_repeated_creations.ts';
+import * as containerCounts from './migrations/0017_container_counts.ts';
+import * as repeatedCreations from './migrations/0018_repeated_creations.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -36,7 +37,8 @@ export const MIGRATIONS = {
   '0014_operation_steps': operationSteps,
   '0015_domain_proofs': domainProofs,
   '0016_sessions': sessions,
-  '0019_repeated_creations': repeatedCreations,
+  '0017_container_counts': containerCounts,
+  '0018_repeated_creations': repeatedCreations,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

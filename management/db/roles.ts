@@ -10,6 +10,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   service_tokens: 'select, insert, update (hash, last_used_at, revoked_at)',
   invitations: 'select, insert, update (hash, accepted_by, accepted_at), delete',
   containers: 'select, insert, update',
+  container_counts: 'select',
   port_pool: null,
   domain_claims: 'select, insert, update (changes, changed_at), delete',
   domain_proofs: 'select, insert, update, delete',
@@ -34,6 +35,7 @@ const FUNCTIONS = [
   'prune_history',
   'queue_delivery',
   'count_ports',
+  'fold_container_counts',
 ];
 
 /** A privileged role is configured for the port pool, but the API's own role can reach the pool too. */

@@ -30,6 +30,9 @@ export interface ListPosition {
   readonly seq: string;
 }
 
+/** Reading this many containers by their clients takes about as long as the first rows of a search by words. */
+const FEW = 2_000;
+
 interface ContainerFilter {
   /** Only containers of clients that this caller may read. */
   readonly caller: Pick<Actor, 'subject'>;
@@ -55,7 +58,7 @@ export async function listContainers(
 ): Promise<(ContainerWithOperation & Listed)[]> {
   const direction = directionOf(query.order);
   const rows = await selectContainers(db)
-    .innerJoin(pageOf(db, query), 'page.place', 'containers.seq')
+    .innerJoin(pageOf(db, query, await scopeOf(db, query)), 'page.place', 'containers.seq')
     .select(sql<string>`${KEYS[query.order.key].column}::text`.as('sort_key'))
     .orderBy(KEYS[query.order.key].column, direction)
     .orderBy('containers.seq', direction)
@@ -69,7 +72,7 @@ export async function listSummaries(db: Database, query: ListQuery) {
   const direction = directionOf(query.order);
   return await db
     .selectFrom('containers')
-    .innerJoin(pageOf(db, query), 'page.place', 'containers.seq')
+    .innerJoin(pageOf(db, query, await scopeOf(db, query)), 'page.place', 'containers.seq')
     .select(['id', 'site_id', 'client_id', 'status', 'status_reason', 'suspended', 'health'])
     .select(['created_at', 'updated_at'])
     .select([
@@ -97,31 +100,57 @@ export async function countContainers(
     readonly count: number;
   }[]
 > {
-  // Client by client, each counted from the index in its order.
   const counted = db
-    .selectFrom(visibleClients(db, caller).as('visible'))
-    .innerJoinLateral(
-      (inner) =>
-        inner
-          .selectFrom('containers')
-          .select(['status', 'health', 'suspended', sql<number>`count(*)`.as('count')])
-          .whereRef('containers.client_id', '=', 'visible.client_id')
-          .groupBy(['status', 'health', 'suspended'])
-          .as('counted'),
-      (join) => join.onTrue(),
+    .selectFrom('container_counts')
+    .select(['status', 'health', 'suspended', sql<number>`sum(containers)::integer`.as('count')])
+    .where('client_id', 'in', visibleClients(db, caller))
+    .groupBy(['status', 'health', 'suspended'])
+    .having(sql<boolean>`sum(containers) > 0`);
+  return await (client === undefined ? counted : counted.where('client_id', '=', client)).execute();
+}
+
+/** Makes one row of the rows that each count is the sum of. */
+export async function foldCounts(db: Database): Promise<void> {
+  await sql`select fold_container_counts()`.execute(db);
+}
+
+/** Whose containers are listed. */
+interface Scope {
+  readonly clients: readonly string[];
+  /** The clients have so few containers that reading all of them is faster than a search of all clients' containers. */
+  readonly hasFew: boolean;
+}
+
+/**
+ * Read before the list, because the planner knows how many containers given clients have, and picks the index by it. For
+ * a subquery of clients it assumes an average.
+ */
+async function scopeOf(db: Database, { caller, client }: ContainerFilter): Promise<Scope> {
+  const visible = visibleClients(db, caller).as('visible');
+  const [scope] = await db
+    .with('scope', (from) =>
+      from
+        .selectFrom(visible)
+        .select('visible.client_id')
+        .$if(client !== undefined, (query) => query.where('visible.client_id', '=', client ?? '')),
     )
-    .select(['counted.status', 'counted.health', 'counted.suspended'])
-    .select(sql<number>`sum(counted.count)::integer`.as('count'))
-    .groupBy(['counted.status', 'counted.health', 'counted.suspended']);
-  return await (client === undefined ? counted : counted.where('visible.client_id', '=', client)).execute();
+    .selectNoFrom((select) => [
+      sql<string[]>`array(${select.selectFrom('scope').select('scope.client_id')})`.as('clients'),
+      sql<boolean>`(
+        select count(*) < ${FEW} from (
+          select from scope join containers using (client_id) limit ${FEW}
+        ) as first)`.as('hasFew'),
+    ])
+    .execute();
+  return scope ?? { clients: [], hasFew: true };
 }
 
 /** The `seq` of the containers of a page. It is searched apart from the rows, because indexes alone may answer it. */
-function pageOf(db: Database, query: ListQuery) {
+function pageOf(db: Database, query: ListQuery, scope: Scope) {
   const { after, limit } = query;
   const { column, type } = KEYS[query.order.key];
-  let found = db.selectFrom('containers').select('containers.seq as place');
-  for (const condition of conditionsOf(db, query)) found = found.where(condition);
+  let found = db.selectFrom(candidates(db, scope).as('containers')).select('containers.seq as place');
+  for (const condition of conditionsOf(query)) found = found.where(condition);
   if (after !== null) {
     const operator = query.order.isDescending ? sql`<` : sql`>`;
     found = found.where(
@@ -132,17 +161,22 @@ function pageOf(db: Database, query: ListQuery) {
   return found.orderBy(column, direction).orderBy('containers.seq', direction).limit(limit).as('page');
 }
 
+/** The containers of the scope. If they are few, they are read by their client: `offset 0` hides other indexes. */
+function candidates(db: Database, { clients, hasFew }: Scope) {
+  const containers = db
+    .selectFrom('containers')
+    .select(['seq', 'site_id', 'status', 'health', 'updated_at', 'words', 'folded_name'])
+    .where(sql<boolean>`client_id = any (${[...clients]}::uuid[])`);
+  return hasFew ? containers.offset(0) : containers;
+}
+
 function directionOf({ isDescending }: ListOrder): 'asc' | 'desc' {
   return isDescending ? 'desc' : 'asc';
 }
 
 /** The conditions of a filter, each on columns that an index has. */
-function conditionsOf(
-  db: Database,
-  { caller, client, status, health, domain, q }: ContainerFilter,
-): RawBuilder<boolean>[] {
-  const conditions = [sql<boolean>`containers.client_id in ${visibleClients(db, caller)}`];
-  if (client !== undefined) conditions.push(sql<boolean>`containers.client_id = ${client}`);
+function conditionsOf({ status, health, domain, q }: ContainerFilter): RawBuilder<boolean>[] {
+  const conditions: RawBuilder<boolean>[] = [];
   if (status !== undefined) conditions.push(sql<boolean>`containers.status = any (${[...status]}::text[])`);
   if (health !== undefined) conditions.push(sql<boolean>`containers.health = any (${[...health]}::text[])`);
   if (domain !== undefined) {

@@ -64,6 +64,7 @@ describeWith('postgresql', 'the database of management', () => {
       'create or replace function count_free_ports() returns integer language sql as $$ select 1 $$',
       'delete from containers',
       'delete from clients',
+      'update container_counts set containers = 0',
       'delete from container_events',
       "update container_events set actor = 'another'",
       'delete from audit_log',
