@@ -18,6 +18,8 @@ const env = z
 const siteSchema = z.object({
   snippet: z.string().min(1),
   edgeUrl: z.url(),
+  vendorUrl: z.url().optional(),
+  consoleUrl: z.url().optional(),
   /** The web container whose hits go to the demo site. */
   webTagId: z.string().optional(),
 });

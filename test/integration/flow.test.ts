@@ -162,6 +162,13 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await page.getByRole('button', { name: 'Add to basket' }).click();
     await shows('event', /^add_to_cart: 2\d\d from /);
     await shows('profile', /returning/);
+    await page.getByRole('button', { name: 'Visit as a bot' }).click();
+    await shows('outcome', /^As Googlebot: the edge answered 200, and keeps nothing of the visit\.$/);
+    await page.getByRole('button', { name: 'Lose the cookies' }).click();
+    await shows('profile', /\(new\)$/);
+    await page.getByRole('button', { name: 'Refuse consent' }).click();
+    await shows('consent', /^denied$/);
+    await eventually(async () => expect(await browser.cookies()).toMatchObject([{ name: 'shop_consent' }]));
     await page.screenshot({ path: `test/screenshots/shop-${drivers.proxy}.png`, fullPage: true });
     const events = await call.edge(edgeHost, 'GET', '/tagyard-demo/events');
     expect(JSON.stringify(events.body)).toContain('en=add_to_cart');

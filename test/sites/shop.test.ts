@@ -23,8 +23,8 @@ describe('the demo shop', () => {
     const [first, second] = [await app.inject('/'), await app.inject('/')];
     const nonce = /'nonce-([\w-]{22})'/.exec(String(first.headers['content-security-policy']))?.[1];
     const scripts = first.body.match(/<script[^>]*>/gi) ?? [];
-    expect(scripts).toHaveLength(3);
-    expect(scripts.filter((tag) => tag.includes(`nonce="${nonce}"`))).toHaveLength(3);
+    expect(scripts).toHaveLength(4);
+    expect(scripts.filter((tag) => tag.includes(`nonce="${nonce}"`))).toHaveLength(4);
     expect(second.headers['content-security-policy']).not.toBe(first.headers['content-security-policy']);
   });
 

@@ -21,7 +21,7 @@ export interface Setup {
   /** The local CA's certificate (PEM). */
   readonly caFile: string;
   readonly ageIdentityFile: string;
-  /** `{ snippet, edgeUrl, webTagId }` of the demo site. The shop reads the file at every request. */
+  /** `{ snippet, edgeUrl, webTagId, vendorUrl, consoleUrl }` of the demo site. The shop reads the file at every request. */
   readonly demoSiteFile: string;
   /** The addresses that the proxy listens on: loopback and, with Docker, the bridge that containers reach. */
   readonly proxyAddresses: readonly string[];
@@ -105,6 +105,11 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
   });
 }
 
+/** Where pages load the vendor's scripts from if the edge fails. */
+export function pageVendorUrl({ env, ports }: Setup): string {
+  return env.TAG_UPSTREAM || `http://vendor.localhost:${ports.vendor}`;
+}
+
 export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
   const { home, instance, ports, env } = setup;
   const management = part(setup, 'management', 'management/main', {
@@ -133,7 +138,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     ORIGIN_DOMAIN: ZONE,
     EDGE_PUBLIC_URL: `http://{host}:${ports.edge}`,
     CUSTOM_PUBLIC_URL: `http://{host}:${ports.proxy}`,
-    TAG_UPSTREAM: env.TAG_UPSTREAM || `http://vendor.localhost:${ports.vendor}`,
+    TAG_UPSTREAM: pageVendorUrl(setup),
     HOST_NAME,
     TAG_SERVER_IMAGE: setup.tagServerImage,
   });

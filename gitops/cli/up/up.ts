@@ -17,7 +17,15 @@ import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { loginProvider } from './login.ts';
-import { cloudflareUrl, demoPart, edgePart, managementPart, provisionerPart, type Setup } from './parts.ts';
+import {
+  cloudflareUrl,
+  demoPart,
+  edgePart,
+  managementPart,
+  pageVendorUrl,
+  provisionerPart,
+  type Setup,
+} from './parts.ts';
 import { Phases } from './phases.ts';
 import { assignPorts } from './ports.ts';
 import { awaitSettled } from './settled.ts';
@@ -140,14 +148,17 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
 }
 
 /** Waits for the demo site and all other sites, and tells the demo's shop its site. */
-async function settleSites({ home, instance, ports, demoSiteFile }: Setup) {
+async function settleSites(setup: Setup) {
+  const { home, instance, ports, demoSiteFile } = setup;
   const managementUrl = `http://127.0.0.1:${ports.management}`;
   const demo = await ensureDemo(home, instance, managementUrl);
   const container = await awaitDemo(demo, managementUrl);
   await awaitSettled({ url: `http://127.0.0.1:${ports.provisioner}`, secret: instance.infraSecret });
   const { snippet = '', webTagId } = container.domains.find(({ domain }) => domain === DEMO_DOMAIN) ?? {};
   const edgeUrl = `http://${container.hostnames.edge}:${ports.edge}`;
-  await writeDurably(demoSiteFile, JSON.stringify({ snippet, edgeUrl, webTagId }));
+  const vendorUrl = pageVendorUrl(setup);
+  const consoleUrl = `${managementUrl}/console/containers/${container.id}`;
+  await writeDurably(demoSiteFile, JSON.stringify({ snippet, edgeUrl, webTagId, vendorUrl, consoleUrl }));
   return { demo, container };
 }
 

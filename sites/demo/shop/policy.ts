@@ -14,6 +14,15 @@ export function contentSecurityPolicy(nonce: string, edgeUrl: string | null): st
   ].join('; ');
 }
 
+/**
+ * A second policy, for a visitor who blocks the edge: the browser loads scripts from the shop and the vendor only, and
+ * sends data nowhere. Like a blocker, it fails the requests inside the browser.
+ */
+export function withoutEdge(vendorUrl: string | undefined): string {
+  const vendor = vendorUrl === undefined ? '' : ` ${new URL(vendorUrl).origin}`;
+  return `script-src 'self' 'unsafe-inline'${vendor}; connect-src 'self'; img-src 'self' data:; frame-src 'none'`;
+}
+
 /** Adds the page's nonce to the snippet's script tags, as every site with such a policy must do. */
 export function withNonce(snippet: string, nonce: string): string {
   return snippet.replace(/<script(?=[\s>])/gi, `<script nonce="${nonce}"`);

@@ -14,6 +14,10 @@ export interface PageModel {
   /** `null` until the demo site exists. */
   readonly edgeUrl: string | null;
   readonly snippet: string;
+  /** The demo site's page in the console. */
+  readonly consoleUrl?: string | undefined;
+  /** The visitor's browser must not reach the edge. */
+  readonly isBlocked: boolean;
   /** Why there is no snippet, for the panel. */
   readonly problem: string | null;
   readonly products: readonly Product[];
@@ -25,7 +29,7 @@ export interface PageModel {
 
 const environment = handlebars.create();
 environment.registerHelper('is', (a: unknown, b: unknown) => a === b);
-for (const partial of ['drawing', 'home', 'product', 'panel']) {
+for (const partial of ['drawing', 'home', 'product', 'panel', 'switches']) {
   environment.registerPartial(partial, readPageFile(`${partial}.hbs`));
 }
 

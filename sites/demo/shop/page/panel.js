@@ -1,9 +1,14 @@
 // Shows the state of the loader and the tag manager (`window.tagyard`, the tag manager's globals), and sends a GA4-like
-// event. It changes neither, and works if both are absent.
+// event. It changes neither, and works if both are absent. Its switches do what visitors and their browsers do.
 
-const { edge, problem } = document.body.dataset;
+const { edge, problem, blocked } = document.body.dataset;
+const { scripts, choice, choose } = window.shop;
 const byId = (id) => document.getElementById(id);
-const loaderUrl = [...document.scripts].map(({ src }) => src).find((src) => /\/l\/[^/]+\.js/.test(src));
+/** The snippet preloads the loader before it adds the script. */
+const findLoader = () =>
+  [...document.querySelectorAll('script[src], link[as=script]')]
+    .map(({ src, href }) => src ?? href)
+    .find((url) => /\/l\/[^/]+\.js/.test(url));
 
 /** `state` sets the colour of the dot before the text: good, bad or waiting. */
 function show(id, text, state = 'waiting') {
@@ -14,36 +19,59 @@ function show(id, text, state = 'waiting') {
 
 const age = ({ isNew }) => (isNew ? 'new' : 'returning');
 
-/** The text for each value of `tagyard.gtm`, until the tag manager's own globals exist. */
+/** The text for each value of `tagyard.gtm` while no script has arrived. */
 const GTM_STATES = {
-  waiting: ['waits for consent', 'waiting'],
-  pending: ['requested from the edge', 'waiting'],
+  waiting: ['nothing: waits for consent', 'waiting'],
+  pending: ['nothing yet: asking the edge', 'waiting'],
   edge: ['loading from the edge', 'waiting'],
-  direct: ['loading from the vendor', 'waiting'],
-  loaded: ['loaded, but it set no globals', 'bad'],
-  failed: ['could not be loaded', 'bad'],
+  direct: ['loading from the vendor, as the edge did not serve it', 'waiting'],
+  failed: ['nothing: neither the edge nor the vendor served it', 'bad'],
 };
+
+/** The tag manager's script: `/c/<token>.js` of the edge, `/gtm.js` of the vendor. */
+const isTagScript = ({ url }) => /\/(?:c\/[^/]+\.js|gtm\.js)$/.test(new URL(url).pathname);
+
+/** Where a script that has arrived came from, by its own address. */
+function sourceOf(url) {
+  const { origin, host, pathname } = new URL(url);
+  if (origin === location.origin) return 'from this shop’s own origin';
+  return pathname.endsWith('/gtm.js')
+    ? `from the vendor ${host}, as the edge did not serve it`
+    : `from the edge ${host}`;
+}
 
 let bootFailed = false;
 
 function render() {
   const tagyard = window.tagyard ?? {};
-  if (tagyard.edge !== undefined) {
-    show('loader', `from ${new URL(tagyard.edge).host}`, 'good');
-  } else {
-    show(
-      'loader',
-      loaderUrl === undefined ? 'no snippet on this page' : `not loaded yet: ${loaderUrl}`,
-      'bad',
-    );
-  }
+  renderLoader();
+  renderConsent(tagyard);
   renderIdentity(tagyard);
   renderTags(tagyard);
 }
 
+function renderLoader() {
+  const loaderUrl = findLoader();
+  const arrival = scripts.find(({ url }) => url === loaderUrl);
+  if (loaderUrl === undefined) show('loader', 'no snippet on this page', 'bad');
+  else if (arrival === undefined) show('loader', `not loaded yet: ${loaderUrl}`);
+  else if (arrival.isLoaded) show('loader', sourceOf(loaderUrl), 'good');
+  else show('loader', `${blocked === undefined ? 'failed' : 'blocked'}: ${loaderUrl}`, 'bad');
+}
+
+function renderConsent({ choices = {} }) {
+  const chosen = choices.analytics_storage ?? choice();
+  show('consent', chosen ?? 'no choice yet', chosen === undefined ? 'waiting' : 'good');
+  for (const button of document.querySelectorAll('[data-choose]')) {
+    button.setAttribute('aria-pressed', String(button.dataset.choose === chosen));
+  }
+}
+
 function renderIdentity({ session, profile, restored }) {
-  if (bootFailed) {
-    for (const id of ['session', 'profile', 'restored']) show(id, 'unknown: the edge did not answer', 'bad');
+  const isLoaderLost = scripts.some(({ url, isLoaded }) => url === findLoader() && !isLoaded);
+  if (bootFailed || isLoaderLost) {
+    const reason = isLoaderLost ? 'none: the loader did not arrive' : 'unknown: the edge did not answer';
+    for (const id of ['session', 'profile', 'restored']) show(id, reason, 'bad');
     return;
   }
   if (session) show('session', `${session.id} (${age(session)})`, 'good');
@@ -54,14 +82,13 @@ function renderIdentity({ session, profile, restored }) {
 
 function renderTags({ gtm, direct }) {
   const containers = Object.keys(window.google_tag_manager ?? {}).filter((name) => name.startsWith('GTM-'));
-  if (containers.length > 0) {
-    show(
-      'gtm',
-      `ran for ${containers.join(', ')}, ${gtm === 'direct' ? 'from the vendor' : 'from the edge'}`,
-      'good',
-    );
+  const arrived = scripts.findLast((script) => script.isLoaded && isTagScript(script));
+  if (arrived !== undefined && containers.length > 0) {
+    show('gtm', `ran for ${containers.join(', ')}, ${sourceOf(arrived.url)}`, 'good');
+  } else if (arrived !== undefined) {
+    show('gtm', `arrived ${sourceOf(arrived.url)}, but it set no globals`, 'bad');
   } else {
-    show('gtm', ...(GTM_STATES[gtm] ?? [direct ? 'waiting' : 'has not run', direct ? 'waiting' : 'bad']));
+    show('gtm', ...(GTM_STATES[gtm] ?? ['nothing has loaded', direct ? 'waiting' : 'bad']));
   }
   const pushed = [...(window.dataLayer ?? [])].map(({ event }) => event).filter(Boolean);
   show(
@@ -115,13 +142,58 @@ async function addToBasket(product) {
       answer.ok ? 'good' : 'bad',
     );
   } catch {
-    show('event', 'add_to_cart failed: the edge is down, or refuses this page by CORS', 'bad');
+    show(
+      'event',
+      blocked === undefined
+        ? 'add_to_cart failed: the edge is down, or refuses this page by CORS'
+        : 'add_to_cart not sent: the edge is blocked',
+      'bad',
+    );
   }
 }
 
 for (const button of document.querySelectorAll('button[data-add]')) {
   button.addEventListener('click', () => addToBasket(button.dataset));
 }
+/** A cookie of the shop itself, for this visit. `null` deletes it. */
+function keep(name, value) {
+  // biome-ignore lint/suspicious/noDocumentCookie: CookieStore is absent from two of the three engines.
+  document.cookie = `${name}=${value ?? ''}; Path=/; SameSite=Lax${value === null ? '; Max-Age=0' : ''}`;
+}
+
+/** `run` fails only where the shop itself does not answer. */
+function onClick(button, run) {
+  button.addEventListener('click', async () => {
+    try {
+      await run(button);
+    } catch {
+      byId('outcome').textContent = 'The shop did not answer. Try again.';
+    }
+  });
+}
+
+for (const each of document.querySelectorAll('[data-choose]')) {
+  onClick(each, ({ dataset }) => {
+    keep('shop_consent', dataset.choose);
+    choose(dataset.choose);
+    render();
+  });
+}
+onClick(byId('lose-cookies'), async () => {
+  await fetch('/cookies', { method: 'DELETE' });
+  location.reload();
+});
+onClick(byId('block-edge'), () => {
+  keep('shop_edge', blocked === undefined ? 'blocked' : null);
+  location.reload();
+});
+onClick(byId('be-bot'), async () => {
+  const { agent, status, hasProfile, error } = await (await fetch('/bot-visits', { method: 'POST' })).json();
+  byId('outcome').textContent =
+    error === undefined
+      ? `As ${agent}: the edge answered ${status}, and ${hasProfile ? 'keeps a profile' : 'keeps nothing of the visit'}.`
+      : `The bot’s visit failed: ${error}.`;
+});
 if (problem !== undefined) {
   byId('problem').hidden = false;
   byId('problem').textContent = `No snippet: ${problem}. The shop works without its tags.`;
