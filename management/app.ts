@@ -32,6 +32,7 @@ import { registerCors } from './http/cors.ts';
 import { type ManagementErrorCode, ManagementProblem } from './http/errors.ts';
 import { buildLimits } from './http/limits.ts';
 import { registerOpenApi } from './http/openapi.ts';
+import { registerPages } from './http/pages.ts';
 import { RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-headers.ts';
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
@@ -177,6 +178,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   registerCors(app, context.settings.dashboardOrigins);
   const limits = await buildLimits(app, context.settings.limits);
   await registerOpenApi(app);
+  await registerPages(app);
   const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
   registerMetrics(app, context);
   registerHealth(app, context);

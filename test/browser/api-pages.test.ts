@@ -13,6 +13,13 @@ describeWith('chromium', 'the pages of the management API', () => {
   });
   afterAll(() => world?.close());
 
+  test('wear the product’s name, and the root leads to the console', async () => {
+    const root = await fetch(`${url}/`, { redirect: 'manual' });
+    expect([root.status, root.headers.get('location')]).toEqual([302, '/console']);
+    expect(await (await fetch(`${url}/docs/static/theme/favicon.svg`)).text()).toContain('<svg');
+    expect(await (await fetch(`${url}/docs`)).text()).not.toContain('Swagger UI');
+  });
+
   test('show every endpoint without other network access, and don’t violate their own security policy', async () => {
     await using browser = await launchChromium({ hosts: { '127.0.0.1': '127.0.0.1', '*': '127.0.0.1:9' } });
     const page = await browser.newPage();
@@ -38,5 +45,15 @@ describeWith('chromium', 'the pages of the management API', () => {
       ).toContain('containerConfigB64'),
     );
     expect([foreign, complaints]).toEqual([[], []]);
+    await page.locator('#operations-containers-createContainer .opblock-summary').click();
+    expect(await page.title()).toBe('Tagyard API');
+    const logo = page.locator('.topbar a.link img');
+    const isDrawn = (image: { naturalWidth: number }) => image.naturalWidth > 0;
+    expect(await logo.evaluate(isDrawn as () => boolean)).toBe(true);
+    const bare = document.tags.filter(({ description }: { description?: string }) => !description);
+    expect(bare).toEqual([]);
+    const groups = await page.locator('.opblock-tag').evaluateAll((all) => all.map((one) => one.id));
+    expect(groups).toEqual(document.tags.map(({ name }: { name: string }) => `operations-tag-${name}`));
+    await page.screenshot({ path: 'test/screenshots/api-pages.png' });
   });
 });

@@ -236,13 +236,12 @@ function printProof(mode: string): void {
 }
 
 function printAddresses({ run, demoStatus }: Started, ms: number): void {
+  // Each of the first three is a page. The parts' own addresses are in the run file.
   const lines: readonly (readonly [string, string])[] = [
-    ['management', `${run.management.url}/docs`],
-    ['provisioner', run.provisioner.url],
-    ['edge', run.edge.url],
-    ['proxy', run.proxy.url],
-    ['sites repo', run.sitesRepo],
+    ['console', `${run.management.url}/console`],
     ['demo shop', `${run.demo.pageUrl} (${demoStatus})`],
+    ['API', `${run.management.url}/docs`],
+    ['sites repo', run.sitesRepo],
   ];
   const phases = Object.entries(run.phases ?? {}).map(([name, seconds]) => `${name} ${seconds.toFixed(1)}`);
   process.stdout.write(
