@@ -122,6 +122,8 @@ interface Operations {
   request_id: string;
   reason: StatusReason | null;
   detail: string | null;
+  /** The commit that it has made. */
+  revision: Generated<string | null>;
   /** The steps that it has ended, as a trigger records them. */
   steps: ColumnType<OperationStep[], never, never>;
   /** The last steps of the provisioner's own operation. */

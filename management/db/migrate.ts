@@ -18,6 +18,7 @@ import * as domainProofs from './migrations/0015_domain_proofs.ts';
 import * as sessions from './migrations/0016_sessions.ts';
 import * as containerCounts from './migrations/0017_container_counts.ts';
 import * as repeatedCreations from './migrations/0018_repeated_creations.ts';
+import * as revisionsOfCreations from './migrations/0019_revisions_of_creations.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -39,6 +40,7 @@ export const MIGRATIONS = {
   '0016_sessions': sessions,
   '0017_container_counts': containerCounts,
   '0018_repeated_creations': repeatedCreations,
+  '0019_revisions_of_creations': revisionsOfCreations,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

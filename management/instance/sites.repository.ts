@@ -14,6 +14,9 @@ export async function containerIds(
   return new Map((await query.execute()).map(({ id, site_id }) => [site_id, id]));
 }
 
+/** The commit that an event is of. */
+const REVISION = sql<string | null>`coalesce(event.revision, creation.revision)`;
+
 /**
  * The revisions that changed containers which the caller may read, newest first. `cursor`: the position of the last
  * one of the previous page.
@@ -26,9 +29,18 @@ export async function visibleRevisions(
   let query = db
     .selectFrom('container_events as event')
     .innerJoin('containers', 'containers.id', 'event.container_id')
-    .select(['event.revision', sql<string>`event.position::text`.as('position')])
+    // A creation's first event is older than its commit.
+    .leftJoin('operations as creation', (join) =>
+      join
+        .onRef('creation.container_id', '=', 'event.container_id')
+        .onRef('creation.request_id', '=', 'event.request_id')
+        .on('creation.kind', '=', 'provision')
+        .on('event.kind', '=', 'status')
+        .on('event.status', '=', 'provisioning'),
+    )
+    .select([REVISION.as('revision'), sql<string>`event.position::text`.as('position')])
     .where('containers.client_id', 'in', visibleClients(db, caller))
-    .where('event.revision', 'is not', null)
+    .where(REVISION, 'is not', null)
     // A commit may have several events of one container.
     .where(({ not, exists, selectFrom }) =>
       not(
@@ -36,7 +48,7 @@ export async function visibleRevisions(
           selectFrom('container_events as newer')
             .select('newer.seq')
             .whereRef('newer.container_id', '=', 'event.container_id')
-            .whereRef('newer.revision', '=', 'event.revision')
+            .where('newer.revision', '=', REVISION)
             .whereRef('newer.position', '>', 'event.position'),
         ),
       ),

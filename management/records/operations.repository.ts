@@ -77,7 +77,7 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
 
 /**
  * Writes in one statement, and only while the operation is at `step`. Resolves to the operation as written;
- * `undefined`: it was cancelled, or another process has moved it. A `revision` is recorded on its container.
+ * `undefined`: it was cancelled, or another process has moved it. A `revision` is recorded on both it and its container.
  */
 export async function moveOperation(
   db: Database,
@@ -97,7 +97,7 @@ export async function moveOperation(
       inner
         .updateTable('operations')
         .from('locked')
-        .set({ ...values, updated_at: new Date() })
+        .set({ ...values, ...(revision === undefined ? {} : { revision }), updated_at: new Date() })
         .whereRef('operations.container_id', '=', 'locked.container')
         .where('operations.id', '=', id)
         .where('operations.status', '=', 'running')

@@ -361,3 +361,22 @@ test('removes a container that is still provisioning, or has failed', async () =
   await becomes(failed.body.container, { status: 'removed' });
   expect([await world.leased(), await claims()]).toEqual([0, []]);
 });
+
+test('the commits of a container whose file was edited while it was created are all listed', async () => {
+  world.provisioner.auto = false;
+  const made = await create();
+  const { id, siteId } = made.body;
+  const clone = await world.clone();
+  const text = (await world.file(siteId)) ?? '';
+  await writeFile(join(clone, `${siteId}.yaml`), text.replace(/^name: .*$/m, 'name: Edited by hand'));
+  await world.git(clone, 'commit', '--quiet', '--all', '-m', 'Edit a site');
+  await world.git(clone, 'push', '--quiet', 'origin', 'HEAD');
+  await becomes(id, { name: 'Edited by hand', status: 'provisioning' });
+  world.provisioner.finish(siteId, 'succeeded');
+  await becomes(id, { status: 'active' });
+  const { items } = (await world.call('GET', '/changes', { as: 'owner' })).body;
+  expect(items.map(({ subject }: { subject: string }) => subject)).toEqual([
+    'Edit a site',
+    `Create ${siteId}`,
+  ]);
+});
