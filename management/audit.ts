@@ -14,8 +14,9 @@ const answered = z.object({
   id: z.uuid().optional(),
   container: z.uuid().optional(),
   clientId: z.uuid().nullish(),
-  /** The client of a service token or an accepted invitation. */
+  /** The client or organisation of a service token, a webhook or an accepted invitation. */
   client: z.uuid().nullish(),
+  organisation: z.uuid().nullish(),
   revision: z.string().nullish(),
   code: z.string().optional(),
   /** Only in the answer to a dry run. */
@@ -51,7 +52,16 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
   api.addHook('onSend', async (request, reply, payload) => {
     const seq = rows.get(request);
     if (seq === undefined) return payload;
-    const { id, container, client, clientId = client, revision, code, plan } = readAnswer(payload);
+    const {
+      id,
+      container,
+      client,
+      clientId = client,
+      organisation,
+      revision,
+      code,
+      plan,
+    } = readAnswer(payload);
     await db
       .updateTable('audit_log')
       .set({
@@ -60,6 +70,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
         ...(revision ? { revision } : {}),
         ...subjectOf(request, container ?? (namesSubject(request) ? id : undefined)),
         ...(clientId ? { client_id: clientId } : {}),
+        ...(organisation && !isOfClient(request) ? { organisation_id: organisation } : {}),
       })
       .where('seq', '=', seq)
       .execute();
@@ -70,15 +81,24 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
 function subjectOf({ routeOptions }: FastifyRequest, id: string | undefined) {
   if (id === undefined) return {};
   if (routeOptions.url?.startsWith('/server-containers')) return { container_id: id };
-  return routeOptions.url?.startsWith('/clients') ? { client_id: id } : {};
+  if (routeOptions.url?.startsWith('/organisations')) return { organisation_id: id };
+  return isOfClient({ routeOptions }) ? { client_id: id } : {};
 }
 
-/** Whether the `id` of the answer is a client's or container's. Under `/clients/:id`, it is an invitation's. */
+/** The organisation in the answer is then the client's. */
+function isOfClient({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): boolean {
+  return routeOptions.url?.startsWith('/clients') ?? false;
+}
+
+/**
+ * Whether the `id` of the answer is that of a client, an organisation or a container. Under `/clients/:id`, it is an
+ * invitation's.
+ */
 function namesSubject({ routeOptions: { url = '' } }: FastifyRequest): boolean {
-  return url === '/clients' || url.startsWith('/server-containers');
+  return url === '/clients' || url === '/organisations' || url.startsWith('/server-containers');
 }
 
-/** The client of the webhook or token in the path, read before the request may delete it. */
+/** The client or organisation of the webhook or token in the path, read before the request may delete it. */
 function ownerOf({ routeOptions: { url = '' } }: FastifyRequest, id: string | undefined) {
   const table = url.startsWith('/webhooks/')
     ? 'webhooks'
@@ -86,7 +106,9 @@ function ownerOf({ routeOptions: { url = '' } }: FastifyRequest, id: string | un
       ? 'service_tokens'
       : null;
   if (id === undefined || table === null) return {};
-  return { client_id: sql<string>`(select client_id from ${sql.table(table)} where id = ${id}::uuid)` };
+  const of = (column: 'client_id' | 'organisation_id') =>
+    sql<string>`(select ${sql.ref(column)} from ${sql.table(table)} where id = ${id}::uuid)`;
+  return { client_id: of('client_id'), organisation_id: of('organisation_id') };
 }
 
 function readAnswer(payload: unknown): z.output<typeof answered> {

@@ -1,10 +1,11 @@
-import { sql } from 'kysely';
-import { administeredClients } from '../access/administered.ts';
+import { type Expression, sql } from 'kysely';
+import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import type { Actor, Database } from '../db/database.ts';
 
 /** Answers to callers who are no members: only operators see these rows. */
 const FOREIGN: readonly string[] = [
   'unknown_client',
+  'unknown_organisation',
   'unknown_container',
   'unknown_operation',
   'unknown_token',
@@ -12,7 +13,7 @@ const FOREIGN: readonly string[] = [
 ];
 
 export interface AuditFilter {
-  /** Only rows of clients in which this caller has an acting role; `null`: all rows, for operators. */
+  /** Only rows of clients and organisations in which this caller has an acting role; `null`: all rows, for operators. */
   readonly caller: Actor | null;
   /** Their refused requests are shown to members; those of other callers without a role are not. */
   readonly operators: readonly string[];
@@ -20,10 +21,22 @@ export interface AuditFilter {
   readonly action?: string | undefined;
   readonly container?: string | undefined;
   readonly client?: string | undefined;
+  readonly organisation?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly status?: number | undefined;
 }
+
+/** Whether the actor of a row has a role in its client. */
+const MEMBER_OF_CLIENT = sql`
+  select from client_memberships as own
+  where own.client_id = audit_log.client_id and own.subject = audit_log.actor
+  union all
+  select from organisation_memberships as own join clients on clients.organisation_id = own.organisation_id
+  where clients.id = audit_log.client_id and own.subject = audit_log.actor`;
+const MEMBER_OF_ORGANISATION = sql`
+  select from organisation_memberships as own
+  where own.organisation_id = audit_log.organisation_id and own.subject = audit_log.actor`;
 
 /** Newest first; `cursor`: id of the last row of the previous page. */
 export async function listAudit(
@@ -31,7 +44,7 @@ export async function listAudit(
   filter: AuditFilter,
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
 ) {
-  const { caller, operators, actor, action, container, client, from, to, status } = filter;
+  const { caller, operators, actor, action, container, client, organisation, from, to, status } = filter;
   let query = db
     .selectFrom('audit_log')
     .select([
@@ -41,6 +54,7 @@ export async function listAudit(
       'request_id',
       'container_id',
       'client_id',
+      'organisation_id',
       'status',
       'code',
       'revision',
@@ -49,27 +63,19 @@ export async function listAudit(
     .orderBy('audit_log.seq', 'desc')
     .limit(limit);
   if (caller !== null) {
+    // A request may be refused before the caller's role is known, and a stranger may send any number of them.
+    const isKnown = (own: Expression<unknown>) => sql<boolean>`(status < 400
+      or actor = any (${operators}::text[])
+      or exists (${own}))`;
     query = query
-      .where('client_id', 'in', administeredClients(db, caller))
       .where((where) => where.or([where('code', 'is', null), where('code', 'not in', FOREIGN)]))
-      // A request may be refused before the caller's role is known, and a stranger may send any number of them.
-      .where(({ or, eb, exists, selectFrom, ref }) =>
+      .where(({ or, and, eb }) =>
         or([
-          eb('status', '<', 400),
-          ...(operators.length === 0 ? [] : [eb('actor', 'in', operators)]),
-          exists(
-            selectFrom('client_memberships as own')
-              .select('own.subject')
-              .where('own.client_id', '=', ref('audit_log.client_id'))
-              .where('own.subject', '=', ref('audit_log.actor')),
-          ),
-          exists(
-            selectFrom('organisation_memberships as own')
-              .innerJoin('clients', 'clients.organisation_id', 'own.organisation_id')
-              .select('own.subject')
-              .where('clients.id', '=', ref('audit_log.client_id'))
-              .where('own.subject', '=', ref('audit_log.actor')),
-          ),
+          and([eb('client_id', 'in', administeredClients(db, caller)), isKnown(MEMBER_OF_CLIENT)]),
+          and([
+            eb('organisation_id', 'in', administeredOrganisations(db, caller)),
+            isKnown(MEMBER_OF_ORGANISATION),
+          ]),
         ]),
       );
   }
@@ -77,17 +83,21 @@ export async function listAudit(
   if (action !== undefined) query = query.where('action', '=', action);
   if (container !== undefined) query = query.where('container_id', '=', container);
   if (client !== undefined) query = query.where('client_id', '=', client);
+  if (organisation !== undefined) query = query.where('organisation_id', '=', organisation);
   if (from !== undefined) query = query.where('at', '>=', new Date(from));
   if (to !== undefined) query = query.where('at', '<', new Date(to));
   if (status !== undefined) query = query.where('status', '=', status);
   if (cursor !== undefined) query = query.where('audit_log.seq', '<', cursor);
-  return (await query.execute()).map(({ at, request_id, container_id, client_id, ...row }) => ({
-    ...row,
-    at: at.toISOString(),
-    requestId: request_id,
-    containerId: container_id,
-    clientId: client_id,
-  }));
+  return (await query.execute()).map(
+    ({ at, request_id, container_id, client_id, organisation_id, ...row }) => ({
+      ...row,
+      at: at.toISOString(),
+      requestId: request_id,
+      containerId: container_id,
+      clientId: client_id,
+      organisationId: organisation_id,
+    }),
+  );
 }
 
 export type AuditEntry = Awaited<ReturnType<typeof listAudit>>[number];

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { demandRole } from '../access/roles.ts';
-import { isOperator } from '../access/tenants.ts';
+import { demandRoleIn, isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
@@ -10,7 +10,7 @@ import { listAudit } from './audit.repository.ts';
 import { auditHeaders, auditPage, auditQuery } from './audit.schema.ts';
 import { EXPORTS, exported } from './export.ts';
 
-/** The audit log, for owners and admins of the clients that its rows name, and whole for operators. */
+/** The audit log, for owners and admins of the clients and organisations that its rows name, and whole for operators. */
 export function auditRoutes(context: Context): FastifyPluginAsyncZod {
   const { db, settings } = context;
   return async (app) => {
@@ -21,11 +21,15 @@ export function auditRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'listAudit',
           summary: 'Read or export the audit log, the newest row first',
-          description: 'Owners and admins read the rows of their clients, operators all rows.',
+          description:
+            'Owners and admins read the rows of their clients and organisations, operators all rows.',
           tags: ['audit'],
           headers: auditHeaders,
           querystring: auditQuery,
-          response: { 200: auditPage, ...problems('invalid_request', 'forbidden', 'unknown_client') },
+          response: {
+            200: auditPage,
+            ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_organisation'),
+          },
         },
       },
       async (request, reply) => {
@@ -34,6 +38,9 @@ export function auditRoutes(context: Context): FastifyPluginAsyncZod {
         const { limit, cursor, ...filter } = request.query;
         if (filter.client !== undefined && !readsAll) {
           await demandRole(db, filter.client, caller.subject, 'act');
+        }
+        if (filter.organisation !== undefined) {
+          await demandRoleIn(context, { kind: 'organisations', id: filter.organisation }, caller, 'act');
         }
         const { accept } = request.headers;
         const types = Object.keys(EXPORTS) as (keyof typeof EXPORTS)[]; // Object.keys drops the key type

@@ -10,6 +10,10 @@ const auditEntry = z
     requestId: z.string(),
     containerId: z.uuid().nullable(),
     clientId: z.uuid().nullable(),
+    organisationId: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'of its own changes; rows of its clients have the client only' }),
     status: z
       .int()
       .nullable()
@@ -30,6 +34,7 @@ export const auditQuery = z.strictObject({
   action: z.string().max(100).optional(),
   container: z.uuid().optional(),
   client: z.uuid().optional(),
+  organisation: z.uuid().optional(),
   from: z.iso.datetime({ offset: true }).optional(),
   to: z.iso.datetime({ offset: true }).optional().meta({ description: 'rows before this time' }),
   status: z.coerce.number().int().min(100).max(599).optional(),

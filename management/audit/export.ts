@@ -12,6 +12,7 @@ const COLUMNS = [
   'status',
   'code',
   'clientId',
+  'organisationId',
   'containerId',
   'requestId',
   'revision',

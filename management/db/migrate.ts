@@ -19,6 +19,7 @@ import * as sessions from './migrations/0016_sessions.ts';
 import * as containerCounts from './migrations/0017_container_counts.ts';
 import * as repeatedCreations from './migrations/0018_repeated_creations.ts';
 import * as revisionsOfCreations from './migrations/0019_revisions_of_creations.ts';
+import * as auditOfOrganisations from './migrations/0020_audit_of_organisations.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -41,6 +42,7 @@ export const MIGRATIONS = {
   '0017_container_counts': containerCounts,
   '0018_repeated_creations': repeatedCreations,
   '0019_revisions_of_creations': revisionsOfCreations,
+  '0020_audit_of_organisations': auditOfOrganisations,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

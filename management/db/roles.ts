@@ -25,7 +25,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',
   sessions: 'select, insert, update (name, email, sealed, seen_at, refreshed_at), delete',
-  audit_log: 'select, insert, update (container_id, client_id, status, code, revision)',
+  audit_log: 'select, insert, update (container_id, client_id, organisation_id, status, code, revision)',
 };
 const FUNCTIONS = [
   'lease_ports',

@@ -92,7 +92,7 @@ test('exports as CSV that no spreadsheet takes for a formula', async () => {
   const { type, text } = await download('root', 'text/csv');
   expect(type).toBe('text/csv; charset=utf-8');
   const [head, ...lines] = text.trimEnd().split('\r\n');
-  expect(head).toBe('id,at,actor,action,status,code,clientId,containerId,requestId,revision');
+  expect(head).toBe('id,at,actor,action,status,code,clientId,organisationId,containerId,requestId,revision');
   expect(lines).toHaveLength((await audit('root')).items.length);
   expect(lines.find((line) => line.includes('removeContainer'))).toContain(
     `,"'=other,""x""",removeContainer,404,`,
@@ -141,4 +141,50 @@ test('a stranger’s refused requests are in no other’s log, and those of memb
     '=other,"x" deleteWebhook 404',
     '=other,"x" changeContainer 400',
   ]);
+});
+
+test('the owner of an organisation reads what was done with it, its members and what belongs to it', async () => {
+  const boss = { subject: 'boss', role: 'owner' };
+  const made = await world.call('POST', '/organisations', {
+    as: 'root',
+    body: { name: 'Agency', members: [boss, { subject: 'junior', role: 'viewer' }] },
+  });
+  const organisation = made.body.id;
+  const at = `/organisations/${organisation}`;
+  await world.call('PATCH', at, { as: 'boss', body: { name: 'Agency Ltd' } });
+  await world.call('PUT', `${at}/members/ada`, { as: 'boss', body: { role: 'admin' } });
+  await world.call('DELETE', `${at}/members/ada`, { as: 'boss' });
+  await world.call('PATCH', at, { as: 'junior', body: { name: 'Refused' } });
+  await world.call('PATCH', at, { as: 'stranger', body: { name: 'Refused' } });
+  await world.call('POST', `${at}/invitations`, { as: 'boss', body: { role: 'viewer' } });
+  const token = await world.call('POST', '/tokens', {
+    as: 'boss',
+    body: { name: 'CI', organisation, scopes: ['viewer'] },
+  });
+  await world.call('DELETE', `/tokens/${token.body.id}`, { as: 'boss' });
+  const ours = [
+    'boss revokeToken 204',
+    'boss createToken 201',
+    'boss inviteToOrganisation 201',
+    'junior changeOrganisation 403',
+    'boss removeMemberOfOrganisation 204',
+    'boss putMemberOfOrganisation 200',
+    'boss changeOrganisation 200',
+    'root createOrganisation 201',
+  ];
+  expect(await actions('boss')).toEqual(ours);
+  expect(await actions('boss', `?organisation=${organisation}&limit=3`)).toEqual(ours.slice(0, 3));
+  expect((await audit('boss')).items[0]).toMatchObject({ organisationId: organisation, clientId: null });
+  expect(await actions('root', `?organisation=${organisation}`)).toHaveLength(ours.length + 1);
+  expect(await actions('owner')).not.toContain('boss changeOrganisation 200');
+  const read = async (as: string) =>
+    (await world.call('GET', `/audit?organisation=${organisation}`, { as })).status;
+  expect([await read('junior'), await read('stranger'), await read('admin')]).toEqual([403, 404, 404]);
+  // A client of the organisation has rows of its own, which the organisation’s owner reads too.
+  const own = await world.call('POST', '/clients', { as: 'boss', body: { name: 'Shop', organisation } });
+  expect((await audit('boss')).items[0]).toMatchObject({
+    action: 'createClient',
+    clientId: own.body.id,
+    organisationId: null,
+  });
 });

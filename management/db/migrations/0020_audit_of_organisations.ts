@@ -1,0 +1,11 @@
+import { type Kysely, sql } from 'kysely';
+
+/** The organisation whose change, members, invitations, tokens or webhooks a row is about. */
+const STATEMENTS = [
+  sql`alter table audit_log add column organisation_id uuid`,
+  sql`create index audit_log_by_organisation on audit_log (organisation_id, seq)`,
+];
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const statement of STATEMENTS) await statement.execute(db);
+}
