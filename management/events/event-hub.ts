@@ -63,6 +63,14 @@ export class EventHub {
     return subscription;
   }
 
+  /**
+   * Whether no newer event than this one was reported yet, so that a stream that is open by now gets all later ones from
+   * the hub. `false` before the first report.
+   */
+  isAt(position: string): boolean {
+    return this.#newest !== null && BigInt(this.#newest) <= BigInt(position);
+  }
+
   /** What a stream has missed since the event `after`, at most a page. */
   async missed({ of }: Subscription, after: string): Promise<EventView[]> {
     const filter = { ...of.filter, caller: of.caller };
@@ -175,7 +183,9 @@ export class EventHub {
     const known = this.#newest;
     if (known !== null && (await this.#handOutAfter(known))) return;
     for (const stream of this.#streams()) stream.fallBehind();
-    this.#newest ??= await newestEvent(this.#parts.db);
+    const newest = await newestEvent(this.#parts.db);
+    // One that was reported meanwhile is newer.
+    this.#newest ??= newest;
   }
 
   /** `false`: more was missed than is read at once, or the database doesn't answer. */

@@ -1,4 +1,3 @@
-import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { demandContainer } from '../access/containers.ts';
@@ -10,7 +9,7 @@ import { listEvents, newestEvent } from '../records/events.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { paged } from '../view/page.ts';
 import type { EventHub } from './event-hub.ts';
-import { eventStream } from './event-stream.ts';
+import { EventStream } from './event-stream.ts';
 import {
   containerEvents,
   containerEventsQuery,
@@ -41,8 +40,8 @@ export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsync
     });
     // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
     reply.header('connection', 'close');
-    const text = Readable.from(eventStream(hub, subscription, last), { highWaterMark: 1 });
-    return reply.type('text/event-stream').send(text as never); // the schema doesn't serialise a stream
+    const events = new EventStream(hub, subscription, last);
+    return reply.type('text/event-stream').send(events as never); // the schema doesn't serialise a stream
   }
 
   return async (app) => {

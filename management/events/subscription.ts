@@ -15,12 +15,14 @@ export interface Subscriber {
   readonly client: string | null;
 }
 
-/** `behind`: the stream must read from the database. `beat`: nothing has happened for a while. */
-type Delivery = readonly EventView[] | 'behind' | 'beat';
+/** `behind`: the stream must read from the database. `beat`: it must show that it is open. `end`: it has ended. */
+type Delivery = readonly EventView[] | 'behind' | 'beat' | 'end' | 'nothing';
 
 /** The hub's side of one stream: what waits to be sent. */
 export class Subscription {
   readonly of: Subscriber;
+  /** Called when there may be something to take. */
+  onArrival: () => void = () => undefined;
   readonly #onEnd: () => void;
   #waiting: EventView[] = [];
   #isBehind = false;
@@ -28,7 +30,6 @@ export class Subscription {
   #hasEnded = false;
   /** The time by `clock.now()` when the stream last had something to send. */
   #activeAt: number | null = null;
-  #arrived = Promise.withResolvers<void>();
 
   constructor(of: Subscriber, onEnd: () => void) {
     this.of = of;
@@ -47,7 +48,7 @@ export class Subscription {
     if (events.length === 0 || this.#isBehind) return;
     this.#waiting.push(...events);
     if (this.#waiting.length > MOST_WAITING) this.fallBehind();
-    this.#arrived.resolve();
+    this.onArrival();
   }
 
   /** Drops what waits of clients that the caller may no longer read. */
@@ -58,7 +59,7 @@ export class Subscription {
   fallBehind(): void {
     this.#waiting = [];
     this.#isBehind = true;
-    this.#arrived.resolve();
+    this.onArrival();
   }
 
   /** Makes the stream send a heartbeat if it was silent for long. */
@@ -68,24 +69,19 @@ export class Subscription {
     if (nowMs - this.#activeAt <= HEARTBEAT_MS) return;
     this.#activeAt = nowMs;
     this.#isBeating = true;
-    this.#arrived.resolve();
+    this.onArrival();
   }
 
   /** Ends the stream. Repeated calls change nothing. */
   end(): void {
     this.#hasEnded = true;
     this.#onEnd();
-    this.#arrived.resolve();
+    this.onArrival();
   }
 
-  /** Resolves to what to send next; `null`: the stream has ended. */
-  async next(): Promise<Delivery | null> {
-    await this.#arrived.promise;
-    this.#arrived = Promise.withResolvers();
-    if (this.#hasEnded) {
-      this.#arrived.resolve();
-      return null;
-    }
+  /** What to send next. */
+  take(): Delivery {
+    if (this.#hasEnded) return 'end';
     if (this.#isBehind) {
       this.#isBehind = false;
       return 'behind';
@@ -95,7 +91,7 @@ export class Subscription {
       this.#waiting = [];
       return events;
     }
-    if (!this.#isBeating) return [];
+    if (!this.#isBeating) return 'nothing';
     this.#isBeating = false;
     return 'beat';
   }
