@@ -50,6 +50,8 @@ import { OperationWaits } from './operations/waits.ts';
 import { pluginsRoutes } from './plugins/plugins.routes.ts';
 import { keepProofs } from './proof/keep.ts';
 import { keepPruning } from './retention.ts';
+import { rolloutsRoutes } from './rollouts/rollouts.routes.ts';
+import { RolloutRunner } from './rollouts/runner.ts';
 import { Login } from './session/login.ts';
 import { loginRoutes, ownSessionRoutes } from './session/session.routes.ts';
 import { HostWatch } from './sites/host-watch.ts';
@@ -144,6 +146,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const runner: Runner = new Runner(context, { ...provisionSteps(context), ...followSteps(context) });
   const tenants = new TenantProjection(context);
   const projection = new Projection(context, tenants, () => runner.trigger());
+  const rollouts = new RolloutRunner(context, projection);
   const hostWatch = new HostWatch(context);
   const waits = new OperationWaits(context.clock);
   const deliverer = new Deliverer(context);
@@ -228,6 +231,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(webhooksRoutes(context));
     await api.register(hostsRoutes(context));
     await api.register(plansRoutes(context));
+    await api.register(rolloutsRoutes(context, () => rollouts.trigger()));
     await api.register(instanceChangesRoutes(context));
     await api.register(resourcesRoutes(context));
     await api.register(deliveriesRoutes(context, () => deliverer.trigger()));
@@ -242,6 +246,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     async follow(signal) {
       await Promise.all([
         runner.run(signal),
+        rollouts.run(signal),
         projection.follow(signal),
         hostWatch.run(signal),
         events.follow(signal),

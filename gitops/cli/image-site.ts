@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
 import { operationSchema, shownSiteSchema } from '../report/report.ts';
+import { imageCommit, isChangeable, watchedCondition } from '../report/rollout.ts';
 import { type CliContext, callProvisioner, headerText } from './instance/provisioner-client.ts';
 import { short } from './output/print.ts';
-import { imageCommit, isChangeable, type RolloutOutcome, watchedCondition } from './rollout.ts';
 
 interface ImageChange {
   readonly site: string;
@@ -12,6 +12,15 @@ interface ImageChange {
   readonly reason: string;
   /** How long the site must be ready with the new image. */
   readonly watchMs: number;
+}
+
+/**
+ * The outcome of the rollout for one site. `waiting`: the command ended before the site was watched to its end; the
+ * next run of the command continues. `skipped`: the site was not well before, so it says nothing about the image.
+ */
+export interface RolloutOutcome {
+  readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting' | 'skipped';
+  readonly detail: string;
 }
 
 const POLL_MS = 250;

@@ -1,12 +1,12 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
 import { shownSiteSchema } from '../report/report.ts';
-import { rollOutImage } from './image-site.ts';
+import { nextBatch } from '../report/rollout.ts';
+import { type RolloutOutcome, rollOutImage } from './image-site.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print, progress } from './output/print.ts';
 import { table } from './output/table.ts';
-import { hasImage, nextBatch, type Rollout, type RolloutOutcome } from './rollout.ts';
 
 export interface ImageOptions extends OutputOptions {
   /** Comma-separated, in the order of the rollout; default: all sites of the host. */
@@ -35,10 +35,10 @@ const PROGRESS_MS = 500;
  */
 export async function image(context: CliContext, wanted: string, options: ImageOptions): Promise<void> {
   const outcomes = new Map<string, RolloutOutcome>();
-  const rollout: Rollout = {
+  const rollout = {
     sites: await chosenSites(context, options.sites),
     outcomes,
-    atOnce: atLeast('--at-once', options.atOnce, 1),
+    waves: [1, atLeast('--at-once', options.atOnce, 1)],
     maxFailures: atLeast('--max-failures', options.maxFailures, 0),
   };
   const watchMs = atLeast('--watch', options.watch, 0) * 1000;
@@ -74,9 +74,16 @@ export async function image(context: CliContext, wanted: string, options: ImageO
   conclude(options, wanted, rollout);
 }
 
-function conclude(options: OutputOptions, wanted: string, { sites, outcomes }: Rollout): void {
+interface Outcomes {
+  readonly sites: readonly string[];
+  readonly outcomes: ReadonlyMap<string, RolloutOutcome>;
+}
+
+function conclude(options: OutputOptions, wanted: string, { sites, outcomes }: Outcomes): void {
   const untouched = sites.filter((site) => !outcomes.has(site));
-  const swapped = [...outcomes.values()].filter(hasImage).length;
+  const swapped = [...outcomes.values()].filter(
+    ({ state }) => state === 'swapped' || state === 'already',
+  ).length;
   const report = {
     image: wanted,
     sites: [...outcomes].map(([site, outcome]) => ({ site, ...outcome })),

@@ -6,6 +6,7 @@ import { fieldErrors } from '../base/http/problem.ts';
 import { claims } from '../desired/claims.ts';
 import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';
+import { IMAGE_SUBJECT } from '../report/rollout.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { refuseForeignDomains, refuseStuck, refuseTaken, refuseWithoutRoom } from './refusals.ts';
@@ -197,7 +198,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
         const { image } = request.body;
         const committed = await commitEdit(request, {
           site,
-          verb: 'Change the image of',
+          verb: IMAGE_SUBJECT,
           edit: (text) => edits.changeImage(site, image, text),
         });
         return answer(reply, { site, kind: 'image', ...committed, wait: request.query.wait });

@@ -33,6 +33,8 @@ export interface ContainerChange {
   readonly requestId: string;
   /** Subject of the commit; the site id is appended. */
   readonly subject: string;
+  /** Recorded in the commit. Default: that the API was asked for it. */
+  readonly reason?: string;
   /** Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. */
   edit(current: Manifest): ManifestInput;
   /** The change is refused unless git holds the version that the caller has read. */
@@ -124,7 +126,7 @@ function purposeOf({ purpose = 'act' }: Pick<ContainerChange, 'purpose'>, manife
 }
 
 async function commit(context: Context, row: ChangedContainer, change: ContainerChange): Promise<void> {
-  const { caller, requestId, subject } = change;
+  const { caller, requestId, subject, reason = 'asked for through the API' } = change;
   const site = row.site_id;
   try {
     await context.repo.commit({
@@ -135,7 +137,7 @@ async function commit(context: Context, row: ChangedContainer, change: Container
         Site: site,
         Actor: caller.subject,
         'Request-Id': requestId,
-        Reason: 'asked for through the API',
+        Reason: reason,
       },
       edit: (current) => rewrite(context, row, current, change),
     });

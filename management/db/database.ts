@@ -7,6 +7,7 @@ import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecy
 import type { OperationKind, OperationStatus, OperationStep, SagaStep } from '../lifecycle/steps.ts';
 import type { Computed, CreatedAt, Json, UpdatedAt } from './columns.ts';
 import type { ManifestView } from './manifest-view.ts';
+import type { ImageRolloutSites, ImageRollouts } from './rollout-tables.ts';
 import type {
   ClientMemberships,
   Clients,
@@ -286,6 +287,8 @@ export interface Tables {
   idempotency_keys: IdempotencyKeys;
   audit_log: AuditLog;
   sessions: Sessions;
+  image_rollouts: ImageRollouts;
+  image_rollout_sites: ImageRolloutSites;
 }
 
 /** A connection pool or an open transaction. Repository functions take either as their first argument. */

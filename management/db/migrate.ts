@@ -20,6 +20,7 @@ import * as containerCounts from './migrations/0017_container_counts.ts';
 import * as repeatedCreations from './migrations/0018_repeated_creations.ts';
 import * as revisionsOfCreations from './migrations/0019_revisions_of_creations.ts';
 import * as auditOfOrganisations from './migrations/0020_audit_of_organisations.ts';
+import * as imageRollouts from './migrations/0021_image_rollouts.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -43,6 +44,7 @@ export const MIGRATIONS = {
   '0018_repeated_creations': repeatedCreations,
   '0019_revisions_of_creations': revisionsOfCreations,
   '0020_audit_of_organisations': auditOfOrganisations,
+  '0021_image_rollouts': imageRollouts,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

@@ -21,6 +21,9 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   webhooks: 'select, insert, update, delete',
   webhook_deliveries: 'select, insert, update, delete',
   webhook_queues: 'select, insert, update',
+  image_rollouts: 'select, insert, update (status, reason, detail, leased_by, leased_until, updated_at)',
+  image_rollout_sites:
+    'select, insert, update (wave, state, from_image, reason, detail, revision, since, well_since)',
   plans: 'select, insert, update, delete',
   verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',

@@ -25,6 +25,7 @@ export const MANAGEMENT_ERRORS = {
   unknown_member: [404, 'The subject is not a member of the client or organisation'],
   unknown_operation: [404, 'There is no such operation, or the caller may not read its container'],
   unknown_plan: [404, 'There is no such plan; make a new one'],
+  unknown_rollout: [404, 'There is no such image rollout'],
   unknown_ref: [404, 'The sites repository has no such branch or commit'],
   unknown_webhook: [
     404,
@@ -53,6 +54,8 @@ export const MANAGEMENT_ERRORS = {
   too_many_webhooks: [409, 'The client or organisation has the allowed number of webhooks already'],
   site_protected: [409, 'The manifest protects the site from removal'],
   plan_changed: [409, 'The plan is not that of the newest revision any more; make a new one and review it'],
+  rollout_active: [409, 'Another image rollout is active; stop it, or wait for its end'],
+  rollout_ended: [409, 'The image rollout has ended; start a new one'],
   webhook_disabled: [409, 'The webhook is switched off; switch it on first'],
   wrong_status: [409, 'The container’s status doesn’t allow this'],
   precondition_failed: [412, 'The container was changed after the version that If-Match names'],

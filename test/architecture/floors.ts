@@ -56,6 +56,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/metrics.ts',
         'management/prepare.ts',
         'management/retention.ts',
+        'management/rollouts/**',
       ],
     },
     { number: 7, rooms: ['management/app.ts'] },

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  hasImage,
-  imageCommit,
-  isChangeable,
-  nextBatch,
-  type RolloutOutcome,
-  watchedCondition,
-} from '../../../gitops/cli/rollout.ts';
+import type { RolloutOutcome } from '../../../gitops/cli/image-site.ts';
 import { REASONS, type Reason } from '../../../gitops/report/report.ts';
+import { imageCommit, isChangeable, nextBatch, watchedCondition } from '../../../gitops/report/rollout.ts';
 
 const SITES = ['a', 'b', 'c', 'd', 'e'];
 type State = RolloutOutcome['state'];
@@ -28,24 +22,23 @@ describe('nextBatch', () => {
     ['is complete after the last site', ['swapped', 'swapped', 'swapped', 'swapped', 'already'], []],
   ])('%s', (_what, states, expected) => {
     const outcomes = new Map(states.map((state, number) => [SITES[number] ?? '', { state, detail: '' }]));
-    expect(nextBatch({ sites: SITES, outcomes, atOnce: 2, maxFailures: 1 })).toEqual(expected);
+    expect(nextBatch({ sites: SITES, outcomes, waves: [1, 2], maxFailures: 1 })).toEqual(expected);
+  });
+
+  test.each<[number, readonly string[]]>([
+    [0, ['a']],
+    [1, ['b', 'c']],
+    [2, ['c']],
+    [3, ['d', 'e']],
+  ])('after %i sites, fills up the wave that they have begun', (tried, expected) => {
+    const outcomes = new Map(SITES.slice(0, tried).map((site) => [site, { state: 'swapped' }]));
+    expect(nextBatch({ sites: SITES, outcomes, waves: [1, 2, 9], maxFailures: 0 })).toEqual(expected);
   });
 
   test('stops after the first site failed, however many failures are allowed', () => {
     const outcomes = new Map([['a', { state: 'reverted', detail: '' } as const]]);
-    expect(nextBatch({ sites: SITES, outcomes, atOnce: 2, maxFailures: 9 })).toEqual([]);
+    expect(nextBatch({ sites: SITES, outcomes, waves: [1, 2], maxFailures: 9 })).toEqual([]);
   });
-});
-
-test.each<[State, boolean]>([
-  ['swapped', true],
-  ['already', true],
-  ['reverted', false],
-  ['failed', false],
-  ['waiting', false],
-  ['skipped', false],
-])('a site that is %s has the image: %s', (state, expected) => {
-  expect(hasImage({ state, detail: '' })).toBe(expected);
 });
 
 const image = { revision: 'r2', subject: 'Change the image of shop' };
