@@ -1,17 +1,18 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
 import { signer } from './base/signing.ts';
-import { singleFlight } from './base/single-flight.ts';
+import { singleFlight, within } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
 import { dispatch, dispatchDynamic, dispatchPrefixed, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
-import { type Arrival, arrive, FORWARDER_VARY } from './http/arrival.ts';
+import { type Arrival, arrive, FORWARDER_VARY, isBotRequest } from './http/arrival.ts';
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { hasHopHeader, readHop } from './http/hops.ts';
-import { publicUrl } from './http/public-url.ts';
+import { isProbe } from './http/probe.ts';
+import { type Hop, publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
-import type { RequestRecord } from './logs/request-record.ts';
+import { knownMethod, type Notes, octetsOf, type RequestRecord } from './logs/request-record.ts';
 import { buildRouter } from './router.ts';
 import { siteResolver } from './site.ts';
 import { bodyMemory } from './stores/body-memory.ts';
@@ -42,23 +43,20 @@ interface EdgeDependencies {
 /** Answers a request; never rejects. */
 export type Edge = (request: Request, waitUntil: WaitUntil) => Promise<Response>;
 
-/** The fields of a request's record that are collected while it is handled. */
-type Notes = {
-  -readonly [Field in
-    | 'route'
-    | 'site'
-    | 'container'
-    | 'country'
-    | 'cache'
-    | 'signals'
-    | 'error'
-    | 'cause']: RequestRecord[Field];
-};
-
 /** What is known of a request's arrival once its site is known. */
-type Arrived = { -readonly [Member in 'bodyHolder' | 'prefix']: Arrival[Member] };
+type Arrived = { -readonly [Member in 'bodyHolder' | 'prefix']: Arrival[Member] } & { hop?: Hop };
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+/** What a request is recorded with, whatever becomes of it. */
+interface Recorded {
+  readonly notes: Notes;
+  readonly waitUntil: WaitUntil;
+  readonly guard: GuardDependencies;
+}
+
+const CALLERS_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** How long a record waits for the rest of a request's body once the answer has begun. */
+const MAX_PASSING_MS = 10_000;
 
 /** Builds the edge, once per isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {
@@ -78,8 +76,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   async function route(
     request: Request,
     arrived: Arrived,
-    notes: Notes,
-    { waitUntil, guard }: { readonly waitUntil: WaitUntil; readonly guard: GuardDependencies },
+    { notes, waitUntil, guard }: Recorded,
   ): Promise<Handling> {
     const requested = new URL(request.url);
     const peer = readHop(request, hopSecret);
@@ -111,7 +108,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
         log,
         writtenUntil: scope.staleUntil,
       }),
-      record: (fields) => Object.assign(notes, fields),
+      notes,
     });
     const call = { ...resolved, request, served, cookie, contextOf, guard };
     const match = await router(path);
@@ -139,8 +136,9 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
 
   return async (request, waitUntil) => {
     const startedAt = now();
-    const requestId = REQUEST_ID.exec(request.headers.get('x-request-id') ?? '')?.[0] ?? crypto.randomUUID();
+    const requestId = crypto.randomUUID();
     const notes: Notes = {
+      requestId,
       route: '',
       site: null,
       container: null,
@@ -149,6 +147,9 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       signals: null,
       error: null,
       cause: null,
+      consent: null,
+      events: new Map(),
+      webContainerVersion: null,
     };
     const guard: GuardDependencies = { timings: {}, now, log };
     const arrived: Arrived = { bodyHolder: () => request, prefix: '' };
@@ -161,7 +162,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     let cors: Handling['cors'];
     let response: Response;
     try {
-      const handling = await route(request, arrived, notes, { waitUntil, guard });
+      const handling = await route(request, arrived, { notes, waitUntil, guard });
       cors = handling.cors;
       response = await handling.handle();
     } catch (error) {
@@ -170,24 +171,35 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       response = await fail(error);
     }
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
-    const record: RequestRecord = {
-      ...notes,
+    const { passing, events, ...noted } = notes;
+    const fields = {
+      ...noted,
       time: new Date(startedAt).toISOString(),
-      requestId,
-      method: request.method,
+      method: knownMethod(request.method),
       status: final.status,
       duration: now() - startedAt,
       plugins: guard.timings,
       colo: textOf(request.cf?.colo) ?? null,
+      bytesIn: octetsOf(request),
+      bytesOut: octetsOf(final),
+      bot: isBotRequest(request, arrived),
+      probe: await isProbe(request, services.sign, startedAt),
     };
-    try {
-      dependencies.record(record, waitUntil);
-    } catch (error) {
-      // The page gets its answer even if the record is lost.
-      log('record_failed', { requestId, error: String(error) });
-    }
+    const record = () => {
+      try {
+        dependencies.record({ ...fields, events: Object.fromEntries(events) }, waitUntil);
+      } catch (error) {
+        // The page gets its answer even if the record is lost.
+        log('record_failed', { requestId, error: String(error) });
+      }
+    };
+    // The answer doesn't wait for the rest of the request's body; its record does.
+    if (passing) waitUntil(within(passing, MAX_PASSING_MS).then(record));
+    else record();
     return withHeaders(final, (headers) => {
-      headers.set('x-request-id', requestId);
+      const callersId = request.headers.get('x-request-id') ?? '';
+      headers.set('x-request-id', CALLERS_ID.test(callersId) ? callersId : requestId);
+      headers.set('x-tagyard-request-id', requestId);
       if (arrived.prefix !== '') headers.append('vary', FORWARDER_VARY);
       if (cors !== undefined) allowOrigin(headers, cors);
     });

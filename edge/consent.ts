@@ -1,4 +1,4 @@
-import type { Consent, ConsentChoices, ConsentRules } from '../plugins/consent.ts';
+import { type Consent, type ConsentChoices, type ConsentRules, consentState } from '../plugins/consent.ts';
 import type { PluginContext } from '../plugins/contract.ts';
 import type { ConsentMode, ConsentSettings } from '../plugins/document.ts';
 import { ADS_COOKIE, ANALYTICS_COOKIE } from '../plugins/purposes.ts';
@@ -62,6 +62,7 @@ export function decideConsent(mode: ConsentMode, gpc: boolean, choices: ConsentC
     identify: analytics || ads,
     isDenied: gpc || denied,
     analytics,
+    state: consentState(ads, analytics),
     adUserData: allowed('ad_user_data'),
     adPersonalization: allowed('ad_personalization'),
     allows(cookieName) {

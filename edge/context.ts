@@ -6,18 +6,17 @@ import type { Sign } from './base/signing.ts';
 import { consentRules, decideConsent } from './consent.ts';
 import { type Enabled, gate } from './gate.ts';
 import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
-import { isBot } from './http/bots.ts';
+import { isBotRequest } from './http/arrival.ts';
 import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
 import { NOWHERE } from './http/place.ts';
 import { keepCookies } from './http/prefix.ts';
 import { type Hop, isUnder } from './http/public-url.ts';
+import type { Notes } from './logs/request-record.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 import type { ConfigStores } from './stores/config-store.ts';
 import type { RequestScope } from './stores/document-store.ts';
-
-type LogFields = Parameters<PluginContext['log']>[0];
 
 /** Services of an isolate. The contexts of all its requests use them. */
 interface ContextServices {
@@ -50,7 +49,7 @@ interface ContextRequest {
   readonly scope: RequestScope;
   readonly profiles: ProfileStore;
   readonly guard: GuardDependencies;
-  readonly record: (fields: LogFields) => void;
+  readonly notes: Notes;
 }
 
 /** What the contexts of a request's plugins have in common. */
@@ -123,7 +122,7 @@ class Context implements PluginContext {
   readonly #request: ContextRequest;
 
   constructor({ services, given, visitor, rules, contextOf }: Shared, { plugin, settings }: Enabled) {
-    const { request, url, prefix, resolved, scope, profiles, guard, record } = given;
+    const { request, url, prefix, resolved, scope, profiles, guard, notes } = given;
     const { cache, stores } = services;
     const { site } = resolved;
     const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
@@ -196,7 +195,7 @@ class Context implements PluginContext {
       return members;
     };
     this.fetchOrigin = (pathAndQuery, init) => {
-      const dependencies = { ...services, origin: resolved.origin, url, visitor };
+      const dependencies = { ...services, origin: resolved.origin, url, visitor, notes };
       if (prefix === '' || resolved.keyCookies.length === 0) {
         return fetchOrigin(pathAndQuery, init, dependencies);
       }
@@ -205,7 +204,7 @@ class Context implements PluginContext {
       keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
       return fetchOrigin(pathAndQuery, { ...init, headers }, dependencies);
     };
-    this.log = record;
+    this.log = (fields) => Object.assign(notes, fields);
     this.report = (event) => guard.log(event, { plugin: plugin.name, site: site.siteId });
     this.waitUntil = (work) =>
       scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) })));
@@ -215,10 +214,7 @@ class Context implements PluginContext {
 
   /** Only where it is asked for, because it may match a long list. */
   get isBot(): boolean {
-    const { request, hop, prefix } = this.#request;
-    // Below a prefix without a proof, the platform knows only the domain's own server.
-    const isPeer = hop.forwardedHost === null && prefix === '';
-    return isBot(request.headers.get('user-agent'), isPeer ? request.cf?.botManagement : undefined);
+    return isBotRequest(this.#request.request, this.#request);
   }
 }
 

@@ -2,7 +2,7 @@ import { PLUGINS } from '../plugins/index.ts';
 import { buildEdge, type Edge } from './app.ts';
 import { ORIGIN_TIMEOUT_MS } from './http/origin.ts';
 import { consoleLog } from './logs/event-log.ts';
-import { archive, type RawBatch, rawLog } from './logs/raw-log.ts';
+import { archive, ingest, type RawBatch, rawLog } from './logs/raw-log.ts';
 import { dataPoint } from './logs/request-record.ts';
 
 interface Env {
@@ -17,6 +17,9 @@ interface Env {
   /** The archive that the queue's consumer writes batches to. */
   readonly RAW_LOGS: R2Bucket;
   readonly HOP_SECRET?: string;
+  /** Where management takes each delivery of the queue, for its live views, and the secret of that. */
+  readonly INGEST_URL?: string;
+  readonly INGEST_SECRET?: string;
   readonly TAG_UPSTREAM?: string;
   /** Seconds. */
   readonly CONFIG_TTL_SECONDS?: string;
@@ -67,5 +70,5 @@ export default {
     edge ??= edgeOf(env);
     return edge(request, (work) => context.waitUntil(work));
   },
-  queue: (batch, env) => archive(batch, env.RAW_LOGS, consoleLog),
+  queue: async (batch, env) => ingest(await archive(batch, env.RAW_LOGS, consoleLog), env, consoleLog),
 } satisfies ExportedHandler<Env, RawBatch>;

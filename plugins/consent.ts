@@ -27,6 +27,14 @@ export interface ConsentRules {
 export const modeOf = ({ consent, consentMode }: ConsentRules): ConsentMode =>
   consentMode === 'basic' ? 'required' : consent;
 
+/** For which purposes a visitor allows storage. */
+export type ConsentState = 'all' | 'analytics' | 'ads' | 'none';
+
+export function consentState(ads: boolean, analytics: boolean): ConsentState {
+  if (ads) return analytics ? 'all' : 'ads';
+  return analytics ? 'analytics' : 'none';
+}
+
 /** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
 export interface Consent {
   /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
@@ -35,6 +43,8 @@ export interface Consent {
   readonly isDenied: boolean;
   /** Whether storage is allowed for analytics. */
   readonly analytics: boolean;
+  /** For which purposes storage is allowed, in one word. */
+  readonly state: ConsentState;
   /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */
   readonly adUserData: boolean;
   readonly adPersonalization: boolean;

@@ -1,5 +1,5 @@
 import type * as z from 'zod/mini';
-import type { Consent, ConsentChoices, ConsentRules } from './consent.ts';
+import type { Consent, ConsentChoices, ConsentRules, ConsentState } from './consent.ts';
 import type { RegistryDomain } from './document.ts';
 import type { NamedCookies, ProfileRecord, ProfileStore } from './profile.ts';
 
@@ -177,6 +177,10 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   log(fields: {
     cache?: 'hit' | 'miss' | 'stale' | 'bypass';
     signals?: Readonly<Record<string, boolean>>;
+    /** What the visitor allows, where the request states it. */
+    consent?: ConsentState;
+    /** The version of the web container whose script is the answer. */
+    webContainerVersion?: string | null;
     /** Why a call of another server failed, without anything of the visitor. */
     cause?: string;
   }): void;

@@ -1,3 +1,4 @@
+import { isBot } from './bots.ts';
 import { EdgeError } from './errors.ts';
 import { readForwarder } from './forwarder.ts';
 import { isFromProxy } from './hops.ts';
@@ -88,3 +89,11 @@ export const FORWARDER_VARY = [
   FORWARDER_HEADERS.scheme,
   FORWARDER_HEADERS.token,
 ].join(', ');
+
+/** Whether a bot sent the request. Below a prefix or behind our own proxy, the platform knows only the server in between. */
+export function isBotRequest(
+  { headers, cf }: Request,
+  { prefix, hop }: { readonly prefix: string; readonly hop?: Hop },
+): boolean {
+  return isBot(headers.get('user-agent'), prefix || hop?.forwardedHost ? undefined : cf?.botManagement);
+}

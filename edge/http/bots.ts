@@ -1,4 +1,4 @@
-import { createIsbotFromList, list } from 'isbot';
+import { list } from 'isbot';
 import { setBounded } from '../base/bounded-map.ts';
 
 /** The longest user agent that is matched. Browsers' have about 200 characters. */
@@ -11,26 +11,18 @@ const CERTAIN_SCORE = 1;
  * browsers. Some entries of the library's list match by shape, for example any single word. Entries that match one of
  * these user agents are not used.
  */
-const NEUTRAL = [
-  'agent',
-  'shop-agent',
-  'shop/1',
-  'shop/1.0',
-  'shop/1.0 (server)',
-  'node',
-  'undici',
-  'Headless',
-];
+const NEUTRAL = 'agent\nshop-agent\nshop/1\nshop/1.0\nshop/1.0 (server)\nnode\nundici\nHeadless';
 
-let namesBot: ((agent: string) => boolean) | undefined;
+let namesBot: RegExp | undefined;
 
 /** Verdicts by user agent: matching the list takes some 15 µs, and most visitors have one of few browsers. */
 const verdicts = new Map<string, boolean>();
-const MAX_VERDICTS = 200;
+const MAX_VERDICTS = 1000;
 
-function buildList(): (agent: string) => boolean {
-  const named = list.filter((entry) => !NEUTRAL.some((agent) => new RegExp(entry, 'i').test(agent)));
-  return createIsbotFromList(named);
+function buildList(): RegExp {
+  // All neutral names at once, one a line: it halves the milliseconds that an isolate's first request pays for the list.
+  const named = list.filter((entry) => !new RegExp(entry, 'im').test(NEUTRAL));
+  return new RegExp(named.join('|'), 'i');
 }
 
 /**
@@ -47,7 +39,7 @@ export function isBot(agent: string | null, judged: unknown): boolean {
   const known = verdicts.get(text);
   if (known !== undefined) return known;
   namesBot ??= buildList();
-  const verdict = namesBot(text);
+  const verdict = namesBot.test(text);
   setBounded(verdicts, MAX_VERDICTS, text, verdict);
   return verdict;
 }

@@ -1,4 +1,6 @@
 import type { OriginRequest, PluginContext } from '../../plugins/contract.ts';
+import { noteHit } from '../logs/hit.ts';
+import type { Notes } from '../logs/request-record.ts';
 import { EdgeError } from './errors.ts';
 import { placeHeaders } from './place.ts';
 import { HOP_HEADER, isClaim } from './request-headers.ts';
@@ -19,6 +21,7 @@ interface OriginDependencies {
   readonly hopSecret: string | undefined;
   /** Milliseconds until the answer must begin. */
   readonly originTimeout: number;
+  readonly notes: Notes;
 }
 
 /**
@@ -27,12 +30,14 @@ interface OriginDependencies {
  */
 export async function fetchOrigin(
   pathAndQuery: string,
-  { method, headers, body }: OriginRequest,
-  { fetch, hopSecret, origin, originTimeout, url, visitor }: OriginDependencies,
+  request: OriginRequest,
+  { fetch, hopSecret, origin, originTimeout, url, visitor, notes }: OriginDependencies,
 ): Promise<Response> {
   if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
-  const outgoing = outgoingHeaders(headers, { ...visitor, url }, hopSecret);
+  const { method } = request;
+  const outgoing = outgoingHeaders(request.headers, { ...visitor, url, notes }, hopSecret);
   const bodiless = method === 'GET' || method === 'HEAD';
+  const body = noteHit(pathAndQuery, bodiless ? { ...request, body: null } : request, notes);
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), originTimeout);
   try {
@@ -41,7 +46,7 @@ export async function fetchOrigin(
       headers: outgoing,
       redirect: 'manual',
       signal: late.signal,
-      body: bodiless ? null : (body ?? null),
+      body: body ?? null,
     });
     const answer = new Response(response.body, response);
     for (const name of response.headers.keys()) if (HOP_BY_HOP.test(name)) answer.headers.delete(name);
@@ -55,7 +60,13 @@ export async function fetchOrigin(
 
 function outgoingHeaders(
   given: Headers,
-  { address, country, region, url }: Pick<OriginDependencies, 'url'> & OriginDependencies['visitor'],
+  {
+    address,
+    country,
+    region,
+    url,
+    notes,
+  }: Pick<OriginDependencies, 'url' | 'notes'> & OriginDependencies['visitor'],
   hopSecret: string | undefined,
 ): Headers {
   const headers = new Headers(given);
@@ -73,6 +84,8 @@ function outgoingHeaders(
     'x-forwarded-proto': url.protocol.slice(0, -1),
     ...placeHeaders({ country, region }),
     [HOP_HEADER]: hopSecret,
+    // The request's own id, never the client's: templates write it beside what they log.
+    'trace-id': notes.requestId,
   };
   for (const [name, value] of Object.entries(own)) if (value) headers.set(name, value);
   return headers;

@@ -10,7 +10,7 @@ import type {
 } from '../../plugins/document.ts';
 import { bundleStage, COMPATIBILITY_DATE } from '../bundle.ts';
 import type { RawBatch } from '../logs/raw-log.ts';
-import type { RequestRecord } from '../logs/request-record.ts';
+import type { ArchivedRecord, RequestRecord } from '../logs/request-record.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 export const HOP_SECRET = 'a-hop-secret-for-the-tests-of-the-edge';
@@ -57,6 +57,7 @@ interface Control {
   clash(): Promise<string | null>;
   fault(namespace: StagedStore, fault: 'fail' | 'alternate' | 'hold' | number | null): Promise<void>;
   forward(ms: number): Promise<void>;
+  ingestTo(url: string, secret: string): Promise<void>;
   restart(): Promise<void>;
   seen(): Promise<{
     reads: string[];
@@ -80,7 +81,7 @@ export interface Stage extends Control {
   expiration(namespace: KvNamespace | 'COOKIES', key: string): Promise<number | undefined>;
   send(host: string, path: string, sending?: Sending): Promise<Answer>;
   /** All objects of the raw logs, by key. */
-  rawLogs(): Promise<Record<string, RequestRecord[]>>;
+  rawLogs(): Promise<Record<string, ArchivedRecord[]>>;
   /** Delivers batches to the queue's consumer at once. Returns the delay in seconds, if the consumer retries the first. */
   deliver(batches: RawBatch | readonly RawBatch[], attempts?: number): Promise<number | undefined>;
   /** POST /boot of a page on the site's primary domain. */
@@ -140,6 +141,7 @@ export async function startStageOf(contents: string): Promise<Stage> {
     clash: () => control.clash(),
     fault: (namespace, fault) => control.fault(namespace, fault),
     forward: (ms) => control.forward(ms),
+    ingestTo: (url, secret) => control.ingestTo(url, secret),
     restart: () => control.restart(),
     seen: () => control.seen(),
     async put(namespace, key, value) {

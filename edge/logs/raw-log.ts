@@ -83,9 +83,14 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
 
 /**
  * Writes the batches of a delivery to the archive as one object, or one for each day (UTC) where they are of several. If it
- * can't be written, all are retried, after a longer pause each time; a message without records is retried alone.
+ * can't be written, all are retried, after a longer pause each time; a message without records is retried alone. Returns
+ * the lines that it has written.
  */
-export async function archive({ messages }: RawDelivery, bucket: RawBucket, log: EventLog): Promise<void> {
+export async function archive(
+  { messages }: RawDelivery,
+  bucket: RawBucket,
+  log: EventLog,
+): Promise<readonly string[]> {
   const valid = messages.filter(({ body }) => Array.isArray(body?.records));
   const retry = (message: RawDelivery['messages'][number], error: unknown) => {
     const { attempts } = message;
@@ -95,30 +100,61 @@ export async function archive({ messages }: RawDelivery, bucket: RawBucket, log:
   for (const message of messages) if (!valid.includes(message)) retry(message, 'no records');
   try {
     const objects = await rawObjects(valid.map(({ body }) => body));
-    await Promise.all(objects.map(([key, text]) => bucket.put(key, text)));
+    await Promise.all(objects.map(([key, lines]) => bucket.put(key, lines.join(''))));
     for (const message of valid) message.ack();
+    return objects.flatMap(([, lines]) => lines);
   } catch (error) {
     for (const message of valid) retry(message, error);
+    return [];
+  }
+}
+
+const INGEST_TIMEOUT_MS = 2000;
+
+/**
+ * Sends a delivery's lines to management, for its live views; at most a hundred messages. What fails is counted and not
+ * sent again, because the archive has it.
+ */
+export async function ingest(
+  lines: readonly string[],
+  {
+    INGEST_URL: url,
+    INGEST_SECRET: secret,
+  }: { readonly INGEST_URL?: string; readonly INGEST_SECRET?: string },
+  log: EventLog,
+): Promise<void> {
+  if (!url || !lines[0]) return;
+  try {
+    const { ok, status } = await fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}` },
+      body: lines.join(''),
+      signal: AbortSignal.timeout(INGEST_TIMEOUT_MS),
+    });
+    if (!ok) throw new Error(`status ${status}`);
+  } catch (error) {
+    log('ingest_lost', { records: lines.length, error: String(error) });
   }
 }
 
 /** `raw/dt=YYYY-MM-DD/<time>-<id>.ndjson`: one object for each day that the batches have records of. */
-async function rawObjects(batches: readonly RawBatch[]): Promise<[key: string, text: string][]> {
+async function rawObjects(batches: readonly RawBatch[]): Promise<[key: string, lines: string[]][]> {
   // In one order, so that a delivery that arrives twice, in whatever order, is the same object.
   const ordered = batches.toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  const records = ordered.flatMap((batch) => batch.records);
+  const records = ordered.flatMap(({ id: batch, records }) =>
+    records.map((record, index) => ({ ...record, batch, index })),
+  );
   const id = await deliveryId(ordered);
   const days = Map.groupBy(records, ({ time }) => time.slice(0, 10));
   return [...days].map(([day, own]) => [
     `raw/dt=${day}/${own[0]?.time.replaceAll(':', '')}-${id}.ndjson`,
-    own.map((record) => `${JSON.stringify(record)}\n`).join(''),
+    own.map((record) => `${JSON.stringify(record)}\n`),
   ]);
 }
 
 async function deliveryId(batches: readonly RawBatch[]): Promise<string> {
   const ids = batches.map(({ id }) => id);
-  const [only = ''] = ids;
-  if (ids.length < 2) return only;
+  if (ids.length < 2) return `${ids}`;
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${ids}`));
   return Array.from(new Uint8Array(digest, 0, 16), (octet) => octet.toString(16).padStart(2, '0')).join('');
 }

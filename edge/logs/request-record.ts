@@ -1,10 +1,17 @@
+import type { ConsentState } from '../../plugins/consent.ts';
+
 /** Milliseconds that plugins cost a request, by plugin name. */
 export type Timings = Record<string, number>;
 
-/** One record per request: no cookie value, no full address, no query string. Times in milliseconds. */
+/**
+ * One record per request: no cookie value, no full address, no query string, and of what a stranger sends only names of
+ * closed lists and of events. Times in milliseconds.
+ */
 export interface RequestRecord {
   readonly time: string;
+  /** The edge's own id of the request. A caller's id can be any text, so it is not stored. */
   readonly requestId: string;
+  /** One of `METHODS`, or `other`. */
   readonly method: string;
   /** The route's pattern: the path itself can hold a token or say something about a person. */
   readonly route: string;
@@ -20,6 +27,58 @@ export interface RequestRecord {
   readonly error: string | null;
   /** Why a call of another server failed. */
   readonly cause: string | null;
+  /** Octets of the bodies, as sent; null where they are unknown. */
+  readonly bytesIn: number | null;
+  readonly bytesOut: number | null;
+  readonly bot: boolean;
+  /** Null where the request says nothing about it. */
+  readonly consent: ConsentState | null;
+  /** How many events of each name the request has; see hit.ts. */
+  readonly events: Readonly<Record<string, number>>;
+  /** The version of the web container whose script is the answer; digits. */
+  readonly webContainerVersion: string | null;
+  /** A probe of our own; see probe.ts. */
+  readonly probe: boolean;
+}
+
+/** A record in the archive. Its place is made by the edge: a batch counts once, however often it comes. */
+export interface ArchivedRecord extends RequestRecord {
+  /** The batch that an isolate has sent, a UUID. */
+  readonly batch: string;
+  /** Its place in the batch, from 0. */
+  readonly index: number;
+}
+
+/** The fields of a request's record that are collected while it is handled. */
+export type Notes = {
+  -readonly [Field in
+    | 'route'
+    | 'site'
+    | 'container'
+    | 'country'
+    | 'cache'
+    | 'signals'
+    | 'error'
+    | 'cause'
+    | 'consent'
+    | 'webContainerVersion']: RequestRecord[Field];
+} & {
+  readonly requestId: string;
+  readonly events: Map<string, number>;
+  /** Resolves once the request's body has passed; undefined: nothing is counted in it. */
+  passing?: Promise<void>;
+};
+
+const METHODS = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
+
+/** A method as the record has it: a stranger's own can be any text. */
+export const knownMethod = (method: string): string => (METHODS.test(method) ? method : 'other');
+
+/** A body's octets as its headers state them, which the runtime enforces; null if they state none. */
+export function octetsOf({ headers, body }: Request | Response): number | null {
+  if (body === null) return 0;
+  const stated = headers.get('content-length');
+  return stated === null ? null : Number(stated);
 }
 
 /** A data point of Analytics Engine. */
@@ -30,19 +89,24 @@ interface DataPoint {
 }
 
 /**
- * Analytics Engine's limits in octets: 96 for the index, 16 KB for all blobs together, of which there are eleven. It drops
- * a whole data point that exceeds the limits, so texts are truncated.
+ * Analytics Engine's limits in octets: 96 for the index, 16 KB for all blobs together, of which there are fourteen. It
+ * drops a whole data point that exceeds the limits, so texts are truncated.
  */
 const MAX_INDEX_OCTETS = 96;
-const MAX_BLOB_OCTETS = 1450;
+const MAX_BLOB_OCTETS = 1140;
+
+/** `name=1,other=2` */
+const pairs = (values: Readonly<Record<string, number>>): string =>
+  `${Object.entries(values).map(([name, value]) => `${name}=${value}`)}`;
 
 /**
  * Index: the site. Blobs: method, route, error, cache, colo, country, request id, the signals that were true,
- * container, plugins with their milliseconds, cause. Doubles: status, duration.
+ * container, plugins with their milliseconds, cause, consent, events with their numbers, version of the web container.
+ * Doubles: status, duration, octets of the request's and the answer's body (-1: unknown), bot, probe (0 or 1). New ones are
+ * appended: queries name them by their position.
  */
 export function dataPoint(record: RequestRecord): DataPoint {
   const signals = Object.entries(record.signals ?? {}).flatMap(([name, on]) => (on ? [name] : []));
-  const plugins = Object.entries(record.plugins).map(([name, ms]) => `${name}=${ms}`);
   const texts = [
     record.method,
     record.route,
@@ -53,13 +117,23 @@ export function dataPoint(record: RequestRecord): DataPoint {
     record.requestId,
     `${signals}`,
     record.container,
-    `${plugins}`,
+    pairs(record.plugins),
     record.cause,
+    record.consent,
+    pairs(record.events),
+    record.webContainerVersion,
   ];
   return {
     indexes: [truncate(record.site, MAX_INDEX_OCTETS)],
     blobs: texts.map((text) => truncate(text, MAX_BLOB_OCTETS)),
-    doubles: [record.status, record.duration],
+    doubles: [
+      record.status,
+      record.duration,
+      record.bytesIn ?? -1,
+      record.bytesOut ?? -1,
+      +record.bot,
+      +record.probe,
+    ],
   };
 }
 

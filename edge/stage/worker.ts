@@ -4,7 +4,7 @@ import { PLUGINS } from '../../plugins/index.ts';
 import { buildEdge, type Edge } from '../app.ts';
 import { refuseClashes } from '../claims.ts';
 import { ORIGIN_TIMEOUT_MS } from '../http/origin.ts';
-import { archive, type RawBatch, rawLog } from '../logs/raw-log.ts';
+import { archive, ingest, type RawBatch, rawLog } from '../logs/raw-log.ts';
 import type { RequestRecord } from '../logs/request-record.ts';
 
 const NAMESPACES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'] as const;
@@ -123,18 +123,20 @@ export default class StageWorker extends WorkerEntrypoint<Env> {
   /** Another entry sets its own list, before the first request. */
   static plugins: readonly Plugin[] = PLUGINS;
   static originTimeout: number = ORIGIN_TIMEOUT_MS;
+  /** Where deliveries are sent; initially nowhere. */
+  static ingest: Parameters<typeof ingest>[1] = {};
 
   override fetch(request: Request): Promise<Response> {
     edge ??= build(this.env);
     return edge(request, (work) => this.ctx.waitUntil(work));
   }
 
-  override queue(batch: MessageBatch<RawBatch>): Promise<void> {
+  override async queue(batch: MessageBatch<RawBatch>): Promise<void> {
     const put = async (key: string, text: string) => {
       await applyFault('RAW_LOGS');
       return this.env.RAW_LOGS.put(key, text);
     };
-    return archive(batch, { put }, log);
+    await ingest(await archive(batch, { put }, log), StageWorker.ingest, log);
   }
 
   /** Which claims of the plugins clash; `null`: none. */
@@ -150,6 +152,11 @@ export default class StageWorker extends WorkerEntrypoint<Env> {
   fault(namespace: Store, fault: Fault | null): void {
     if (fault === null) delete faults[namespace];
     else faults[namespace] = fault;
+  }
+
+  /** Sends each delivery to this URL, with this secret. */
+  ingestTo(url: string, secret: string): void {
+    StageWorker.ingest = { INGEST_URL: url, INGEST_SECRET: secret };
   }
 
   /** Advances the edge's clock. */

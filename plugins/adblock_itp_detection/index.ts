@@ -1,18 +1,21 @@
 import * as z from 'zod/mini';
 import { consentChoices } from '../consent.ts';
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
-import { BAIT_PATH, config, DETECTION_PATH } from './config.ts';
+import { BAIT_PATH, DETECTION_PATH } from './config.ts';
 import pageScript from './page/detect.ts?page';
 
 const MAX_SIGNALS = 20;
 const SIGNAL = /^[a-z][a-z0-9_]{0,31}$/;
+const SESSION_ID = /^[0-9a-f]{32}$/;
+/** The signals of the page script (page/detect.ts): the record has no other name, which a stranger could choose. */
+const RECORDED = /^(?:adblock|bait_hidden|tag_stubbed|tag_blocked|itp|itp_measured|id_capped|bait_blocked)$/;
 
 /** The tag server's path for signals, unless the deployment's variable `DETECTION_PATH` names another. */
 const RECEIVER_PATH = '/tagyard/detection';
 
 const detection = z.object({
   loader: z.string(),
-  session: z.object({ id: z.string().check(z.regex(/^[0-9a-f]{32}$/)) }),
+  session: z.object({ id: z.string() }),
   signals: z.catchall(z.object({}), z.boolean()),
   consent: consentChoices,
 });
@@ -41,7 +44,8 @@ const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 
 export default definePlugin({
   name: 'adblock_itp_detection',
   kind: 'mandatory',
-  config,
+  // The manifest's schema has checked the options (config.ts).
+  config: z.looseObject({}),
   variables: ['DETECTION_PATH'],
   pageScript,
   routes: [
@@ -53,15 +57,25 @@ export default definePlugin({
       whenOff: () => accepted(false),
       async handle({ body: { loader, session, signals, consent } }, context) {
         const names = Object.keys(signals);
-        if (names.length > MAX_SIGNALS || !names.every((name) => SIGNAL.test(name))) {
+        if (
+          !SESSION_ID.test(session.id) ||
+          names.length > MAX_SIGNALS ||
+          !names.every((name) => SIGNAL.test(name))
+        ) {
           throw context.problem(
             'malformed_request',
             `signals: at most ${MAX_SIGNALS}, named like bait_hidden`,
           );
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
-        context.log({ signals });
-        if (context.isBot || !context.consent(consent ?? {}).analytics) return accepted(false);
+        const recorded: Record<string, boolean> = {};
+        for (const [name, on] of Object.entries(signals)) {
+          const key = RECORDED.test(name) ? name : 'other';
+          recorded[key] ||= on;
+        }
+        const { state, analytics } = context.consent(consent ?? {});
+        context.log({ signals: recorded, consent: state });
+        if (context.isBot || !analytics) return accepted(false);
         // A document that is late may forbid what follows, and the page waits for nothing.
         if (!(await context.isConfirmed())) return accepted(false);
         const { siteId: site } = context.site;

@@ -36,6 +36,7 @@ export const bootRoute = defineRoute({
   async handle({ cookie: cookieHeader, body }, context) {
     const domain = await domainOf(body, context);
     const consent = context.consent(body.consent ?? {});
+    context.log({ consent: consent.state });
     // On another host, for example the edge hostname, a foreign page may have set the cookie for many sites at once.
     const ownHeader = isFirstParty(context.url.hostname, domain) ? cookieHeader : null;
     const cookies = { sent: body.cookies ?? {}, header: ownHeader };
@@ -135,7 +136,9 @@ async function answer(
       }),
     },
   };
-  const response = new Response(JSON.stringify({ ...core, ...given, restoreCookies }), ANSWER);
+  const octets = new TextEncoder().encode(JSON.stringify({ ...core, ...given, restoreCookies }));
+  const response = new Response(octets, ANSWER);
+  response.headers.set('content-length', String(octets.byteLength));
   for (const line of lines) response.headers.append('set-cookie', line);
   return response;
 }

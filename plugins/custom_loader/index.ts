@@ -45,6 +45,7 @@ async function loaderFor(context: PluginContext, { token, place, snippet }: Aske
     // A page under `cross-origin-embedder-policy: require-corp` requires this header.
     'cross-origin-resource-policy': 'cross-origin',
     // It ends with the place, so that a verification can read which one the edge knows.
+    'content-length': String(octets.byteLength),
     etag: place ? hash.replace(/"$/, `-${place}"`) : hash,
   });
   const script = { octets, headers };
@@ -82,7 +83,7 @@ export default definePlugin({
     owns: (address, site, { scriptPath = SNIPPET_PATH }) => isScriptAddress(address, site, scriptPath),
     async handle({ request }, context) {
       const snippet = readSnippet(new URL(request.url));
-      if (snippet === null) throw context.problem('malformed_request', 'l must be the name of a data layer');
+      if (snippet === null) throw context.problem('malformed_request', 'l must be an identifier');
       return answerLoader(context, loaderOf(context.site) ?? '', snippet);
     },
   },

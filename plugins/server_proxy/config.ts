@@ -39,9 +39,6 @@ export const OWN_SEGMENTS: readonly string[] = [
   '.tagyard',
 ];
 
-/** First segments that no entry of `paths` may have: those above, and those for later routes of the tag server. */
-const RESERVED_SEGMENTS = /* @__PURE__ */ [...OWN_SEGMENTS, '_', 'gtm', 'g', 'j', 'mp'];
-
 /** A path of unreserved characters, without a slash at the end. */
 const PLAIN = '/[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*';
 
@@ -55,7 +52,9 @@ const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
  * function, so that the manifest's JSON Schema contains the rule and editors apply it.
  */
 function notReserved(routePaths: readonly string[]): RegExp {
-  const answered = [...RESERVED_SEGMENTS.map((segment) => `/${segment}/*`), ...routePaths].map((path) =>
+  // The edge's own first segments, and those for later routes of the tag server.
+  const reserved = [...OWN_SEGMENTS, '_', 'gtm', 'g', 'j', 'mp'];
+  const answered = [...reserved.map((segment) => `/${segment}/*`), ...routePaths].map((path) =>
     path
       .replaceAll('.', '\\.')
       .replaceAll(/:\w+/g, '[^/]+')

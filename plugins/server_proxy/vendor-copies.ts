@@ -12,6 +12,15 @@ import { FRESH_UNTIL, fetchVendor, VendorFailure, vendorPlace } from './vendor-f
 /** A header of copies in memory: why the vendor gave no newer one. */
 export const FAILED_BECAUSE = 'x-tagyard-failed-because';
 
+/** A header of stored copies: the version of the web container, as the script says it. */
+const VERSION = 'x-tagyard-version';
+/** Google's script states it at its beginning (docs/facts.md, Web container script). */
+const STATED_VERSION = /"version":\s*"(\d{1,9})"/;
+const BEGINNING_OCTETS = 1024;
+
+/** The version of the web container whose script this is; null if the script doesn't say it. */
+export const versionOf = ({ headers }: SharedBody): string | null => headers.get(VERSION);
+
 /**
  * The key of a script's copies. They are shared between all sites with that web tag. It holds all that the script depends
  * on: the vendor's path and query, made by the edge, and the visitor's place, stated by a trusted hop.
@@ -68,6 +77,9 @@ export function renew(context: PluginContext, path: string, key: string): Promis
 
 async function store(context: PluginContext, key: string, { headers, body }: SharedBody): Promise<void> {
   headers.set('etag', await context.etagOf(body));
+  const beginning = new TextDecoder().decode(body.slice(0, BEGINNING_OCTETS));
+  const [, version] = STATED_VERSION.exec(beginning) ?? [];
+  if (version) headers.set(VERSION, version);
   const stored = new Response(body, { headers });
   stored.headers.set('cache-control', `public, max-age=${KEEP_FOR_SECONDS}`);
   await context.cache.put(key, stored);

@@ -10,15 +10,7 @@ export const FRESH_UNTIL = 'x-tagyard-fresh-until';
 /** Why there is no new script. The message is logged, so it holds nothing of the visitor. */
 export class VendorFailure extends Error {
   /** The vendor has no such script: asking again at once would change nothing. */
-  readonly isRefusal: boolean;
-
-  constructor(
-    message: string,
-    { isRefusal = false, ...options }: { isRefusal?: boolean } & ErrorOptions = {},
-  ) {
-    super(message, options);
-    this.isRefusal = isRefusal;
-  }
+  isRefusal = false;
 }
 
 /**
@@ -47,8 +39,9 @@ export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: n
     const type = response.headers.get('content-type') ?? '';
     if (status !== 200 || !/\bjavascript\b/i.test(type)) {
       await response.body?.cancel();
-      const isRefusal = status >= 400 && status < 500;
-      throw new VendorFailure(`the vendor answered ${status} ${type}`.trim(), { isRefusal });
+      const failure = new VendorFailure(`the vendor answered ${status} ${type}`.trim());
+      failure.isRefusal = status >= 400 && status < 500;
+      throw failure;
     }
     const headers = pick(response.headers, SAFE_HEADERS);
     const maxAge = Number(

@@ -2,7 +2,15 @@ import { defineRoute, type PluginContext, type SharedBody } from '../contract.ts
 import { VENDOR_SCRIPT_PATH } from './config.ts';
 import { admitDataLayer, readDataLayer } from './data-layers.ts';
 import { SERVED_STALE_FOR_SECONDS, VENDOR_TIMEOUT_MS } from './limits.ts';
-import { copyKey, FAILED_BECAUSE, findCopy, renew, secondsLeft, unlessRefused } from './vendor-copies.ts';
+import {
+  copyKey,
+  FAILED_BECAUSE,
+  findCopy,
+  renew,
+  secondsLeft,
+  unlessRefused,
+  versionOf,
+} from './vendor-copies.ts';
 import { fetchVendor, pick, SAFE_HEADERS, VendorFailure } from './vendor-fetch.ts';
 
 /** Parameters of the vendor's own preview. With one of them the script is private and is not cached. */
@@ -123,5 +131,7 @@ function forPage(context: PluginContext, copy: SharedBody): Response {
   // A cache between edge and browser must not give the script of one place to visitors from another.
   const scope = context.visitor.country === null ? 'public' : 'private';
   headers.set('cache-control', `${scope}, max-age=${life}, stale-if-error=86400`);
+  headers.set('content-length', String(copy.body.byteLength));
+  context.log({ webContainerVersion: versionOf(copy) });
   return new Response(copy.body, { headers });
 }

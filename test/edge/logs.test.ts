@@ -18,14 +18,28 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   signals: null,
   error: null,
   cause: null,
+  bytesIn: 0,
+  bytesOut: 1234,
+  bot: false,
+  consent: null,
+  events: {},
+  webContainerVersion: '35',
+  probe: false,
   ...fields,
 });
 
-/** The longest possible record. The caller chooses the request id and the signals, within the edge's limits. */
+/** The longest possible record. The caller chooses the names of the events, within the edge's limits. */
 const longest = record({
-  requestId: 'r'.repeat(128),
+  requestId: crypto.randomUUID(),
+  bytesIn: 99_999_999,
+  bytesOut: 99_999_999,
+  consent: 'analytics',
+  events: Object.fromEntries([
+    ...Array.from({ length: 20 }, (_, index) => [`${'e'.repeat(38)}${index + 10}`, 99_999]),
+    ['other', 99_999],
+  ]),
   signals: Object.fromEntries(
-    Array.from({ length: 20 }, (_, index) => [`${'s'.repeat(30)}${index + 10}`, false]),
+    Array.from({ length: 9 }, (_, index) => [`${'s'.repeat(12)}${index + 10}`, false]),
   ),
   plugins: Object.fromEntries(
     Array.from({ length: 12 }, (_, index) => [`plugin_of_some_name_${index}`, 999_999]),
@@ -37,7 +51,14 @@ describe('a data point of Analytics Engine', () => {
   const octets = (texts: readonly string[]) => Buffer.byteLength(texts.join(''));
 
   test('has the record’s fields in a fixed order', () => {
-    expect(dataPoint(record({ signals: { adblock: true, id_capped: false } }))).toEqual({
+    const given = record({
+      signals: { adblock: true, id_capped: false },
+      bytesIn: null,
+      bot: true,
+      consent: 'ads',
+      events: { page_view: 2, other: 1 },
+    });
+    expect(dataPoint(given)).toEqual({
       indexes: ['shop'],
       blobs: [
         'GET',
@@ -51,8 +72,11 @@ describe('a data point of Analytics Engine', () => {
         '3f0a6679-7425-40de-944b-e07fc1f90000',
         'server_proxy=2',
         '',
+        'ads',
+        'page_view=2,other=1',
+        '35',
       ],
-      doubles: [200, 3],
+      doubles: [200, 3, -1, 1234, 1, 0],
     });
   });
 
@@ -73,11 +97,19 @@ describe('a data point of Analytics Engine', () => {
       country: text,
     };
     const { indexes, blobs, doubles } = dataPoint(
-      record({ ...all, requestId: text, container: text, signals: { [text]: true }, plugins: { [text]: 1 } }),
+      record({
+        ...all,
+        requestId: text,
+        container: text,
+        signals: { [text]: true },
+        plugins: { [text]: 1 },
+        events: { [text]: 1 },
+        webContainerVersion: text,
+      }),
     );
     expect(indexes).toHaveLength(1);
     expect(octets(indexes)).toBe(96 - (96 % width));
-    expect(octets(blobs)).toBeGreaterThan(10 * (1450 - width));
+    expect(octets(blobs)).toBeGreaterThan(12 * (1140 - width));
     expect(octets(blobs)).toBeLessThanOrEqual(16_000);
     expect([...indexes, ...blobs].every((part) => part.isWellFormed())).toBe(true);
     expect([blobs.length, doubles.length].every((count) => count <= 20)).toBe(true);
@@ -85,12 +117,13 @@ describe('a data point of Analytics Engine', () => {
 
   test('of the longest record is not truncated', () => {
     const { blobs } = dataPoint({ ...longest, signals: { ...longest.signals, adblock: true } });
-    expect(blobs).toContain('r'.repeat(128));
-    expect(blobs.at(-2)).toBe(
-      Object.keys(longest.plugins)
-        .map((name) => `${name}=999999`)
-        .join(','),
-    );
+    const pairs = (names: object, value: number) =>
+      Object.keys(names)
+        .map((name) => `${name}=${value}`)
+        .join(',');
+    expect(blobs).toContain(longest.requestId);
+    expect(blobs).toContain(pairs(longest.plugins, 999_999));
+    expect(blobs).toContain(pairs(longest.events, 99_999));
   });
 });
 
@@ -107,23 +140,22 @@ describe('the raw logs', () => {
   });
 
   const poll = { timeout: 25_000, interval: 100 };
-  const idsOf = (logs: Record<string, RequestRecord[]>) =>
-    Object.values(logs).flatMap((records) => records.map(({ requestId }) => requestId));
-  const archived = async (prefix: string) =>
-    idsOf(await stage.rawLogs())
-      .filter((id) => id.startsWith(prefix))
+  /** Those of `ids` that are archived, as often as they are. */
+  const archived = async (ids: readonly string[]) =>
+    Object.values(await stage.rawLogs())
+      .flatMap((records) => records.map(({ requestId }) => requestId))
+      .filter((id) => ids.includes(id))
       .toSorted();
-  /** Sends `count` requests with different ids, and returns the ids. */
-  async function ask(prefix: string, count: number): Promise<string[]> {
+  /** Sends `count` requests, and returns their ids. */
+  async function ask(count: number): Promise<string[]> {
     const { host } = await stage.site();
-    const ids = Array.from({ length: count }, (_, index) => `${prefix}${String(index).padStart(4, '0')}`);
-    await Promise.all(ids.map((id) => stage.send(host, '/healthy', { headers: { 'x-request-id': id } })));
-    return ids;
+    const answers = await Promise.all(Array.from({ length: count }, () => stage.send(host, '/healthy')));
+    return answers.map(({ headers }) => String(headers['x-tagyard-request-id'])).toSorted();
   }
 
   test('have a single request within seconds, under its day', async () => {
-    const ids = await ask('lone', 1);
-    await expect.poll(() => archived('lone'), poll).toEqual(ids);
+    const ids = await ask(1);
+    await expect.poll(() => archived(ids), poll).toEqual(ids);
     const [[key, records] = ['', []]] = Object.entries(await stage.rawLogs());
     const [only] = records;
     expect(key).toMatch(/^raw\/dt=\d{4}-\d\d-\d\d\/\d{4}-\d\d-\d\dT\d{6}\.\d{3}Z-[0-9a-f-]{36}\.ndjson$/);
@@ -132,22 +164,30 @@ describe('the raw logs', () => {
       route: '/healthy',
       status: 200,
       plugins: { server_proxy: expect.any(Number) },
+      batch: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      index: 0,
     });
   });
 
   test('have each of many requests once, in few objects', async () => {
-    const ids = await ask('many', 230);
-    await expect.poll(() => archived('many'), poll).toEqual(ids);
-    const sizes = Object.values(await stage.rawLogs())
-      .map((records) => records.filter(({ requestId }) => requestId.startsWith('many')).length)
-      .filter((size) => size > 0);
+    const ids = await ask(230);
+    await expect.poll(() => archived(ids), poll).toEqual(ids);
+    const objects = Object.values(await stage.rawLogs()).map((records) =>
+      records.filter(({ requestId }) => ids.includes(requestId)),
+    );
+    // No two records have the same place, and each batch is whole.
+    const batches = Map.groupBy(objects.flat(), ({ batch }) => batch);
+    for (const records of batches.values()) {
+      expect(records.map(({ index }) => index).toSorted((a, b) => a - b)).toEqual([...records.keys()]);
+    }
+    const sizes = objects.map(({ length }) => length).filter((size) => size > 0);
     expect(Math.max(...sizes)).toBeGreaterThanOrEqual(50);
     expect(sizes.length).toBeLessThan(20);
   });
 
   test('lose nothing if the consumer fails three times', async () => {
     await stage.fault('RAW_LOGS', 'fail');
-    const ids = await ask('third', 3);
+    const ids = await ask(3);
     const attempts: unknown[] = [];
     await expect
       .poll(async () => {
@@ -158,9 +198,9 @@ describe('the raw logs', () => {
         return attempts;
       }, poll)
       .toContain(3);
-    expect(await archived('third')).toEqual([]);
+    expect(await archived(ids)).toEqual([]);
     await stage.fault('RAW_LOGS', null);
-    await expect.poll(() => archived('third'), poll).toEqual(ids);
+    await expect.poll(() => archived(ids), poll).toEqual(ids);
   });
 
   test.each([
@@ -207,13 +247,13 @@ describe('the raw logs', () => {
 
   test('wait in memory while the queue refuses them; pages are still served', async () => {
     await stage.fault('RAW_LOG_QUEUE', 'fail');
-    const ids = await ask('refused', 60);
+    const ids = await ask(60);
     const unsent = async () => (await stage.seen()).events.map(({ event }) => event);
     await expect.poll(unsent, poll).toContain('raw_log_unsent');
     await stage.fault('RAW_LOG_QUEUE', null);
     // The next request's batch is sent together with them.
-    const later = await ask('refused-later', 1);
-    await expect.poll(() => archived('refused'), poll).toEqual([...ids, ...later].toSorted());
+    ids.push(...(await ask(1)));
+    await expect.poll(() => archived(ids), poll).toEqual(ids.toSorted());
   });
 
   test('log the number of dropped records if the queue refuses more than the memory limit', async () => {
@@ -225,18 +265,18 @@ describe('the raw logs', () => {
     };
     const ids: string[] = [];
     for (let round = 0; dropped === 0; round += 1) {
-      ids.push(...(await ask(`dropped${round}-`, 500)));
+      ids.push(...(await ask(500)));
       await countDropped();
       expect(round).toBeLessThan(5);
     }
     await stage.fault('RAW_LOG_QUEUE', null);
     // The next request's batch is sent together with those in memory.
-    ids.push(...(await ask('dropped-later', 1)));
+    ids.push(...(await ask(1)));
     // Each record is in the archive or in the logged number, whatever the sizes of the dropped batches were.
     await expect
       .poll(async () => {
         await countDropped();
-        return (await archived('dropped')).length + dropped;
+        return (await archived(ids)).length + dropped;
       }, poll)
       .toBe(ids.length);
     expect(dropped).toBeGreaterThan(0);
@@ -282,7 +322,7 @@ describe('the raw logs', () => {
     expect(records).toHaveLength(13);
     expect(events.map(({ event }) => event)).toContain('store_failed');
     const last = records.at(-1)?.requestId ?? '';
-    await expect.poll(() => archived(last), poll).toHaveLength(1);
+    await expect.poll(() => archived([last]), poll).toHaveLength(1);
     const everything = JSON.stringify([records, records.map(dataPoint), events, await stage.rawLogs()]);
     expect(everything).not.toMatch(
       /secret|0123456789abcdef0123456789abcdef|203\.0\.113|198\.51\.100|email|\?/i,

@@ -56,6 +56,7 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
     const answer = await stage.send(HOST, '/');
     expect(answer).toMatchObject({ status, text: body, headers: { ...headers, 'set-cookie': cookies } });
     expect(answer.headers['x-request-id']).toBeUndefined();
+    expect(answer.headers['x-tagyard-request-id']).toBeUndefined();
     expect(answer.headers.vary).toBeUndefined();
     expect(stage.upstream.received).toHaveLength(1);
   });

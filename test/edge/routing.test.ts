@@ -46,7 +46,7 @@ describe('paths and methods', () => {
         title: expect.any(String),
         status,
         code,
-        requestId: answer.headers['x-request-id'],
+        requestId: answer.headers['x-tagyard-request-id'],
       });
     }
     expect(stage.upstream.received).toEqual([]);

@@ -72,4 +72,11 @@ const recordAt = (at: number): RequestRecord => ({
   signals: null,
   error: null,
   cause: null,
+  bytesIn: 0,
+  bytesOut: null,
+  bot: false,
+  consent: null,
+  events: {},
+  webContainerVersion: null,
+  probe: false,
 });

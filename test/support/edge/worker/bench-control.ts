@@ -87,13 +87,20 @@ export default class Control extends WorkerEntrypoint<Env> {
       signals: null,
       error: null,
       cause: null,
+      bytesIn: 0,
+      bytesOut: null,
+      bot: false,
+      consent: null,
+      events: {},
+      webContainerVersion: null,
+      probe: false,
     };
     this.env.ANALYTICS.writeDataPoint(dataPoint(record));
     keep(record, (work) => this.ctx.waitUntil(work));
   }
 
-  override queue(batch: MessageBatch<RawBatch>): Promise<void> {
-    return archive(batch, this.env.RAW_LOGS, log);
+  override async queue(batch: MessageBatch<RawBatch>): Promise<void> {
+    await archive(batch, this.env.RAW_LOGS, log);
   }
 
   /** Sets the answer of `path`. */

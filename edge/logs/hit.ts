@@ -1,0 +1,61 @@
+import { consentState } from '../../plugins/consent.ts';
+import type { OriginRequest } from '../../plugins/contract.ts';
+import type { Notes } from './request-record.ts';
+
+/** The address of hits of GA4's web protocol, below any path (docs/facts.md, Paths). */
+const HIT = /^[^?]*\/g\/collect(?:\?|$)/;
+/** GA4's rule for names of events (docs/facts.md, Paths). */
+const NAME = /^[A-Za-z]\w{0,39}$/;
+/** The most names in a record: twice as many as GA4 sends in one request. Events of further names count as `other`. */
+const MAX_NAMES = 20;
+/** Longer than the longest name with `en=`. */
+const MAX_REST = 64;
+
+/** The choices for ads and analytics (docs/facts.md, Consent). */
+const CHOICES = /[?&]gcs=G1([01])([01])/;
+
+const decoder = new TextDecoder();
+
+/**
+ * Notes what a hit of GA4 says of itself: consent, and the names of its events, in the address and in each line of its
+ * body. No other value is read. Returns the body to send on: the same octets, of which only a part is in memory.
+ */
+export function noteHit(
+  target: string,
+  { headers, body }: OriginRequest,
+  notes: Notes,
+): OriginRequest['body'] {
+  if (!HIT.test(target)) return body;
+  const { events } = notes;
+  let rest = '';
+  const scan = (text: string) => {
+    const parts = (rest + text).split(/[?&\r\n]/);
+    rest = parts.pop()?.slice(0, MAX_REST) ?? '';
+    for (const part of parts) {
+      if (!part.startsWith('en=')) continue;
+      const name = part.slice(3);
+      const key = NAME.test(name) && (events.has(name) || events.size < MAX_NAMES) ? name : 'other';
+      events.set(key, (events.get(key) ?? 0) + 1);
+    }
+  };
+  const end = () => scan('\n');
+  scan(target);
+  end();
+  const [, ads, analytics] = CHOICES.exec(target) ?? [];
+  if (ads) notes.consent = consentState(ads === '1', analytics === '1');
+  if (!(body instanceof ReadableStream)) return body;
+
+  const scanned = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      // Names have ASCII letters only, so characters that two chunks share don't matter.
+      scan(decoder.decode(chunk));
+      controller.enqueue(chunk);
+    },
+  });
+  const stated = Number(headers.get('content-length'));
+  // The tag server gets the length as it was stated.
+  const { readable, writable } = stated > 0 ? new FixedLengthStream(stated) : new TransformStream();
+  // Of a body that doesn't pass as a whole, what has passed is counted.
+  notes.passing = body.pipeThrough(scanned).pipeTo(writable).then(end, end);
+  return readable;
+}
