@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Miniflare } from 'miniflare';
-import type { ControlCall, HostKvPutOptions, HostListOptions } from './front/control-call.ts';
+import type {
+  ControlCall,
+  HostKvPutOptions,
+  HostListOptions,
+  HostObjectListOptions,
+} from './front/control-call.ts';
 
 /** A key in a listing; `expiration` in seconds since the epoch. */
 interface HostKvKey {
@@ -20,7 +25,9 @@ export interface HostKv {
 /** The archive of the raw logs, as R2 lists it: ordered by the octets of the keys. */
 export interface HostObjects {
   get(key: string): Promise<string | null>;
-  list(options: HostListOptions): Promise<{ objects: HostObject[]; cursor?: string }>;
+  put(key: string, text: string): Promise<void>;
+  delete(key: string): Promise<void>;
+  list(options: HostObjectListOptions): Promise<{ objects: HostObject[]; cursor?: string }>;
 }
 
 /** `size` in octets. */
@@ -77,6 +84,12 @@ interface KvPage {
 export function hostObjects(call: Call): HostObjects {
   return {
     get: async (key) => (await call({ op: 'logGet', key })) as string | null,
+    async put(key, value) {
+      await call({ op: 'logPut', key, value });
+    },
+    async delete(key) {
+      await call({ op: 'logDelete', key });
+    },
     async list(options) {
       const page = (await call({ op: 'logList', options })) as LogPage;
       const objects = page.objects.map((one) => ({ ...one, uploaded: new Date(one.uploaded) }));

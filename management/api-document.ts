@@ -15,6 +15,7 @@ async function buildIdle(): Promise<Management> {
     provisioner: new ProvisionerClient({ url: 'http://127.0.0.1', secret: '' }),
     resolvers: new Resolvers([]),
     verifier: null,
+    rawObjects: null,
     authenticate: () => Promise.reject(new Error('this app answers no request')),
     settings: {
       host: '',

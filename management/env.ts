@@ -106,6 +106,17 @@ const environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{32,256}$/, 'must be 32 to 256 printable characters without spaces')
     .optional(),
+  /** The bucket of the raw logs, by its S3 interface, or by Cloudflare's API. Neither: traffic isn't collected. */
+  RAW_LOGS_BUCKET: z.string().default('tagyard-raw-logs'),
+  RAW_LOGS_S3_URL: z.url().optional(),
+  RAW_LOGS_S3_ACCESS_KEY: z.string().optional(),
+  RAW_LOGS_S3_SECRET_KEY: z.string().optional(),
+  RAW_LOGS_API_URL: z.url().optional(),
+  RAW_LOGS_API_TOKEN: z.string().optional(),
+  /** Unset: the only account that the token can read. */
+  RAW_LOGS_ACCOUNT_ID: z.string().optional(),
+  /** Calls per second. */
+  RAW_LOGS_API_RATE: z.coerce.number().positive().default(3.5),
   KEEP_AUDIT_DAYS: days.default(730),
   KEEP_EVENTS_DAYS: days.default(180),
   KEEP_OPERATIONS_DAYS: days.default(180),
@@ -147,6 +158,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   }
   const { data: env } = result;
   demandLogin(env);
+  demandBucket(env);
   const { PGLITE_DIR, IMAGE_REPOSITORIES: repositories, TAG_SERVER_IMAGE: image } = env;
   return {
     ...env,
@@ -154,6 +166,20 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
     PGLITE_DIR: PGLITE_DIR ?? join(env.STATE_DIR, 'pglite'),
     IMAGE_REPOSITORIES: repositories.length > 0 ? repositories : [repositoryOf(image)],
   };
+}
+
+/** Throws if the raw logs' bucket is named, but not how to enter it. */
+function demandBucket(env: z.output<typeof environment>): void {
+  const needed = {
+    RAW_LOGS_S3_URL: ['RAW_LOGS_S3_ACCESS_KEY', 'RAW_LOGS_S3_SECRET_KEY'],
+    RAW_LOGS_API_URL: ['RAW_LOGS_API_TOKEN'],
+  } as const;
+  for (const url of ['RAW_LOGS_S3_URL', 'RAW_LOGS_API_URL'] as const) {
+    if (env[url] === undefined) continue;
+    for (const name of needed[url]) {
+      if (env[name] === undefined) throw new EnvironmentError(`${name}: set it beside ${url}`);
+    }
+  }
 }
 
 /** Throws if people shall log in here, but a setting for that is missing or invalid. */

@@ -11,6 +11,7 @@ import type { Database } from './db/database.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
 import { prepare } from './prepare.ts';
+import { openRawObjects } from './raw-objects/open.ts';
 
 /** A stop waits this long for running requests and steps. */
 const STOP_MS = 10_000;
@@ -62,6 +63,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
     provisioner: new ProvisionerClient({ url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET }),
     resolvers: new Resolvers(env.PROOF_RESOLVERS),
     verifier: verifierOf(env),
+    rawObjects: openRawObjects(env),
     authenticate: createAuthenticator({
       jwksUrl: env.AUTH_JWKS_URL,
       issuer: env.AUTH_ISSUER,

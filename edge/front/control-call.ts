@@ -10,13 +10,19 @@ export type ControlCall =
       readonly options: HostKvPutOptions;
     }
   | { readonly op: 'kvList'; readonly namespace: string; readonly options: HostListOptions }
-  | { readonly op: 'logGet'; readonly key: string }
-  | { readonly op: 'logList'; readonly options: HostListOptions };
+  | { readonly op: 'logGet' | 'logDelete'; readonly key: string }
+  | { readonly op: 'logPut'; readonly key: string; readonly value: string }
+  | { readonly op: 'logList'; readonly options: HostObjectListOptions };
 
 export interface HostListOptions {
   readonly prefix?: string;
   readonly limit?: number;
   readonly cursor?: string;
+}
+
+export interface HostObjectListOptions extends HostListOptions {
+  /** Only keys after this one. */
+  readonly startAfter?: string;
 }
 
 /** `expiration` in seconds since the epoch, `expirationTtl` in seconds. Both are at least 60 s ahead, as on Cloudflare. */

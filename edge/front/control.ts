@@ -11,7 +11,7 @@ interface ControlEnv {
 }
 
 /**
- * What the process that started the runtime does in it: reads and writes KV, reads the archive, sets the routes.
+ * What the process that started the runtime does in it: reads and writes KV, reads and rewrites the archive, sets the routes.
  * Miniflare's own stubs do the same, but block that process in each first call, by a thread that costs it 0.4 s and 25 MB.
  */
 export default class Control extends WorkerEntrypoint<ControlEnv> {
@@ -40,6 +40,10 @@ export default class Control extends WorkerEntrypoint<ControlEnv> {
         return await this.#kv(call.namespace).list(call.options);
       case 'logGet':
         return await (await this.env.RAW_LOGS.get(call.key))?.text();
+      case 'logPut':
+        return void (await this.env.RAW_LOGS.put(call.key, call.value));
+      case 'logDelete':
+        return await this.env.RAW_LOGS.delete(call.key);
       case 'logList': {
         const { objects, ...page } = await this.env.RAW_LOGS.list(call.options);
         const shown = objects.map(({ key, size, etag, uploaded }) => ({ key, size, etag, uploaded }));

@@ -7,6 +7,7 @@ import type { VerificationClient } from '../clients/verification-client.ts';
 import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';
+import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import type { HostRoom } from './host-room.ts';
 
 /** The most that a client has; of members and tokens also an organisation. `null`: no limit. */
@@ -92,6 +93,8 @@ export interface Context {
   readonly resolvers: Resolvers;
   /** `null`: this installation has no verification worker. */
   readonly verifier: VerificationClient | null;
+  /** The bucket of the raw logs. `null`: this installation has none. */
+  readonly rawObjects: RawObjects | null;
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;

@@ -23,7 +23,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
   ],
   management: [
     { number: 0, rooms: ['management/lifecycle/**', 'management/snippets/**'] },
-    { number: 1, rooms: ['management/db/**', 'management/clients/**'] },
+    { number: 1, rooms: ['management/db/**', 'management/clients/**', 'management/raw-objects/**'] },
     { number: 2, rooms: ['management/http/**', 'management/records/**', 'management/ports/**'] },
     { number: 3, rooms: ['management/access/**', 'management/context/**'] },
     { number: 4, rooms: ['management/view/**', 'management/proof/**'] },

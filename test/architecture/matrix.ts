@@ -161,6 +161,7 @@ export const MATRIX: readonly Row[] = [
     may: [
       'management/**',
       'gitops/{manifest,base,sites-repo,report}/**',
+      'gitops/clients/r2.ts',
       'plugins/{document,all-texts}.ts',
       'plugins/multi_domain/config.ts',
       'plugins/custom_loader/snippet.ts',

@@ -6,21 +6,23 @@ import { ApiError, success } from './api/envelope.ts';
 const query = z.object({
   prefix: z.string().optional(),
   cursor: z.string().optional(),
+  start_after: z.string().optional(),
   per_page: z.coerce.number().int().min(1).max(1000).default(20),
 });
 type OneObject = { Params: { bucket_name: string; '*': string } };
 
-/** `/accounts/{account_id}/r2/buckets/{bucket_name}/objects` and `…/objects/{object_key}`, read only. */
+/** `/accounts/{account_id}/r2/buckets/{bucket_name}/objects` and `…/objects/{object_key}`. */
 export function objectEndpoints(app: FastifyInstance, { bucket }: EmulatorContext): void {
   const path = '/accounts/:account_id/r2/buckets/:bucket_name/objects';
 
   app.get(path, async (request) => {
     const store = bucket(request.params);
-    const { prefix, cursor, per_page: limit } = query.parse(request.query);
+    const { prefix, cursor, start_after: startAfter, per_page: limit } = query.parse(request.query);
     const page = await store.list({
       limit,
       ...(prefix === undefined ? {} : { prefix }),
       ...(cursor === undefined ? {} : { cursor }),
+      ...(startAfter === undefined ? {} : { startAfter }),
     });
     const result = page.objects.map(({ key, size, etag, uploaded }) => ({
       key,
@@ -40,4 +42,20 @@ export function objectEndpoints(app: FastifyInstance, { bucket }: EmulatorContex
     if (text === null) throw new ApiError('unknownObject', 'The specified key does not exist.');
     return reply.type('application/octet-stream').send(Buffer.from(text));
   });
+  app.put<OneObject>(`${path}/*`, async ({ params, body }) => {
+    const key = params['*'];
+    await bucket(params).put(key, textOf(body));
+    return success({ key, storage_class: 'Standard' });
+  });
+  app.delete<OneObject>(`${path}/*`, async ({ params }) => {
+    const key = params['*'];
+    await bucket(params).delete(key);
+    return success({ key });
+  });
+}
+
+/** The parser of JSON bodies has made values of those that are JSON. */
+function textOf(body: unknown): string {
+  if (Buffer.isBuffer(body)) return body.toString();
+  return body === undefined || body === null ? '' : JSON.stringify(body);
 }

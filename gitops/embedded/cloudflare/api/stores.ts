@@ -34,11 +34,13 @@ export interface KvStore {
   list(options?: KvListOptions): Promise<KvList>;
 }
 
-/** Read access to one R2 bucket. The embedded edge implements it with what its worker wrote. */
+/** One R2 bucket with texts. The embedded edge implements it with what its worker wrote. */
 export interface ObjectStore {
   get(key: string): Promise<string | null>;
-  /** Keys in byte order; the last page has no `cursor`. */
-  list(options: { prefix?: string; limit?: number; cursor?: string }): Promise<{
+  put(key: string, text: string): Promise<void>;
+  delete(key: string): Promise<void>;
+  /** Keys in byte order, those after `startAfter`; the last page has no `cursor`. */
+  list(options: { prefix?: string; limit?: number; cursor?: string; startAfter?: string }): Promise<{
     readonly objects: readonly { key: string; size: number; etag: string; uploaded: Date }[];
     readonly cursor?: string;
   }>;
