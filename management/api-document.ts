@@ -40,10 +40,12 @@ async function buildIdle(): Promise<Management> {
       allowLoopback: false,
       trustedProxies: [],
       metricsToken: null,
+      ingestSecret: null,
       login: null,
       dashboardOrigins: [],
       retentionDays: { audit: 0, events: 0, operations: 0 },
     },
+    searchIn: null,
     logger: { level: 'silent' },
   });
 }

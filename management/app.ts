@@ -52,6 +52,11 @@ import { keepProofs } from './proof/keep.ts';
 import { keepPruning } from './retention.ts';
 import { rolloutsRoutes } from './rollouts/rollouts.routes.ts';
 import { RolloutRunner } from './rollouts/runner.ts';
+import { ingestRoutes } from './requests/ingest.routes.ts';
+import { LiveRequests } from './requests/live-hub.ts';
+import { RecentRequests } from './requests/recent.ts';
+import { requestsRoutes } from './requests/requests.routes.ts';
+import { RequestSearch, type SearchOptions } from './requests/search/search.ts';
 import { Login } from './session/login.ts';
 import { loginRoutes, ownSessionRoutes } from './session/session.routes.ts';
 import { HostWatch } from './sites/host-watch.ts';
@@ -108,6 +113,8 @@ const REDACTED = [
 interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room'> {
   /** Default: the system's clock. */
   readonly clock?: Clock;
+  /** What requests are searched in; `null`: this installation has no raw logs. */
+  readonly searchIn: SearchOptions | null;
   /** pino's level, and where lines are written if not to standard output. */
   readonly logger: { readonly level: string; readonly stream?: { write(line: string): void } };
 }
@@ -122,7 +129,7 @@ export interface Management {
 
 /** The management API (docs/http.md). Never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
-  const { logger, ...rest } = deps;
+  const { logger, searchIn, ...rest } = deps;
   const { trustedProxies } = deps.settings;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
@@ -154,6 +161,9 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     onEvent: () => deliverer.trigger(),
     onOperation: (id) => waits.announce(id),
   });
+  const recent = new RecentRequests();
+  const live = new LiveRequests(context, recent);
+  const search = searchIn && new RequestSearch(searchIn, context);
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
@@ -188,6 +198,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   app.decorateRequest('caller', null);
   app.decorateRequest('sessionId', null);
   const routes: RouteAccess[] = [];
+  await app.register(ingestRoutes(context, { recent, live }));
   await app.register(async (open) => {
     open.addHook('onRequest', limits.address);
     await open.register(loginRoutes(context, login));
@@ -224,6 +235,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(tenantRoutes(context, tenants));
     await api.register(tokensRoutes(context));
     await api.register(eventsRoutes(context, events));
+    await api.register(requestsRoutes(context, { recent, live, search }));
     await api.register(operationsRoutes(context, waits));
     await api.register(auditRoutes(context));
     await api.register(bulkRoutes());
@@ -256,6 +268,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         keepPruning(context, signal),
         keepProofs(context, signal),
         login.follow(signal),
+        live.follow(signal),
+        search?.follow(signal),
       ]);
     },
   };

@@ -101,6 +101,14 @@ const environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
     .optional(),
+  /** By which the edge proves itself to `/ingest`. Unset: requests can't be followed live. */
+  INGEST_SECRET: z
+    .string()
+    .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
+    .optional(),
+  /** Unset: a folder under STATE_DIR. */
+  SEARCH_CACHE_DIR: z.string().optional(),
+  SEARCH_CACHE_DAYS: z.coerce.number().int().min(2).max(400).default(7),
   /** The key of forwarders' tokens. Unset: no domain can get a same-origin path. */
   FORWARDER_KEY: z
     .string()
@@ -163,6 +171,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   return {
     ...env,
     OIDC_ISSUER: env.OIDC_ISSUER ?? env.AUTH_ISSUER,
+    SEARCH_CACHE_DIR: env.SEARCH_CACHE_DIR ?? join(env.STATE_DIR, 'search'),
     PGLITE_DIR: PGLITE_DIR ?? join(env.STATE_DIR, 'pglite'),
     IMAGE_REPOSITORIES: repositories.length > 0 ? repositories : [repositoryOf(image)],
   };

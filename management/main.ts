@@ -100,6 +100,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       },
       allowLoopback: env.ALLOW_LOOPBACK_TARGETS,
       trustedProxies: env.MANAGEMENT_TRUSTED_PROXIES,
+      ingestSecret: env.INGEST_SECRET ?? null,
       metricsToken: env.METRICS_TOKEN ?? null,
       login: loginOf(env),
       dashboardOrigins: env.DASHBOARD_ORIGINS,

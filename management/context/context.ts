@@ -75,6 +75,8 @@ export interface Settings {
   readonly trustedProxies: readonly string[];
   /** The bearer token of `/metrics`. `null`: only callers on this machine may read it. */
   readonly metricsToken: string | null;
+  /** By which the edge proves itself to `/ingest`. `null`: there is no such route. */
+  readonly ingestSecret: string | null;
   /** `null`: people can't log in here; callers have tokens. */
   readonly login: LoginSettings | null;
   /** Origins of dashboards whose pages may call the API with a token. */

@@ -38,6 +38,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/instance/**',
         'management/operations/**',
         'management/plugins/**',
+        'management/requests/**',
         'management/session/**',
         'management/sites/**',
         'management/tenants/**',

@@ -7,7 +7,8 @@ const EMBEDDED = [
   '@electric-sql/pglite-prepopulatedfs',
   'oidc-provider',
 ] as const;
-type Embedded = (typeof EMBEDDED)[number];
+/** The search's package is no embedded part: without it all else works. */
+type Optional = (typeof EMBEDDED)[number] | '@duckdb/node-api';
 
 /** The packages of the embedded parts that are not installed. */
 export function missingPackages(names: readonly string[] = EMBEDDED): string[] {
@@ -15,7 +16,7 @@ export function missingPackages(names: readonly string[] = EMBEDDED): string[] {
 }
 
 /** Loads a package of an embedded part. Throws an `Error` that says how to install it. */
-export async function optional<Module>(name: Embedded, load: () => Promise<Module>): Promise<Module> {
+export async function optional<Module>(name: Optional, load: () => Promise<Module>): Promise<Module> {
   if (!isInstalled(name)) throw new Error(howToInstall([name]));
   return await load();
 }

@@ -1,0 +1,197 @@
+import { Readable } from 'node:stream';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { demandAnyContainer, demandContainer } from '../access/containers.ts';
+import { demandRoleIn, isOperator } from '../access/tenants.ts';
+import type { Context } from '../context/context.ts';
+import { callerOf } from '../http/auth.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import { problems } from '../http/openapi.ts';
+import { visibleClients } from '../records/memberships.repository.ts';
+import { containerParams } from '../view/container-view.ts';
+import { exportedRequests, REQUEST_EXPORTS } from './export.ts';
+import { type LiveRequests, liveStream } from './live-hub.ts';
+import { RETRY_SECONDS, requestPage } from './pages.ts';
+import type { RecentRequests } from './recent.ts';
+import {
+  containerRequestsQuery,
+  liveHeaders,
+  liveQuery,
+  type RequestsQuery,
+  requestsPage,
+  requestsQuery,
+} from './requests.schema.ts';
+import type { RequestSearch } from './search/search.ts';
+
+const DAY_MS = 86_400_000;
+
+interface RequestsParts {
+  readonly live: LiveRequests;
+  readonly recent: RecentRequests;
+  readonly search: RequestSearch | null;
+}
+
+/** Ids of the containers whose requests are asked for, checked anew for each page; `null`: all there are. */
+type ReadableContainers = () => Promise<readonly string[] | null>;
+
+/** The requests that the edge has answered: searched, exported, and followed as they arrive. */
+export function requestsRoutes(
+  context: Context,
+  { live, recent, search }: RequestsParts,
+): FastifyPluginAsyncZod {
+  const { db, clock } = context;
+  /** Open streams. A stop of the process aborts them instead of waiting for their end. */
+  const streams = new Set<AbortController>();
+
+  async function answer(reply: FastifyReply, query: RequestsQuery, readable: ReadableContainers) {
+    const { format, ...page } = query;
+    const read = async (asked: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'after'>) =>
+      await requestPage({ search, recent, clock }, { ...filterOf(page), containers: await readable() }, asked);
+    try {
+      if (format === 'json') return await read(page);
+      const to = page.to ?? clock.date().toISOString();
+      const from = page.from ?? new Date(Date.parse(to) - DAY_MS).toISOString();
+      const rows = exportedRequests((after) => read({ from, to, limit: 1_000, after }), format);
+      // What the first page throws is answered as a problem, before the answer has begun.
+      const text = Readable.from(prefetched(await rows.next(), rows));
+      reply.header('content-disposition', `attachment; filename="requests.${format}"`);
+      return reply.type(`${REQUEST_EXPORTS[format].type}; charset=utf-8`).send(text as never); // no schema
+    } catch (error) {
+      if (error instanceof ManagementProblem && error.code === 'search_unavailable') {
+        reply.header('retry-after', RETRY_SECONDS);
+      }
+      throw error;
+    }
+  }
+
+  /** Ids of what the caller may see of the client, or of all clients. */
+  async function visible(request: FastifyRequest, client: string | undefined) {
+    const caller = callerOf(request);
+    let query = db.selectFrom('containers').select('id');
+    if (client !== undefined) {
+      await demandRoleIn(context, { kind: 'clients', id: client }, caller, 'read');
+      query = query.where('client_id', '=', client);
+    } else if (isOperator(context, caller)) return null;
+    else query = query.where('client_id', 'in', visibleClients(db, caller));
+    return (await query.execute()).map(({ id }) => id);
+  }
+
+  function stream(request: FastifyRequest<{ Params: { id: string } }>, reply: FastifyReply) {
+    const stop = new AbortController();
+    const { authorization, 'last-event-id': last } = liveHeaders.parse(request.headers);
+    const container = request.params.id;
+    const filter = { ...liveQuery.parse(request.query), containers: [container] };
+    const follower = {
+      caller: callerOf(request),
+      authorization: typeof authorization === 'string' ? authorization : undefined,
+      container,
+      filter,
+    };
+    const subscription = live.subscribe(follower, last, stop.signal);
+    streams.add(stop);
+    reply.raw.once('close', () => {
+      stop.abort();
+      streams.delete(stop);
+    });
+    // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
+    reply.header('connection', 'close');
+    const text = Readable.from(liveStream(subscription), { highWaterMark: 1 });
+    return reply.type('text/event-stream').send(text as never); // the schema doesn't serialise a stream
+  }
+
+  return async (app) => {
+    app.addHook('preClose', async () => {
+      for (const one of streams) one.abort();
+    });
+
+    app.get(
+      '/server-containers/:id/requests',
+      {
+        config: { access: 'read' },
+        schema: {
+          operationId: 'listContainerRequests',
+          summary: 'Search or export the requests of a container at the edge, the newest first',
+          tags: ['requests'],
+          params: containerParams,
+          querystring: containerRequestsQuery,
+          response: {
+            200: requestsPage,
+            ...problems('invalid_request', 'unknown_container', 'search_unavailable'),
+          },
+        },
+      },
+      async (request, reply) =>
+        await answer(reply, request.query, async () => {
+          const { id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+          return [id];
+        }),
+    );
+
+    app.get(
+      '/server-containers/:id/requests/live',
+      {
+        config: { access: 'read' },
+        schema: {
+          operationId: 'followContainerRequests',
+          summary: 'Follow the requests of a container at the edge',
+          description:
+            'Server-sent events: `request` with a row, and `gap` with the number of rows that a slow reader has `missed` (null: unknown).',
+          tags: ['requests'],
+          params: containerParams,
+          headers: liveHeaders,
+          querystring: liveQuery,
+          response: {
+            200: { description: 'the stream', content: { 'text/event-stream': { schema: z.string() } } },
+            ...problems('invalid_request', 'unknown_container', 'too_many_streams'),
+          },
+        },
+      },
+      async (request, reply) => {
+        await demandContainer(db, request.params.id, callerOf(request), 'read');
+        return stream(request, reply);
+      },
+    );
+
+    app.get(
+      '/requests',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'listRequests',
+          summary: 'Search or export the requests of all containers that the caller may read',
+          description: 'Operators also see requests of unknown hosts.',
+          tags: ['requests'],
+          querystring: requestsQuery,
+          response: {
+            200: requestsPage,
+            ...problems('invalid_request', 'unknown_client', 'unknown_container', 'search_unavailable'),
+          },
+        },
+      },
+      async (request, reply) => {
+        const { client, container, ...query } = request.query;
+        return await answer(reply, query, async () => {
+          const ids = await visible(request, client);
+          if (container === undefined) return ids;
+          if (ids === null) await demandAnyContainer(db, container);
+          else if (!ids.includes(container)) throw new ManagementProblem('unknown_container');
+          return [container];
+        });
+      },
+    );
+  };
+}
+
+function filterOf({ route, status, cache, error, requestId, method, country, probes }: RequestsQuery) {
+  return { route, status, cache, error, requestId, method, country, probes };
+}
+
+async function* prefetched(
+  first: IteratorResult<string, void>,
+  rest: AsyncGenerator<string, void>,
+): AsyncGenerator<string> {
+  if (first.done === true) return;
+  yield first.value;
+  yield* rest;
+}

@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { recordedRequest } from './record.ts';
+
+const DAY_MS = 86_400_000;
+/** The longest time that one search may cover. */
+const MOST_DAYS = 31;
+
+const requestView = recordedRequest
+  .extend({ id: z.string().meta({ description: 'the same for every copy of the record' }) })
+  .meta({ id: 'EdgeRequest', description: 'a request to the edge, without a value of the visitor’s' });
+
+const filters = {
+  route: z.string().max(300).optional().meta({ description: 'the pattern: `/c/:token.js`' }),
+  status: z
+    .string()
+    .regex(/^[1-5](?:\d\d|xx)$/)
+    .optional()
+    .meta({ description: 'a status or a class of them: `404`, `5xx`' }),
+  cache: z.enum(['hit', 'miss', 'stale', 'bypass']).optional(),
+  error: z.string().max(100).optional(),
+  requestId: z.string().max(200).optional(),
+  method: z.string().max(20).optional(),
+  country: z.string().max(20).optional(),
+  probes: z
+    .stringbool({ truthy: ['1', 'true'], falsy: ['0', 'false'] })
+    .default(false)
+    .meta({ description: 'also show Tagyard’s own probes' }),
+};
+
+const time = z.iso.datetime({ offset: true });
+const search = {
+  from: time.optional().meta({ description: 'from this time on; default: 24 hours before `to`' }),
+  to: time.optional().meta({ description: 'before this time; default: now' }),
+  ...filters,
+  limit: z.coerce.number().int().min(1).max(1_000).default(50),
+  after: z.string().max(2_000).optional().meta({ description: '`next` of the previous page' }),
+  format: z
+    .enum(['json', 'ndjson', 'csv'])
+    .default('json')
+    .meta({ description: '`ndjson`, `csv`: all rows that match, without pages' }),
+};
+
+const isRange = ({ from, to }: { from?: string | undefined; to?: string | undefined }): boolean => {
+  if (from === undefined) return true;
+  const span = (to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from);
+  return span <= MOST_DAYS * DAY_MS && (to === undefined || span > 0);
+};
+const RANGE = { path: ['from'], message: `must be before \`to\`, and at most ${MOST_DAYS} days` };
+
+export const containerRequestsQuery = z.strictObject(search).refine(isRange, RANGE);
+export const requestsQuery = z
+  .strictObject({ ...search, client: z.uuid().optional(), container: z.uuid().optional() })
+  .refine(isRange, RANGE);
+export type RequestsQuery = z.output<typeof containerRequestsQuery>;
+
+export const requestsPage = z.object({
+  requests: z.array(requestView).meta({ description: 'the newest first' }),
+  next: z.string().nullable().meta({
+    description: 'pass it as `after`; null: this is the last page. A page may have fewer rows than `limit`',
+  }),
+  missing: z
+    .array(z.iso.date())
+    .meta({ description: 'days (UTC) whose records aren’t wholly searchable yet; ask again in a moment' }),
+});
+
+export const liveHeaders = z.looseObject({
+  'last-event-id': z
+    .string()
+    .max(300)
+    .optional()
+    .meta({ description: 'id of a row; the stream begins behind it, or with the event `gap`' }),
+});
+export const liveQuery = z.strictObject(filters);

@@ -1,0 +1,53 @@
+import { EQUAL_MEMBERS, type RequestFilter, statusRange } from '../filter.ts';
+import type { KeyedRow, RowKey } from '../record.ts';
+import type { DuckDb, Parameters } from './duckdb.ts';
+import { readRow } from './parquet.ts';
+
+/** Rows of some files of one hour. */
+interface HourQuery {
+  readonly files: readonly string[];
+  /** Milliseconds since the epoch: from the first on, before the second. */
+  readonly from: number;
+  readonly to: number;
+  /** Only rows after this place in the order of pages. */
+  readonly after: RowKey | null;
+  readonly limit: number;
+}
+
+/** The newest rows first. A record that is in several files is there as often. */
+export async function queryHour(duck: DuckDb, filter: RequestFilter, query: HourQuery): Promise<KeyedRow[]> {
+  const { files, from, to, after, limit } = query;
+  const conditions = ['"at" >= $from', '"at" < $to'];
+  const parameters: Record<string, Parameters[string]> = { files, from, to, limit };
+  const { containers, status, probes } = filter;
+  const [only] = containers ?? [];
+  if (only !== undefined && containers?.length === 1) {
+    conditions.push('"container" = $container');
+    parameters.container = only;
+  } else if (containers !== null) {
+    conditions.push('"container" IN (SELECT unnest($containers))');
+    parameters.containers = containers;
+  }
+  if (!probes) conditions.push('NOT "probe"');
+  if (status !== undefined) {
+    const [first, last] = statusRange(status);
+    conditions.push('"status" BETWEEN $first AND $last');
+    Object.assign(parameters, { first, last });
+  }
+  for (const name of EQUAL_MEMBERS) {
+    const value = filter[name];
+    if (value === undefined) continue;
+    conditions.push(`"${name}" = $${name}`);
+    parameters[name] = value;
+  }
+  if (after !== null) {
+    conditions.push('("at", "batch", "idx") < ($at::BIGINT, $batch::VARCHAR, $index::INTEGER)');
+    Object.assign(parameters, { at: after.at, batch: after.batch, index: after.index });
+  }
+  const rows = await duck.rows(
+    `SELECT * FROM read_parquet($files) WHERE ${conditions.join(' AND ')}
+    ORDER BY "at" DESC, "batch" DESC, "idx" DESC LIMIT $limit`,
+    parameters,
+  );
+  return rows.map(readRow);
+}

@@ -1,0 +1,304 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../../gitops/base/clock.ts';
+import { limit } from '../../../gitops/base/limit.ts';
+import { acquireLock } from '../../../gitops/base/lock.ts';
+import { missingPackages } from '../../../gitops/base/runtime/optional.ts';
+import type { RawObjects } from '../../raw-objects/raw-objects.ts';
+import type { RequestFilter } from '../filter.ts';
+import type { KeyedRow, RowKey } from '../record.ts';
+import { DayCache } from './day-cache.ts';
+import { type DuckDb, openDuckDb } from './duckdb.ts';
+import { fillDay } from './fill.ts';
+import { queryHour } from './query.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Milliseconds between two looks for new objects of today and yesterday. */
+const FILL_MS = 15_000;
+/** Milliseconds after which a day is listed as a whole again, for late, changed and deleted objects. */
+const WHOLE_MS = 5 * 60_000;
+/** Milliseconds that a page waits for days that aren't read yet. */
+const WAIT_MS = 1_500;
+/** Milliseconds after which a page ends, even if it isn't full. */
+const BUDGET_MS = 2_500;
+/** Queries, and days that are filled, at once. */
+const QUERIES = 2;
+const FILLS = 2;
+/** Part of the folder's name. Another release's folder is not read. */
+const VERSION = 'v1';
+
+interface SearchLog {
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface SearchOptions {
+  /** SEARCH_CACHE_DIR. */
+  readonly dir: string;
+  readonly objects: RawObjects;
+  /** Days that the cache holds at most. */
+  readonly days: number;
+}
+
+interface Day {
+  readonly name: string;
+  readonly cache: DayCache;
+  /** When it was last listed, and as a whole, by `clock.now()`; `null`: not since the start. */
+  listedAt: number | null;
+  wholeAt: number | null;
+  usedAt: number;
+  filling: Promise<void> | null;
+}
+
+export interface PageQuery {
+  /** Milliseconds since the epoch: from the first on, before the second. */
+  readonly from: number;
+  readonly to: number;
+  readonly after: RowKey | null;
+  readonly limit: number;
+}
+
+export interface FoundRows {
+  readonly rows: readonly KeyedRow[];
+  /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
+  readonly reached: number | null;
+  /** Days (UTC) that aren't wholly read. */
+  readonly missing: readonly string[];
+}
+
+/** Searches requests by DuckDB in a cache of the raw logs, which it fills itself and makes again where it is damaged. */
+export class RequestSearch {
+  readonly #options: SearchOptions;
+  readonly #clock: Clock;
+  readonly #log: SearchLog;
+  readonly #days = new Map<string, Promise<Day>>();
+  readonly #queries = limit(QUERIES);
+  readonly #fills = limit(FILLS);
+  #open: { readonly duck: DuckDb; readonly signal: AbortSignal } | null = null;
+  #reason = 'the search is starting; try again in a moment';
+
+  constructor(options: SearchOptions, { clock, log }: { readonly clock: Clock; readonly log: SearchLog }) {
+    this.#options = options;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Why it can't be used now; `null`: it can. */
+  get unavailable(): string | null {
+    return this.#open === null ? this.#reason : null;
+  }
+
+  /** The newest rows first, each once. Rows may be fewer than `limit` though more follow: then `reached` says where. */
+  async page(filter: RequestFilter, { from, to, after, limit: most }: PageQuery): Promise<FoundRows> {
+    const missing = new Set(await this.#prepared(from, to));
+    const until = this.#clock.now() + BUDGET_MS;
+    const rows: KeyedRow[] = [];
+    const newest = Math.min(to, (after?.at ?? to) + 1) - 1;
+    for (let start = newest - (newest % HOUR_MS); start > from - HOUR_MS; start -= HOUR_MS) {
+      const hour = { from: Math.max(from, start), to: Math.min(to, start + HOUR_MS) };
+      const found = await this.#hour(filter, { ...hour, after, limit: most - rows.length });
+      if (found === null) missing.add(dayOf(start));
+      else rows.push(...found);
+      if (rows.length >= most) break;
+      if (this.#clock.now() > until) return { rows, reached: start, missing: [...missing].sort() };
+    }
+    return { rows, reached: null, missing: [...missing].sort() };
+  }
+
+  /** Waits until the days are read. Returns those that aren't by then. */
+  async #prepared(from: number, to: number): Promise<string[]> {
+    const last = Math.min(to, this.#clock.date().getTime());
+    const names: string[] = [];
+    for (let at = last - 1; dayOf(at) >= dayOf(from); at -= DAY_MS) names.push(dayOf(at));
+    const days = await Promise.all(names.map((name) => this.#day(name)));
+    const now = this.#clock.now();
+    for (const day of days) day.usedAt = now;
+    const stale = days.filter(({ wholeAt, listedAt, name }) => {
+      const most = this.#isCurrent(name) ? 2 * FILL_MS : WHOLE_MS;
+      return wholeAt === null || listedAt === null || now - listedAt > most;
+    });
+    const reading = Promise.all(stale.map((day) => this.#fill(day)));
+    if (stale.length > 0) await Promise.race([reading, this.#clock.sleep(WAIT_MS, { ref: false })]);
+    return stale.flatMap(({ name, wholeAt, listedAt }) =>
+      wholeAt === null || listedAt === null || listedAt < now ? [name] : [],
+    );
+  }
+
+  /** `null`: the day's files were damaged; it is read again. */
+  async #hour(filter: RequestFilter, query: PageQuery): Promise<KeyedRow[] | null> {
+    const day = await this.#day(dayOf(query.from));
+    for (let attempt = 0; ; attempt += 1) {
+      const hour = new Date(query.from).getUTCHours();
+      const files = day.cache.files.flatMap((file) => (file.hour === hour ? [day.cache.pathOf(file)] : []));
+      if (files.length === 0) return [];
+      try {
+        return await this.#unique(filter, { ...query, files });
+      } catch (err) {
+        // The files may have been merged meanwhile.
+        if (attempt === 0) continue;
+        this.#log.error({ err, day: day.name }, 'the search cache is damaged and is made again');
+        await this.#clear(day);
+        return null;
+      }
+    }
+  }
+
+  /** The same record may be in several files, so a page of a query may have fewer records than rows. */
+  async #unique(
+    filter: RequestFilter,
+    query: PageQuery & { readonly files: readonly string[] },
+  ): Promise<KeyedRow[]> {
+    const rows: KeyedRow[] = [];
+    let { after } = query;
+    while (rows.length < query.limit) {
+      const page = { ...query, after, limit: query.limit };
+      const found = await this.#queries(() => queryHour(this.#demandOpen().duck, filter, page));
+      for (const row of found) if (row.row.id !== rows.at(-1)?.row.id) rows.push(row);
+      after = found.at(-1) ?? after;
+      if (found.length < query.limit) break;
+    }
+    return rows.slice(0, query.limit);
+  }
+
+  /** Fills today and yesterday until the signal. */
+  async follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const close = await this.#start(signal);
+      while (close !== null && !signal.aborted) {
+        await this.#fillCurrent().catch((err: unknown) => {
+          this.#log.error({ err }, 'the search cache can’t be kept');
+        });
+        await this.#clock.sleep(FILL_MS, { signal, ref: false });
+      }
+      await close?.();
+      await this.#clock.sleep(FILL_MS, { signal, ref: false });
+    }
+  }
+
+  async #fillCurrent(): Promise<void> {
+    const today = this.#clock.date().getTime();
+    const days = await Promise.all([today, today - DAY_MS].map((at) => this.#day(dayOf(at))));
+    await Promise.all(days.map((day) => this.#fill(day)));
+    await this.#evict();
+  }
+
+  #demandOpen() {
+    if (this.#open === null) throw new Error(this.#reason);
+    return this.#open;
+  }
+
+  /** `null`: it can't be used now. */
+  async #start(signal: AbortSignal): Promise<(() => Promise<void>) | null> {
+    const { dir } = this.#options;
+    if (missingPackages(['@duckdb/node-api']).length > 0) {
+      this.#reason = 'the package @duckdb/node-api is not installed; install it: npm install --include=optional';
+      return null;
+    }
+    try {
+      await mkdir(dir, { recursive: true });
+      const lock = acquireLock(join(dir, 'lock'));
+      const root = join(dir, VERSION);
+      const duck = await openDuckDb(dir, join(dir, 'temporary'));
+      await this.#forgetOld(root);
+      this.#open = { duck, signal };
+      return async () => {
+        this.#open = null;
+        this.#reason = 'the process is stopping';
+        const days = await Promise.all(this.#days.values());
+        await Promise.all(days.map(({ filling }) => filling));
+        await this.#queries(() => undefined);
+        this.#days.clear();
+        duck.close();
+        lock.release();
+      };
+    } catch (err) {
+      this.#reason = `the folder of SEARCH_CACHE_DIR can’t be used: ${err instanceof Error ? err.message : err}`;
+      this.#log.warn({ err }, 'requests can’t be searched');
+      return null;
+    }
+  }
+
+  /** Folders of other releases, and of more days than are kept. */
+  async #forgetOld(root: string): Promise<void> {
+    await mkdir(root, { recursive: true });
+    const { dir, days } = this.#options;
+    for (const name of await readdir(dir)) {
+      if (/^v\d+$/.test(name) && name !== VERSION) await rm(join(dir, name), { recursive: true, force: true });
+    }
+    const names = (await readdir(root)).sort().reverse();
+    for (const name of names.slice(days)) await rm(join(root, name), { recursive: true, force: true });
+  }
+
+  #day(name: string): Promise<Day> {
+    const known = this.#days.get(name);
+    if (known !== undefined) return known;
+    const opening = DayCache.open(join(this.#options.dir, VERSION, `dt=${name}`)).then((cache) => ({
+      name,
+      cache,
+      listedAt: null,
+      wholeAt: null,
+      usedAt: this.#clock.now(),
+      filling: null,
+    }));
+    this.#days.set(name, opening);
+    opening.catch(() => this.#days.delete(name));
+    return opening;
+  }
+
+  /** One at a time for each day. What fails is logged, and tried again at the next look. */
+  async #fill(day: Day): Promise<void> {
+    day.filling ??= this.#fills(() => this.#read(day)).finally(() => {
+      day.filling = null;
+    });
+    await day.filling;
+  }
+
+  async #read(day: Day): Promise<void> {
+    if (this.#open === null) return;
+    const { duck, signal } = this.#open;
+    const startedAt = this.#clock.now();
+    const isWhole = day.wholeAt === null || startedAt - day.wholeAt > WHOLE_MS;
+    const since = isWhole ? null : this.#clock.date();
+    try {
+      const parts = { objects: this.#options.objects, duck, signal };
+      const invalid = await fillDay(parts, { day: day.name, cache: day.cache, since });
+      if (invalid > 0) this.#log.warn({ day: day.name, invalid }, 'lines of raw logs are no records');
+      if (signal.aborted) return;
+      day.listedAt = this.#clock.now();
+      if (isWhole) day.wholeAt = startedAt;
+    } catch (err) {
+      this.#log.error({ err, day: day.name }, 'raw logs can’t be read for the search');
+    }
+  }
+
+  /** Empties the day and reads it again, behind what fills it now. */
+  async #clear(day: Day): Promise<void> {
+    await day.filling;
+    day.wholeAt = null;
+    day.filling ??= this.#fills(async () => {
+      await day.cache.clear();
+      await this.#read(day);
+    }).finally(() => {
+      day.filling = null;
+    });
+  }
+
+  async #evict(): Promise<void> {
+    const days = await Promise.all(this.#days.values());
+    const old = days.filter(({ name, filling }) => filling === null && !this.#isCurrent(name));
+    old.sort((a, b) => a.usedAt - b.usedAt);
+    for (const { name, cache } of old.slice(0, Math.max(0, days.length - this.#options.days))) {
+      this.#days.delete(name);
+      await rm(cache.dir, { recursive: true, force: true });
+    }
+  }
+
+  #isCurrent(name: string): boolean {
+    return name >= dayOf(this.#clock.date().getTime() - DAY_MS);
+  }
+}
+
+function dayOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 10);
+}
