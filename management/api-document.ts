@@ -41,11 +41,11 @@ async function buildIdle(): Promise<Management> {
       trustedProxies: [],
       metricsToken: null,
       ingestSecret: null,
+      searchCache: null,
       login: null,
       dashboardOrigins: [],
       retentionDays: { audit: 0, events: 0, operations: 0 },
     },
-    searchIn: null,
     logger: { level: 'silent' },
   });
 }

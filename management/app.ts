@@ -56,7 +56,8 @@ import { ingestRoutes } from './requests/ingest.routes.ts';
 import { LiveRequests } from './requests/live-hub.ts';
 import { RecentRequests } from './requests/recent.ts';
 import { requestsRoutes } from './requests/requests.routes.ts';
-import { RequestSearch, type SearchOptions } from './requests/search/search.ts';
+import { RequestSearch } from './requests/search/search.ts';
+import { keepPruning } from './retention.ts';
 import { Login } from './session/login.ts';
 import { loginRoutes, ownSessionRoutes } from './session/session.routes.ts';
 import { HostWatch } from './sites/host-watch.ts';
@@ -113,8 +114,6 @@ const REDACTED = [
 interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room'> {
   /** Default: the system's clock. */
   readonly clock?: Clock;
-  /** What requests are searched in; `null`: this installation has no raw logs. */
-  readonly searchIn: SearchOptions | null;
   /** pino's level, and where lines are written if not to standard output. */
   readonly logger: { readonly level: string; readonly stream?: { write(line: string): void } };
 }
@@ -129,7 +128,7 @@ export interface Management {
 
 /** The management API (docs/http.md). Never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
-  const { logger, searchIn, ...rest } = deps;
+  const { logger, ...rest } = deps;
   const { trustedProxies } = deps.settings;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
@@ -163,7 +162,12 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   const recent = new RecentRequests();
   const live = new LiveRequests(context, recent);
-  const search = searchIn && new RequestSearch(searchIn, context);
+  const {
+    rawObjects,
+    settings: { searchCache },
+  } = context;
+  const search =
+    rawObjects && searchCache && new RequestSearch({ ...searchCache, objects: rawObjects }, context);
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);

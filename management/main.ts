@@ -101,6 +101,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       allowLoopback: env.ALLOW_LOOPBACK_TARGETS,
       trustedProxies: env.MANAGEMENT_TRUSTED_PROXIES,
       ingestSecret: env.INGEST_SECRET ?? null,
+      searchCache: { dir: env.SEARCH_CACHE_DIR, days: env.SEARCH_CACHE_DAYS },
       metricsToken: env.METRICS_TOKEN ?? null,
       login: loginOf(env),
       dashboardOrigins: env.DASHBOARD_ORIGINS,

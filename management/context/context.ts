@@ -77,6 +77,8 @@ export interface Settings {
   readonly metricsToken: string | null;
   /** By which the edge proves itself to `/ingest`. `null`: there is no such route. */
   readonly ingestSecret: string | null;
+  /** Where the search keeps its copies of the raw logs, and of how many days. `null`: nothing can be searched. */
+  readonly searchCache: { readonly dir: string; readonly days: number } | null;
   /** `null`: people can't log in here; callers have tokens. */
   readonly login: LoginSettings | null;
   /** Origins of dashboards whose pages may call the API with a token. */

@@ -19,7 +19,7 @@ const cursor = z.tuple([z.number().int(), z.string().max(300), z.number().int()]
 interface Page {
   readonly requests: RequestRow[];
   readonly next: string | null;
-  readonly missing: readonly string[];
+  readonly missing: string[];
 }
 
 interface PageParts {

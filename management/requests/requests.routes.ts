@@ -11,6 +11,7 @@ import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { exportedRequests, REQUEST_EXPORTS } from './export.ts';
+import type { RequestFilter } from './filter.ts';
 import { type LiveRequests, liveStream } from './live-hub.ts';
 import { RETRY_SECONDS, requestPage } from './pages.ts';
 import type { RecentRequests } from './recent.ts';
@@ -47,7 +48,11 @@ export function requestsRoutes(
   async function answer(reply: FastifyReply, query: RequestsQuery, readable: ReadableContainers) {
     const { format, ...page } = query;
     const read = async (asked: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'after'>) =>
-      await requestPage({ search, recent, clock }, { ...filterOf(page), containers: await readable() }, asked);
+      await requestPage(
+        { search, recent, clock },
+        { ...filterOf(page), containers: await readable() },
+        asked,
+      );
     try {
       if (format === 'json') return await read(page);
       const to = page.to ?? clock.date().toISOString();
@@ -183,7 +188,8 @@ export function requestsRoutes(
   };
 }
 
-function filterOf({ route, status, cache, error, requestId, method, country, probes }: RequestsQuery) {
+function filterOf(query: Omit<RequestsQuery, 'format'>): Omit<RequestFilter, 'containers'> {
+  const { route, status, cache, error, requestId, method, country, probes } = query;
   return { route, status, cache, error, requestId, method, country, probes };
 }
 

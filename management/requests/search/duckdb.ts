@@ -21,7 +21,10 @@ export interface DuckDb {
  * to install the package if it is missing.
  */
 export async function openDuckDb(dir: string, temporary: string): Promise<DuckDb> {
-  const { DuckDBInstance, LIST, VARCHAR, listValue } = await optional('@duckdb/node-api', () => import('@duckdb/node-api'));
+  const { DuckDBInstance, LIST, VARCHAR, listValue } = await optional(
+    '@duckdb/node-api',
+    () => import('@duckdb/node-api'),
+  );
   await mkdir(temporary, { recursive: true });
   const instance = await DuckDBInstance.create(':memory:', {
     threads: '1',

@@ -1,6 +1,6 @@
-import { type KeyedRow, keyedRow } from '../record.ts';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
-import { type CachedFile, DayCache } from './day-cache.ts';
+import { type KeyedRow, keyedRow } from '../record.ts';
+import type { CachedFile, DayCache } from './day-cache.ts';
 import type { DuckDb } from './duckdb.ts';
 import { mergeFiles, searchLine, writeRows } from './parquet.ts';
 

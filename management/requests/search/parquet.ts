@@ -34,10 +34,22 @@ const STRUCT = Object.entries(COLUMNS)
 const FORMAT = '(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)';
 const ORDER = 'ORDER BY "container" NULLS FIRST, "at"';
 
-/** The text of a row, from which `writeFileOf` makes a file. */
+/** The text of a row, from which `writeRows` makes a file. */
 export function searchLine({ at, batch, index, row }: KeyedRow): string {
-  const { id: _, time, container, route, status, cache, error, requestId, method, country, probe, ...rest } =
-    row;
+  const {
+    id: _,
+    time,
+    container,
+    route,
+    status,
+    cache,
+    error,
+    requestId,
+    method,
+    country,
+    probe,
+    ...rest
+  } = row;
   const columns = { at, batch, idx: index, time, container, route, status, cache, error, requestId };
   return `${JSON.stringify({ ...columns, method, country, probe, rest: JSON.stringify(rest) })}\n`;
 }

@@ -33,7 +33,7 @@ interface SearchLog {
   error(fields: object, message: string): void;
 }
 
-export interface SearchOptions {
+interface SearchOptions {
   /** SEARCH_CACHE_DIR. */
   readonly dir: string;
   readonly objects: RawObjects;
@@ -64,7 +64,7 @@ export interface FoundRows {
   /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
   readonly reached: number | null;
   /** Days (UTC) that aren't wholly read. */
-  readonly missing: readonly string[];
+  readonly missing: string[];
 }
 
 /** Searches requests by DuckDB in a cache of the raw logs, which it fills itself and makes again where it is damaged. */
@@ -192,7 +192,8 @@ export class RequestSearch {
   async #start(signal: AbortSignal): Promise<(() => Promise<void>) | null> {
     const { dir } = this.#options;
     if (missingPackages(['@duckdb/node-api']).length > 0) {
-      this.#reason = 'the package @duckdb/node-api is not installed; install it: npm install --include=optional';
+      this.#reason =
+        'the package @duckdb/node-api is not installed; install it: npm install --include=optional';
       return null;
     }
     try {
@@ -224,7 +225,8 @@ export class RequestSearch {
     await mkdir(root, { recursive: true });
     const { dir, days } = this.#options;
     for (const name of await readdir(dir)) {
-      if (/^v\d+$/.test(name) && name !== VERSION) await rm(join(dir, name), { recursive: true, force: true });
+      if (/^v\d+$/.test(name) && name !== VERSION)
+        await rm(join(dir, name), { recursive: true, force: true });
     }
     const names = (await readdir(root)).sort().reverse();
     for (const name of names.slice(days)) await rm(join(root, name), { recursive: true, force: true });
