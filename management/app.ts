@@ -10,6 +10,7 @@ import { collectRoutes, type RouteAccess } from './access/routes.ts';
 import { auditRoutes } from './audit/audit.routes.ts';
 import { registerAudit } from './audit.ts';
 import { bulkRoutes } from './bulk/bulk.routes.ts';
+import { consoleRoutes } from './console/console.routes.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { cloneRoutes } from './containers/clone/clone.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
@@ -199,6 +200,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
   registerMetrics(app, context);
   registerHealth(app, context);
+  await app.register(consoleRoutes());
   app.decorateRequest('caller', null);
   app.decorateRequest('sessionId', null);
   const routes: RouteAccess[] = [];

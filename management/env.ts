@@ -53,6 +53,24 @@ const origin = z.string().refine((text) => URL.canParse(text) && new URL(text).o
   message: 'must be an origin like https://dashboard.example.net',
 });
 
+/** Accounts for which the console's login page has a button each, as JSON. */
+const loginHints = z
+  .string()
+  .default('[]')
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue({ code: 'custom', message: 'must be JSON' });
+      return z.NEVER;
+    }
+  })
+  .pipe(
+    z
+      .array(z.strictObject({ hint: z.string().min(1).max(255), name: z.string(), description: z.string() }))
+      .max(20),
+  );
+
 /** The environment of the management process. An empty variable counts as unset. */
 const environment = z.object({
   MANAGEMENT_ADDRESS: z.string().default('127.0.0.1'),
@@ -82,6 +100,7 @@ const environment = z.object({
   OIDC_CLIENT_SECRET: z.string().optional(),
   /** Unset: AUTH_ISSUER. */
   OIDC_ISSUER: z.string().optional(),
+  OIDC_LOGIN_HINTS: loginHints,
   PUBLIC_URL: loginUrl.transform((text) => text.replace(/\/+$/, '')).optional(),
   SESSION_IDLE_MINUTES: z.coerce.number().int().min(5).max(43_200).default(480),
   SESSION_HOURS: z.coerce.number().int().min(1).max(720).default(24),

@@ -44,6 +44,7 @@ function loginOf(env: Environment): LoginSettings | null {
     clientId,
     clientSecret: env.OIDC_CLIENT_SECRET ?? null,
     publicUrl,
+    hints: env.OIDC_LOGIN_HINTS,
     idleSeconds: env.SESSION_IDLE_MINUTES * 60,
     absoluteSeconds: env.SESSION_HOURS * 3_600,
   };

@@ -41,7 +41,7 @@ describe('the tree', () => {
   const sources = ownSources();
   const tests = files('test/**/*.ts');
   const texts = files(
-    '**/*.{ts,js,css,hbs,html,md,yaml,yml,jsonc,sh}',
+    '**/*.{ts,tsx,js,css,hbs,html,md,yaml,yml,jsonc,sh}',
     '.ci/*',
     '.env.example',
     'package.json',
@@ -146,9 +146,9 @@ describe('the tree', () => {
   });
 
   test('names no path of one machine', () => {
-    expect(machinePaths(files('**/*.{ts,js,json,md,yaml,yml,hbs,css,sh}', '.ci/*', '.env.example'))).toEqual(
-      [],
-    );
+    expect(
+      machinePaths(files('**/*.{ts,tsx,js,json,md,yaml,yml,hbs,css,sh}', '.ci/*', '.env.example')),
+    ).toEqual([]);
   });
 });
 

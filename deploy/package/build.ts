@@ -11,6 +11,7 @@ import {
   bundleStage,
   bundleVerification,
 } from '../../edge/bundle.ts';
+import { bundleConsole } from '../../management/console/build.ts';
 import { billOfMaterials } from './sbom.ts';
 
 /**
@@ -64,6 +65,7 @@ async function bundleWorkers(): Promise<void> {
   for (const [name, text] of Object.entries({ worker, front, control, verification, stage })) {
     await writeFile(join(DIST, `${name}.js`), text);
   }
+  await writeFile(join(DIST, 'console.json'), await bundleConsole());
 }
 
 async function writeBill(): Promise<void> {

@@ -18,6 +18,13 @@ interface Quotas {
   readonly tokens: number;
 }
 
+/** An account that a login page offers. */
+interface LoginHint {
+  readonly hint: string;
+  readonly name: string;
+  readonly description: string;
+}
+
 /** People's logins in browsers. */
 export interface LoginSettings {
   /** The OpenID provider's issuer. */
@@ -27,6 +34,8 @@ export interface LoginSettings {
   readonly clientSecret: string | null;
   /** The API's own URL as browsers reach it, without a slash at its end. */
   readonly publicUrl: string;
+  /** Accounts for which login pages have a button each; the provider gets `hint` as `login_hint`. */
+  readonly hints: readonly LoginHint[];
   /** A session that isn't used for this long ends. */
   readonly idleSeconds: number;
   /** The longest session. */

@@ -53,8 +53,8 @@ export class IdentityProvider {
     this.#clock = clock;
   }
 
-  /** Begins a login. Throws `login_unavailable`. */
-  async begin(): Promise<{ readonly url: URL; readonly attempt: LoginAttempt }> {
+  /** Begins a login, of the account that `hint` names. Throws `login_unavailable`. */
+  async begin(hint?: string): Promise<{ readonly url: URL; readonly attempt: LoginAttempt }> {
     const attempt = {
       state: openid.randomState(),
       nonce: openid.randomNonce(),
@@ -67,6 +67,8 @@ export class IdentityProvider {
       nonce: attempt.nonce,
       code_challenge: await openid.calculatePKCECodeChallenge(attempt.verifier),
       code_challenge_method: 'S256',
+      // Otherwise a login that the provider still has could be another account's.
+      ...(hint === undefined ? {} : { login_hint: hint, prompt: 'login' }),
     });
     return { url, attempt };
   }

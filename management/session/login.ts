@@ -38,6 +38,10 @@ export class Login {
     this.#parts = { settings, provider, sessions, cookies: new SessionCookies(settings.publicUrl) };
   }
 
+  get isPossible(): boolean {
+    return this.#parts !== null;
+  }
+
   /** Throws `no_login`. */
   demand(): LoginParts {
     if (this.#parts === null) throw new ManagementProblem('no_login');

@@ -81,9 +81,19 @@ export function loginRoutes({ db }: Context, login: Login): FastifyPluginAsyncZo
       async (_request: FastifyRequest, body: string) => Object.fromEntries(new URLSearchParams(body)),
     );
 
+    app.get('/session/logins', HIDDEN, async (request) => {
+      if (!login.isPossible) return { isPossible: false, hasSession: false, accounts: [] };
+      const { cookies, settings } = login.demand();
+      const hasSession = cookies.read(request, 'session') !== null;
+      return { isPossible: true, hasSession, accounts: settings.hints };
+    });
+
     app.get('/session/login', { schema: { hide: true, querystring: loginQuery } }, async (request, reply) => {
-      const { provider, cookies } = login.demand();
-      const { url, attempt } = await orRetry(reply, provider.begin());
+      const { provider, cookies, settings } = login.demand();
+      // Only a page of this origin chooses the account: a link of another site must not log its visitors in.
+      const isOwn = request.headers['sec-fetch-site'] === 'same-origin';
+      const known = settings.hints.find(({ hint }) => isOwn && hint === request.query.hint);
+      const { url, attempt } = await orRetry(reply, provider.begin(known?.hint));
       const kept = JSON.stringify({ ...attempt, returnTo: request.query.returnTo });
       const value = Buffer.from(kept).toString('base64url');
       cookies.set(reply, 'login', { value, seconds: ATTEMPT_SECONDS });

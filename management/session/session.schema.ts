@@ -27,7 +27,10 @@ const ownPath = z
   .regex(/^\/(?![/\\])[\x21-\x7e]*$/, 'must be a path of this origin')
   .refine((path) => !path.includes('\\'), 'must be a path of this origin');
 
-export const loginQuery = z.strictObject({ returnTo: ownPath.default('/docs/') });
+export const loginQuery = z.strictObject({
+  returnTo: ownPath.default('/docs/'),
+  hint: z.string().max(255).optional(),
+});
 export const logoutForm = z.looseObject({ logout_token: z.string().max(8_192) });
 
 /** The cookie of a login that has begun. */

@@ -32,6 +32,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
       rooms: [
         'management/audit/**',
         'management/bulk/**',
+        'management/console/**',
         'management/containers/**',
         'management/domains/**',
         'management/events/**',

@@ -157,6 +157,21 @@ export const MATRIX: readonly Row[] = [
   },
 
   {
+    from: 'management/console/app/**',
+    may: [
+      'management/console/app/**',
+      'gitops/clients/management/**',
+      'npm/{preact,@preact/signals,preact-iso,uplot,diff}{,/**}',
+    ],
+    types: ['gitops/clients/generated/**'],
+    because: 'it runs in browsers, and knows the API only by its client',
+  },
+  {
+    from: 'management/console/*.ts',
+    may: ['<own>/**', 'management/http/**', 'edge/bundle-cache.ts', ...ANY_PACKAGE],
+    because: 'it bundles the console like the workers',
+  },
+  {
     from: 'management/**',
     may: [
       'management/**',

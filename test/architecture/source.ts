@@ -31,7 +31,7 @@ const PARSED = new WeakMap<SourceFile, Node[]>();
 export function parse(file: SourceFile): Node[] {
   const known = PARSED.get(file);
   if (known !== undefined) return known;
-  const program: unknown = parseAst(file.text, { lang: 'ts' }, file.path);
+  const program: unknown = parseAst(file.text, { lang: file.path.endsWith('x') ? 'tsx' : 'ts' }, file.path);
   if (!isNode(program)) throw new TypeError(`${file.path}: the parser returned no program`);
   const nodes = descend(program);
   PARSED.set(file, nodes);

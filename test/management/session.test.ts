@@ -37,6 +37,7 @@ async function open(settings: Partial<LoginSettings> = {}): Promise<void> {
     clientId: LOGIN_CLIENT_ID,
     clientSecret: 'login-s3cret',
     publicUrl: url,
+    hints: [],
     idleSeconds: 1_800,
     absoluteSeconds: 8 * 3_600,
     ...settings,

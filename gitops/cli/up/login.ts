@@ -1,13 +1,6 @@
 import type { ProviderOptions } from '../../embedded/issuer/provider.ts';
-import {
-  AUDIENCE,
-  DEMO_OWNER,
-  DEMO_VIEWER,
-  issuerOf,
-  LOGIN_CLIENT,
-  OPERATOR,
-  signingKeyOf,
-} from '../instance/issuer.ts';
+import { AUDIENCE, issuerOf, LOGIN_CLIENT, signingKeyOf } from '../instance/issuer.ts';
+import { LOGIN_ACCOUNTS } from './accounts.ts';
 import type { Setup } from './parts.ts';
 
 /** The instance's OpenID provider: its only client is management, its accounts are the demo's. */
@@ -21,10 +14,6 @@ export function loginProvider({ instance, ports }: Setup): ProviderOptions {
       secret: instance.loginSecret,
       url: `http://127.0.0.1:${ports.management}`,
     },
-    accounts: [
-      { subject: DEMO_OWNER, name: 'Demo owner', description: 'may do everything with the demo client' },
-      { subject: DEMO_VIEWER, name: 'Demo viewer', description: 'may only read' },
-      { subject: OPERATOR, name: 'Operator', description: 'manages clients and the instance' },
-    ],
+    accounts: LOGIN_ACCOUNTS,
   };
 }

@@ -3,6 +3,7 @@ import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
 import { siblingUrl } from '../../base/runtime/sibling.ts';
 import type { Home, Instance } from '../instance/home.ts';
 import { AUDIENCE, issuerOf, LOGIN_CLIENT, OPERATOR } from '../instance/issuer.ts';
+import { LOGIN_ACCOUNTS } from './accounts.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Ports } from './ports.ts';
@@ -132,6 +133,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     ALLOW_LOOPBACK_TARGETS: 'true',
     OIDC_CLIENT_ID: LOGIN_CLIENT,
     OIDC_CLIENT_SECRET: instance.loginSecret,
+    OIDC_LOGIN_HINTS: JSON.stringify(LOGIN_ACCOUNTS.map(({ subject: hint, ...rest }) => ({ hint, ...rest }))),
     PUBLIC_URL: `http://127.0.0.1:${ports.management}`,
     AGE_RECIPIENT: instance.age.recipient,
     FORWARDER_KEY: instance.forwarderKey,

@@ -26,7 +26,10 @@ const API_RESOURCE = 'urn:tagyard:management';
 const SCOPES = 'openid profile email';
 const LONGEST_FORM = 1_000;
 
-/** The OpenID provider of an embedded instance, with a login page that has a button for each account. */
+/**
+ * The OpenID provider of an embedded instance, with a login page that has a button for each account. A `login_hint` that
+ * is an account's subject is the button, pressed on a page of the client.
+ */
 export function buildProvider(options: ProviderOptions): RequestListener {
   const provider = new Provider(options.url, configuration(options));
   const serve = provider.callback();
@@ -35,9 +38,10 @@ export function buildProvider(options: ProviderOptions): RequestListener {
     if (!/^\/login\/[\w-]+$/.test(request.url ?? '')) return await serve(request, response);
     try {
       // Throws if the login wasn't begun in this browser, or has ended.
-      await provider.interactionDetails(request, response);
-      if (request.method !== 'POST') return answerPage(response, 200, loginPage(accounts));
-      const chosen = new URLSearchParams(await formOf(request)).get('account');
+      const { params } = await provider.interactionDetails(request, response);
+      const isChosen = accounts.some(({ subject }) => subject === params.login_hint);
+      if (request.method !== 'POST' && !isChosen) return answerPage(response, 200, loginPage(accounts));
+      const chosen = isChosen ? params.login_hint : new URLSearchParams(await formOf(request)).get('account');
       const account = accounts.find(({ subject }) => subject === chosen);
       if (account === undefined) return answerPage(response, 400, loginPage(accounts));
       const login = { accountId: account.subject, remember: true };

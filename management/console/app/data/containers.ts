@@ -1,0 +1,82 @@
+import type { components } from '../../../../gitops/clients/management/index.ts';
+import { api, COMMAS } from './api.ts';
+
+export type Container = components['schemas']['Container'];
+export type ListedContainer = components['schemas']['ContainerSummary'];
+type Status = Container['status'];
+type Health = Container['health'];
+
+export const CONTAINER_STATUSES: readonly Status[] = [
+  'provisioning',
+  'active',
+  'verified',
+  'verification_failed',
+  'failed',
+  'deprovisioning',
+  'removed',
+];
+export const CONTAINER_HEALTHS: readonly Health[] = ['unknown', 'healthy', 'degraded'];
+const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'status'] as const;
+type SortKey = (typeof SORT_KEYS)[number];
+type Sort = SortKey | `-${SortKey}`;
+
+/** Which containers a list shows, as the page's address has it. */
+interface ListFilter {
+  readonly q?: string;
+  readonly client?: string;
+  readonly status?: readonly Status[];
+  readonly health?: readonly Health[];
+  readonly sort?: Sort;
+  readonly cursor?: string;
+  readonly limit?: number;
+}
+
+/** Values of an address that the API would refuse are ignored. */
+export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
+  const listed = <Value extends string>(values: readonly Value[], text = '') =>
+    values.filter((value) => text.split(',').includes(value));
+  const status = listed(CONTAINER_STATUSES, query.status);
+  const health = listed(CONTAINER_HEALTHS, query.health);
+  const sort = SORT_KEYS.flatMap((key) => [key, `-${key}`] as const).find((one) => one === query.sort);
+  return {
+    ...(query.q ? { q: query.q } : {}),
+    ...(query.client ? { client: query.client } : {}),
+    ...(status.length > 0 ? { status } : {}),
+    ...(health.length > 0 ? { health } : {}),
+    ...(sort === undefined ? {} : { sort }),
+    ...(query.cursor ? { cursor: query.cursor } : {}),
+  };
+}
+
+export async function fetchContainers({ status, health, ...filter }: ListFilter) {
+  const { data } = await api.get('/server-containers', {
+    params: {
+      query: {
+        ...filter,
+        ...(status === undefined ? {} : { status: [...status] }),
+        ...(health === undefined ? {} : { health: [...health] }),
+        view: 'summary',
+      },
+    },
+    querySerializer: COMMAS,
+  });
+  return { containers: data.containers as readonly ListedContainer[], next: data.next }; // by `view`
+}
+
+export async function fetchCounts(client?: string) {
+  const { data } = await api.get('/server-containers/summary', {
+    params: { query: client === undefined ? {} : { client } },
+  });
+  return data;
+}
+
+/** A container and its version, which a change names. */
+export interface Versioned {
+  readonly container: Container;
+  readonly etag: string | null;
+}
+
+export async function readContainer(id: string): Promise<Versioned> {
+  const { data, etag } = await api.get('/server-containers/{id}', { params: { path: { id } } });
+  return { container: data, etag };
+}

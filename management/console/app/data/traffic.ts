@@ -1,0 +1,48 @@
+import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
+
+/** The parts of an answer of the traffic API that the console shows. Times are RFC 3339. */
+export interface Traffic {
+  readonly from: string;
+  readonly to: string;
+  /** Seconds of one point. */
+  readonly step: number;
+  readonly points: readonly TrafficPoint[];
+  /** Spans of which nothing is known: they are no zeros. */
+  readonly missing: readonly unknown[];
+}
+
+interface TrafficPoint {
+  readonly time: string;
+  readonly requests: number;
+}
+
+/** The spans that a chart can show, with the seconds of one point. */
+export const SPANS = [
+  { name: 'Hour', seconds: 3_600, step: 60 },
+  { name: 'Day', seconds: 86_400, step: 3_600 },
+  { name: 'Week', seconds: 604_800, step: 3_600 },
+  { name: 'Month', seconds: 2_592_000, step: 86_400 },
+] as const;
+export type Span = (typeof SPANS)[number];
+
+/** The traffic of a container up to now; `null`: this installation doesn’t measure any. */
+export async function readTraffic(id: string, { seconds, step }: Span): Promise<Traffic | null> {
+  const now = Math.ceil(Date.now() / 1000 / step) * step;
+  const at = (time: number) => new Date(time * 1000).toISOString();
+  const query = new URLSearchParams({ from: at(now - seconds), to: at(now), step: String(step) });
+  const path = `/server-containers/${encodeURIComponent(id)}/traffic?${query}`;
+  const response = await fetch(path, { headers: { accept: 'application/json' } });
+  if (response.ok) return (await response.json()) as Traffic;
+  const body: unknown = await response.json().catch(() => null);
+  // The route is missing, not the container.
+  if (response.status === 404 && codeOf(body) !== 'unknown_container') return null;
+  throw new ApiProblem('GET traffic', response, null);
+}
+
+function codeOf(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && 'code' in body ? body.code : null;
+}
+
+export function requestsIn({ points }: Traffic): number {
+  return points.reduce((sum, { requests }) => sum + requests, 0);
+}

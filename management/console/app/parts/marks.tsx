@@ -1,0 +1,54 @@
+import { useEffect, useState } from 'preact/hooks';
+import { absolute, ago } from '../text/format.ts';
+import { stateWords, toneOf } from '../text/status.ts';
+
+/** A state as a word with a coloured dot. */
+export function StateMark({ of, title }: { of: string; title?: string | null | undefined }) {
+  return (
+    <span class={`state ${toneOf(of)}`} title={title ?? undefined}>
+      {stateWords(of)}
+    </span>
+  );
+}
+
+/** A time as its distance from now; the exact one on hover. */
+export function Ago({ at }: { at: string | number }) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => tick((value) => value + 1), 30_000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <time dateTime={new Date(at).toISOString()} title={absolute(at)}>
+      {ago(at)}
+    </time>
+  );
+}
+
+/** A button that copies `text`. `what` names it: “Copy snippet”. */
+function Copy({ text, what }: { text: string; what: string }) {
+  const [isDone, setDone] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1_600);
+  };
+  return (
+    <button type="button" class="quiet copy" onClick={() => void copy()} aria-label={`Copy ${what}`}>
+      {isDone ? 'Copied' : 'Copy'}
+    </button>
+  );
+}
+
+/** Text that is copied as it is: snippets, records, ids. */
+export function Code({ text, what }: { text: string; what: string }) {
+  return (
+    <div class="code">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll, also by keyboard */}
+      <pre tabIndex={0}>
+        <code>{text}</code>
+      </pre>
+      <Copy text={text} what={what} />
+    </div>
+  );
+}

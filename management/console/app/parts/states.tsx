@@ -1,0 +1,93 @@
+import type { ComponentChildren } from 'preact';
+import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
+import type { Query } from '../data/query.ts';
+import { Ago } from './marks.tsx';
+
+/** The places that data will take, so that nothing moves when they arrive. */
+export function Skeleton({ rows = 3, label = 'Loading' }: { rows?: number; label?: string }) {
+  return (
+    <div class="skeleton" role="status" aria-label={label}>
+      {Array.from({ length: rows }, (_, index) => (
+        <span key={index} />
+      ))}
+    </div>
+  );
+}
+
+/** Nothing is here yet, and what to do next. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="strong">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** What went wrong, in words, with the request's id for a question to the operator. */
+export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
+  const problem = error instanceof ApiProblem ? error : null;
+  const isForbidden = problem?.status === 403;
+  const title = isForbidden
+    ? 'Your role doesn’t allow this'
+    : (problem?.problem?.title ?? 'This didn’t work');
+  const detail =
+    problem === null
+      ? 'The API can’t be reached. Check the connection, then try again.'
+      : (problem.problem?.detail ?? `The API answered ${problem.status}.`);
+  return (
+    <div class="notice bad" role="alert">
+      <p class="strong">{title}</p>
+      {detail !== title && <p>{detail}</p>}
+      {problem !== null && problem.errors.length > 0 && (
+        <ul>
+          {problem.errors.map(({ path, message }) => (
+            <li key={path}>
+              {path !== '' && <code>{path}</code>} {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      {problem?.requestId && (
+        <p class="dim">
+          Request <code>{problem.requestId}</code>
+        </p>
+      )}
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A query's data in all its states: loading, failed, known but old, known. */
+export function Known<Data>({
+  query,
+  rows,
+  children,
+}: {
+  query: Query<Data>;
+  rows?: number;
+  children: (data: Data) => ComponentChildren;
+}) {
+  const { data, error, isLoading, at, reload } = query;
+  if (data === undefined) {
+    if (error === null || isLoading) return <Skeleton {...(rows === undefined ? {} : { rows })} />;
+    return <Failure error={error} retry={() => void reload()} />;
+  }
+  return (
+    <>
+      {error !== null && !isLoading && (
+        <p class="notice warn" role="status">
+          Last known <Ago at={at} />: the API doesn’t answer at the moment.{' '}
+          <button type="button" class="quiet" onClick={() => void reload()}>
+            Try again
+          </button>
+        </p>
+      )}
+      {children(data)}
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+import { useEffect, useState } from 'preact/hooks';
+import { useQuery } from '../../data/query.ts';
+import { readTraffic, requestsIn, SPANS, type Span } from '../../data/traffic.ts';
+import { Section } from '../../parts/page.tsx';
+import { Known } from '../../parts/states.tsx';
+import { TrafficChart } from './traffic-chart.tsx';
+
+/** Traffic is read again this often while it is shown, milliseconds. */
+const AGAIN_MS = 2_000;
+
+/** How much arrived: the sum without a click, its course as a chart, and the same as a table. */
+export function TrafficSection({ id }: { id: string }) {
+  const [span, setSpan] = useState<Span>(SPANS[1]);
+  const query = useQuery(`traffic ${id} ${span.name}`, () => readTraffic(id, span));
+  const { reload } = query;
+  const isMeasured = query.data !== null;
+  useEffect(() => {
+    if (!isMeasured) return;
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') void reload();
+    }, AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [id, span, isMeasured]);
+  return (
+    <Section
+      id="traffic"
+      title="Traffic"
+      aside={
+        isMeasured && (
+          <fieldset class="segments">
+            <legend class="hidden">Time span</legend>
+            {SPANS.map((one) => (
+              <button key={one.name} type="button" aria-pressed={one === span} onClick={() => setSpan(one)}>
+                {one.name}
+              </button>
+            ))}
+          </fieldset>
+        )
+      }
+    >
+      <Known query={query} rows={5}>
+        {(traffic) =>
+          traffic === null ? (
+            <p class="dim">This installation doesn’t measure traffic.</p>
+          ) : (
+            <>
+              <p class="figure">
+                <strong>{requestsIn(traffic)} requests</strong>{' '}
+                <span class="dim">in the last {span.name.toLowerCase()}</span>
+              </p>
+              <TrafficChart traffic={traffic} />
+            </>
+          )
+        }
+      </Known>
+    </Section>
+  );
+}

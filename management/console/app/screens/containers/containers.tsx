@@ -1,0 +1,87 @@
+import { useLocation } from 'preact-iso';
+import { fetchContainers, fetchCounts, filterOf } from '../../data/containers.ts';
+import { useQuery } from '../../data/query.ts';
+import { me } from '../../data/session.ts';
+import { Page } from '../../parts/page.tsx';
+import { Empty, Known } from '../../parts/states.tsx';
+import { plural } from '../../text/format.ts';
+import { Filters } from './filters.tsx';
+import { ContainerTable } from './table.tsx';
+
+const PAGE_SIZE = 50;
+
+/** All containers: search, filters and the page in the address, so that a link shows the same to another person. */
+export function ContainersScreen() {
+  const { query, route } = useLocation();
+  const filter = filterOf(query);
+  const key = JSON.stringify(filter);
+  const list = useQuery(`containers list ${key}`, () => fetchContainers({ ...filter, limit: PAGE_SIZE }));
+  const counts = useQuery(`containers counts ${filter.client ?? ''}`, () => fetchCounts(filter.client));
+  const change = (changes: Readonly<Record<string, string | undefined>>, replace = false) => {
+    const next = new URLSearchParams(query);
+    // Another filter begins at the first page.
+    next.delete('cursor');
+    for (const [name, value] of Object.entries(changes)) {
+      if (value) next.set(name, value);
+      else next.delete(name);
+    }
+    const text = next.toString();
+    route(`/console/containers${text === '' ? '' : `?${text}`}`, replace);
+  };
+  const isFiltered = ['q', 'client', 'status', 'health'].some((name) => name in query);
+  return (
+    <Page
+      title="Containers"
+      sub={counts.data ? plural(counts.data.total, 'container') : ' '}
+      actions={
+        me().clients.length > 0 && (
+          <a class="button primary" href="/console/containers/new">
+            New container
+          </a>
+        )
+      }
+    >
+      <Filters query={query} change={change} />
+      <Known query={list} rows={10}>
+        {({ containers, next }) =>
+          containers.length === 0 ? (
+            isFiltered ? (
+              <Empty title="No container matches">
+                <a class="button" href="/console/containers">
+                  Clear the filters
+                </a>
+              </Empty>
+            ) : (
+              <Empty title="No container yet">
+                <a class="button primary" href="/console/containers/new">
+                  Create the first one
+                </a>
+              </Empty>
+            )
+          ) : (
+            <>
+              <ContainerTable
+                containers={containers}
+                sort={filter.sort ?? '-createdAt'}
+                isOld={list.isLoading}
+                onSort={(sort) => change({ sort })}
+              />
+              <nav class="pager" aria-label="Pages">
+                {filter.cursor !== undefined && (
+                  <button type="button" onClick={() => change({ cursor: undefined })}>
+                    First page
+                  </button>
+                )}
+                {next !== null && (
+                  <button type="button" onClick={() => change({ cursor: next })}>
+                    Next page
+                  </button>
+                )}
+              </nav>
+            </>
+          )
+        }
+      </Known>
+    </Page>
+  );
+}

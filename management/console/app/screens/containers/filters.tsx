@@ -1,0 +1,91 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { CONTAINER_HEALTHS, CONTAINER_STATUSES } from '../../data/containers.ts';
+import { me } from '../../data/session.ts';
+import { stateWords } from '../../text/status.ts';
+
+/** Keys that are pressed within this time are one search, milliseconds. */
+const TYPING_MS = 60;
+
+type Change = (changes: Readonly<Record<string, string | undefined>>, replace?: boolean) => void;
+
+export function Filters({ query, change }: { query: Readonly<Record<string, string>>; change: Change }) {
+  const [text, setText] = useState(query.q ?? '');
+  const latest = useRef(change);
+  latest.current = change;
+  useEffect(() => setText(query.q ?? ''), [query.q]);
+  useEffect(() => {
+    if (text === (query.q ?? '')) return;
+    const timer = setTimeout(
+      () => latest.current({ q: text.trim() === '' ? undefined : text }, true),
+      TYPING_MS,
+    );
+    return () => clearTimeout(timer);
+  }, [text]);
+  const clients = me().clients;
+  return (
+    <search class="filters">
+      <input
+        type="search"
+        class="grow"
+        data-find
+        placeholder="Search name, domain, hostname"
+        aria-label="Search containers by name, domain or hostname"
+        value={text}
+        maxLength={200}
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+      <Choice
+        name="Status"
+        of={CONTAINER_STATUSES}
+        value={query.status}
+        set={(status) => change({ status })}
+      />
+      <Choice
+        name="Health"
+        of={CONTAINER_HEALTHS}
+        value={query.health}
+        set={(health) => change({ health })}
+      />
+      {clients.length > 1 && (
+        <select
+          aria-label="Client"
+          value={query.client ?? ''}
+          onChange={({ currentTarget }) => change({ client: currentTarget.value })}
+        >
+          <option value="">All clients</option>
+          {clients.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+    </search>
+  );
+}
+
+function Choice({
+  name,
+  of,
+  value = '',
+  set,
+}: {
+  name: string;
+  of: readonly string[];
+  value?: string | undefined;
+  set: (value: string) => void;
+}) {
+  // A link may name several states; the list then has them as one entry.
+  const isSeveral = value.includes(',');
+  return (
+    <select aria-label={name} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+      <option value="">{name === 'Health' ? 'Every health' : 'Every status'}</option>
+      {isSeveral && <option value={value}>{value.split(',').map(stateWords).join(' or ')}</option>}
+      {of.map((one) => (
+        <option key={one} value={one}>
+          {stateWords(one)}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,68 @@
+import { fetchContainers, type ListedContainer } from '../../data/containers.ts';
+import { useQuery } from '../../data/query.ts';
+import { StateMark } from '../../parts/marks.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Known } from '../../parts/states.tsx';
+import { explain } from '../../text/reasons.ts';
+
+const MOST = 8;
+
+/** Containers with trouble, each with its fix and one way there. */
+export function Attention() {
+  const query = useQuery('containers attention', async () => {
+    const [failed, degraded] = await Promise.all([
+      fetchContainers({ status: ['failed', 'verification_failed'], sort: '-updatedAt', limit: MOST }),
+      fetchContainers({ health: ['degraded'], sort: '-updatedAt', limit: MOST }),
+    ]);
+    const all = new Map([...failed.containers, ...degraded.containers].map((one) => [one.id, one]));
+    return { items: [...all.values()].slice(0, MOST), hasMore: all.size > MOST || failed.next !== null };
+  });
+  return (
+    <Section id="attention" title="Needs attention">
+      <Known query={query} rows={2}>
+        {({ items, hasMore }) =>
+          items.length === 0 ? (
+            <p class="calm">Nothing. All containers do what they should.</p>
+          ) : (
+            <>
+              <ul class="rows">
+                {items.map((one) => (
+                  <Item key={one.id} container={one} />
+                ))}
+              </ul>
+              {hasMore && (
+                <p>
+                  <a href="/console/containers?status=failed,verification_failed">All with trouble</a>
+                </p>
+              )}
+            </>
+          )
+        }
+      </Known>
+    </Section>
+  );
+}
+
+function Item({ container }: { container: ListedContainer }) {
+  const reason = explain(container);
+  return (
+    <li>
+      <StateMark of={container.health === 'degraded' ? 'degraded' : container.status} />
+      <div class="grow">
+        <a class="strong" href={`/console/containers/${container.id}`}>
+          {container.name}
+        </a>
+        <div class="small">
+          {reason?.what}. <span class="dim">{reason?.fix}</span>
+        </div>
+      </div>
+      <a
+        class="button"
+        href={`/console/containers/${container.id}#health`}
+        aria-label={`Solve ${container.name}`}
+      >
+        Solve
+      </a>
+    </li>
+  );
+}

@@ -1,0 +1,106 @@
+import { fetchContainers, fetchCounts } from '../../data/containers.ts';
+import { useQuery } from '../../data/query.ts';
+import { clientName, me } from '../../data/session.ts';
+import { Ago, StateMark } from '../../parts/marks.tsx';
+import { Page, Section } from '../../parts/page.tsx';
+import { Empty, Known } from '../../parts/states.tsx';
+import { count, plural } from '../../text/format.ts';
+import { Attention } from './attention.tsx';
+
+const SHOWN = 12;
+
+/** What needs a person first, then all in numbers, then what changed last. */
+export function Overview() {
+  const counts = useQuery('containers counts', () => fetchCounts());
+  const newest = useQuery('containers newest', () => fetchContainers({ sort: '-updatedAt', limit: SHOWN }));
+  return (
+    <Page
+      title="Overview"
+      actions={
+        me().clients.length > 0 && (
+          <a class="button primary" href="/console/containers/new">
+            New container
+          </a>
+        )
+      }
+    >
+      <Attention />
+      <Known query={counts} rows={2}>
+        {(known) => (
+          <ul class="tiles" aria-label="Containers in numbers">
+            <Tile number={known.total} name="containers" href="/console/containers" />
+            <Tile
+              number={known.status.verified + known.status.active}
+              name="live"
+              href="/console/containers?status=active,verified"
+            />
+            <Tile
+              number={known.health.healthy}
+              name="healthy on their host"
+              href="/console/containers?health=healthy"
+            />
+            <Tile
+              number={known.status.provisioning}
+              name="being set up"
+              href="/console/containers?status=provisioning"
+            />
+            <Tile number={known.suspended} name="suspended" href="/console/containers" />
+          </ul>
+        )}
+      </Known>
+      <Section
+        id="containers"
+        title="Containers"
+        aside={<a href="/console/containers">{counts.data ? `All ${count(counts.data.total)}` : 'All'}</a>}
+      >
+        <Known query={newest} rows={4}>
+          {({ containers }) =>
+            containers.length === 0 ? (
+              <Empty title="No container yet">
+                <p>A container runs your server tags on your own host.</p>
+                {me().clients.length > 0 ? (
+                  <a class="button primary" href="/console/containers/new">
+                    Create the first one
+                  </a>
+                ) : (
+                  <p>You are in no client yet. Ask an owner for an invitation.</p>
+                )}
+              </Empty>
+            ) : (
+              <ul class="rows">
+                {containers.map(({ id, name, clientId, status, health, domains, updatedAt }) => (
+                  <li key={id}>
+                    <a class="strong grow" data-row href={`/console/containers/${id}`}>
+                      {name}
+                    </a>
+                    <span class="dim wide-only">{domains[0]}</span>
+                    <span class="dim wide-only">{clientName(clientId)}</span>
+                    <StateMark of={status} />
+                    {health === 'degraded' && <StateMark of={health} />}
+                    <span class="dim right">
+                      <Ago at={updatedAt} />
+                    </span>
+                  </li>
+                ))}
+              </ul>
+            )
+          }
+        </Known>
+      </Section>
+      {counts.data && counts.data.total > SHOWN && (
+        <p class="dim">{plural(counts.data.total - SHOWN, 'further container')} in the list.</p>
+      )}
+    </Page>
+  );
+}
+
+function Tile({ number, name, href }: { number: number; name: string; href: string }) {
+  return (
+    <li>
+      <a class="tile" href={href}>
+        <span class="number">{count(number)}</span>
+        <span class="dim">{name}</span>
+      </a>
+    </li>
+  );
+}

@@ -1,0 +1,36 @@
+import { isPaletteOpen } from './palette-state.ts';
+
+/** ⌘K or Ctrl+K: find; `/`: search here; `j` and `k`: the next and the previous row. */
+export function followKeys(): () => void {
+  const onKeyDown = (event: KeyboardEvent) => {
+    if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
+      event.preventDefault();
+      isPaletteOpen.value = true;
+      return;
+    }
+    if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
+    if (document.querySelector('dialog[open]') !== null) return;
+    if (event.key === '/') {
+      event.preventDefault();
+      const field = document.querySelector<HTMLElement>('[data-find]');
+      if (field === null) isPaletteOpen.value = true;
+      else field.focus();
+    } else if (event.key === 'j' || event.key === 'k') {
+      step(event.key === 'j' ? 1 : -1);
+    }
+  };
+  document.addEventListener('keydown', onKeyDown);
+  return () => document.removeEventListener('keydown', onKeyDown);
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  return target instanceof Element && target.matches('input, select, textarea');
+}
+
+function step(by: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
+  // Another element is none of them, whatever it is.
+  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const next = at === -1 ? (by === 1 ? 0 : rows.length - 1) : at + by;
+  rows[Math.max(0, Math.min(rows.length - 1, next))]?.focus();
+}

@@ -1,0 +1,86 @@
+import getPort from 'get-port';
+import type { BrowserContext, Page } from 'playwright-core';
+import { VerificationClient } from '../../../management/clients/verification-client.ts';
+import { LOGIN_CLIENT_ID, LoginProvider } from '../login/provider.ts';
+import { VERIFIER_SECRET, VerifierFixture } from '../management/verifier.ts';
+import { World } from '../management/world.ts';
+
+const SECRET = 'login-s3cret';
+
+/** A management API with the console, its OpenID provider and a verification worker. */
+export class ConsoleStage {
+  readonly world: World;
+  readonly url: string;
+  readonly verifier: VerifierFixture;
+  readonly #provider: LoginProvider;
+
+  private constructor(
+    world: World,
+    url: string,
+    parts: { provider: LoginProvider; verifier: VerifierFixture },
+  ) {
+    this.world = world;
+    this.url = url;
+    this.verifier = parts.verifier;
+    this.#provider = parts.provider;
+  }
+
+  static async open(): Promise<ConsoleStage> {
+    const port = await getPort({ host: '127.0.0.1' });
+    const url = `http://127.0.0.1:${port}`;
+    const provider = await LoginProvider.start(url, SECRET);
+    const verifier = new VerifierFixture();
+    await verifier.start();
+    const hints = ['owner', 'viewer', 'root'].map((hint) => ({
+      hint,
+      name: `The ${hint}`,
+      description: `logs in as ${hint}`,
+    }));
+    const world = await World.open({
+      logLevel: 'warn',
+      verifier: new VerificationClient({ url: verifier.url, secret: VERIFIER_SECRET }),
+      settings: {
+        login: {
+          issuer: provider.url,
+          clientId: LOGIN_CLIENT_ID,
+          clientSecret: SECRET,
+          publicUrl: url,
+          hints,
+          idleSeconds: 1_800,
+          absoluteSeconds: 28_800,
+        },
+      },
+    });
+    await world.management?.app.listen({ host: '127.0.0.1', port });
+    return new ConsoleStage(world, url, { provider, verifier });
+  }
+
+  async close(): Promise<void> {
+    await this.world.close();
+    await this.verifier.stop();
+    await this.#provider.stop();
+  }
+
+  /** A page of a new visitor who has logged in with one click. Complaints of the browser are collected. */
+  async logIn(visitor: BrowserContext, subject: string, path = '/console'): Promise<ConsolePage> {
+    const page = await visitor.newPage();
+    const complaints: string[] = [];
+    page.on('pageerror', ({ message }) => complaints.push(message));
+    page.on('console', (message) => {
+      // Chromium also reports answers like 404 and 412 as errors of the network.
+      if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+        complaints.push(message.text());
+      }
+    });
+    await page.goto(`${this.url}${path}`);
+    await page.getByRole('link', { name: `The ${subject}` }).click();
+    await page.getByRole('button', { name: 'Log out' }).waitFor();
+    return { page, complaints };
+  }
+}
+
+export interface ConsolePage {
+  readonly page: Page;
+  /** Errors and violations of the security policy. */
+  readonly complaints: string[];
+}
