@@ -1,4 +1,5 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
+import { isProbe } from './base/probe.ts';
 import { signer } from './base/signing.ts';
 import { singleFlight, within } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
@@ -9,7 +10,6 @@ import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { hasHopHeader, readHop } from './http/hops.ts';
-import { isProbe } from './http/probe.ts';
 import { type Hop, publicUrl } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import { knownMethod, type Notes, octetsOf, type RequestRecord } from './logs/request-record.ts';

@@ -22,7 +22,10 @@ interface EdgeHostOptions {
   readonly port: number;
   /** The directory that keeps KV, the cache and the raw logs between runs. */
   readonly persistDir: string;
-  /** The worker's variables and secrets: `HOP_SECRET`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, and those of the plugins. */
+  /**
+   * The worker's variables and secrets: `HOP_SECRET`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, `INGEST_URL`, `INGEST_SECRET`, and
+   * those of the plugins.
+   */
   readonly vars: Readonly<Record<string, string>>;
   /** A forward proxy for all fetches of the worker, with absolute request targets (RFC 9112, 3.2.2). */
   readonly egress?: { readonly host: string; readonly port: number };
@@ -146,7 +149,10 @@ async function runtimeOptions(options: EdgeHostOptions, controlSecret: string): 
             {
               ...worker('verification', verification),
               compatibilityFlags: [...VERIFICATION_FLAGS],
-              bindings: { VERIFICATION_SECRET: options.verification.secret },
+              bindings: {
+                VERIFICATION_SECRET: options.verification.secret,
+                HOP_SECRET: options.vars.HOP_SECRET ?? '',
+              },
               unsafeDirectSockets: [{ host: '127.0.0.1', port: options.verification.port }],
               ...outbound(options),
             },

@@ -139,6 +139,7 @@ function siteReporter(
   if (containers === undefined) throw new Error('this host runs no containers');
   return hostReporter({
     host: env.HOST_NAME,
+    hopSecret: env.HOP_SECRET,
     hostAddress: env.HOST_ADDRESS,
     otherAddresses: env.ACME_ADDRESSES,
     edgeTarget: env.EDGE_TARGET,

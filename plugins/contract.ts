@@ -251,10 +251,7 @@ interface PluginBase<Settings> {
   identityDays?(settings: Settings): number | undefined;
   /** True where it keeps something in the profiles' records. */
   readonly keeps?: true;
-  /**
-   * Derives a key for the visitor's record, in place of the visitor's id. Runs for a disabled plugin, too, so that what it
-   * kept is found and deleted.
-   */
+  /** Derives the key of the visitor's record, in place of the id; for a disabled plugin, too, so that all is deleted. */
   profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
   /**
    * Names of the cookies of which `profileKey` derives its keys. The loader sends them with a withdrawal, too. Where there is

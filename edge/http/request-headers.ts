@@ -9,9 +9,6 @@ export const HOP_HEADER = 'x-tagyard-hop-secret';
  */
 export const OLD_HOP_HEADER = 'x-tagyard-hop';
 
-/** Marks a probe of our own (probe.ts). The proxy of a custom domain passes it on to the edge. */
-export const PROBE_HEADER = 'x-tagyard-probe';
-
 /**
  * What a domain's own server sends with a request that it forwards: its token, the visitor's address and place (ISO 3166-1
  * and -2, where the server knows it), the page's host, and the scheme where that isn't https. Names of our own, because

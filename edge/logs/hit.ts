@@ -47,7 +47,7 @@ export function noteHit(
 
   const scanned = new TransformStream<Uint8Array, Uint8Array>({
     transform(chunk, controller) {
-      // Names have ASCII letters only, so characters that two chunks share don't matter.
+      // Names have ASCII letters only, so a character that is cut between two chunks doesn't matter.
       scan(decoder.decode(chunk));
       controller.enqueue(chunk);
     },

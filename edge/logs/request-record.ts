@@ -37,7 +37,7 @@ export interface RequestRecord {
   readonly events: Readonly<Record<string, number>>;
   /** The version of the web container whose script is the answer; digits. */
   readonly webContainerVersion: string | null;
-  /** A probe of our own; see probe.ts. */
+  /** A probe of our own; see base/probe.ts. */
   readonly probe: boolean;
 }
 

@@ -42,15 +42,19 @@ function isPage({ domains }: SiteDescription, { protocol, hostname, port, pathna
   );
 }
 
+interface VisitorDependencies {
+  readonly fetch: typeof globalThis.fetch;
+  readonly signal: AbortSignal;
+  /** The headers by which the edge knows that a visit of this path is no visitor's. Without them it counts as traffic. */
+  readonly mark?: ((path: string) => Promise<Record<string, string>>) | undefined;
+}
+
 /**
  * Visits the hosts of a site and the first pages of its domains, where their server forwards a prefix also what is below
  * it, and nothing else. A URL with another
  * host or port, or with an IP address, is refused before anything is sent. Redirects are not followed.
  */
-export function siteVisitor(
-  site: SiteDescription,
-  { fetch, signal }: { readonly fetch: typeof globalThis.fetch; readonly signal: AbortSignal },
-): SiteVisits {
+export function siteVisitor(site: SiteDescription, { fetch, signal, mark }: VisitorDependencies): SiteVisits {
   const known = new Map<string, Promise<Visit>>();
 
   async function visit(url: URL, { method = 'GET', headers = {}, body }: VisitOptions): Promise<Visit> {
@@ -65,6 +69,7 @@ export function siteVisitor(
         headers: {
           'user-agent': 'Tagyard-Verification',
           'cache-control': 'no-cache',
+          ...(await mark?.(url.pathname)),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { signer } from '../base/signing.ts';
 import { verify } from './checks/verify.ts';
 import { verificationRequest } from './contract.ts';
 import { refusal } from './errors.ts';
@@ -6,6 +7,8 @@ import { refusal } from './errors.ts';
 interface Env {
   /** Requests must send it in the header `x-secret`. If it is unset or empty, every request is refused. */
   readonly VERIFICATION_SECRET?: string;
+  /** The edge's secret: with it, visits are marked as probes. Unset: they count as traffic of the site. */
+  readonly HOP_SECRET?: string;
   /** `true` where `npm run conform -- --google` has shown that the vendor's scripts depend on the place that the edge states. */
   readonly SCRIPTS_BY_PLACE?: string;
 }
@@ -34,6 +37,7 @@ export default {
       fetch: (input, init) => fetch(input, init),
       now: Date.now,
       scriptsByPlace: env.SCRIPTS_BY_PLACE === 'true',
+      sign: env.HOP_SECRET ? signer(env.HOP_SECRET) : undefined,
     });
     return Response.json(report, { headers: { 'cache-control': 'no-store', 'x-request-id': requestId } });
   },

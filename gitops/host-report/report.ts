@@ -16,6 +16,7 @@ const TIMEOUT_MS = 3_500;
 
 interface HostReportDeps extends NameDestinations {
   readonly host: string;
+  readonly hopSecret: string;
   readonly edgePublicUrl: string;
   /** The proxy's TLS socket, as seen from this host. */
   readonly proxy: { readonly address: string; readonly port: number };
@@ -33,7 +34,7 @@ export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
  * whatever they resolve to: a client must not be able to make this host connect to an address of the client's choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
-  const { host, hostAddress, edgePublicUrl, proxy, lookup, containers } = deps;
+  const { host, hostAddress, hopSecret, edgePublicUrl, proxy, lookup, containers } = deps;
   return async (manifest) => {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
@@ -49,7 +50,13 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       { url: edge },
       ...site.customDomains.map((url) => ({ url: new URL(url), socket: proxy })),
     ];
-    const visit = { hostAddress, lookup: nodeLookup(lookup), timeoutMs: TIMEOUT_MS };
+    const visit = {
+      hostAddress,
+      edge: edge.hostname,
+      hopSecret,
+      lookup: nodeLookup(lookup),
+      timeoutMs: TIMEOUT_MS,
+    };
     const [names, certificates, arrivals, previews, previewPath] = await Promise.all([
       resolveNames(manifest, deps, lookup),
       Promise.all(endpoints.map((one) => readServedCertificate(one, TIMEOUT_MS))),

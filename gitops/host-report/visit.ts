@@ -3,7 +3,8 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { HostReport } from '../../edge/verification/contract.ts';
-import { ARRIVAL_PATH } from '../appliers/proxy/policy.ts';
+import { ARRIVAL_PATH, PROBE_MARK } from '../appliers/proxy/policy.ts';
+import { hostProbeMark } from './probe-mark.ts';
 
 /** A URL to visit, and the socket to connect to; without one, the address of the URL's host. */
 export interface VisitTarget {
@@ -18,6 +19,9 @@ const MAX_CHARS = 64;
 interface ArrivalOptions {
   /** This host's public address, which may differ from the socket's. */
   readonly hostAddress: string;
+  /** The site's edge hostname, and the secret by which the edge knows that the visit is no visitor's. */
+  readonly edge: string;
+  readonly hopSecret: string;
   readonly lookup: LookupFunction;
   readonly timeoutMs: number;
 }
@@ -28,7 +32,7 @@ interface ArrivalOptions {
  */
 export async function measureArrival(
   { url, socket: endpoint }: VisitTarget,
-  { hostAddress, lookup, timeoutMs }: ArrivalOptions,
+  { hostAddress, edge, hopSecret, lookup, timeoutMs }: ArrivalOptions,
 ): Promise<HostReport['arrivals'][number]> {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   const request = (url.protocol === 'https:' ? https : http).request({
@@ -46,6 +50,7 @@ export async function measureArrival(
       'x-real-ip': CLAIMED_ADDRESS,
       forwarded: `for=${CLAIMED_ADDRESS}`,
       'user-agent': 'Tagyard-Verification',
+      [PROBE_MARK]: hostProbeMark(hopSecret, { edge, path: ARRIVAL_PATH }, Date.now()),
     },
     signal: AbortSignal.timeout(timeoutMs),
   });

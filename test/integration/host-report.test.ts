@@ -225,7 +225,13 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
 
     test('is reported correctly by a visit of the host itself', async () => {
       const { address, tlsPort: port } = backend.endpoint();
-      const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
+      const visit = {
+        hostAddress: HOST,
+        edge: 'shop.example.net',
+        hopSecret: 'a-secret-of-the-hops',
+        lookup: () => undefined,
+        timeoutMs: 10_000,
+      };
       const way = { url: new URL(`https://${ORIGIN}:${port}`), socket: { address, port } };
       expect(await measureArrival(way, visit)).toEqual({
         name: ORIGIN,
@@ -242,7 +248,13 @@ describeWith('nginx', 'with nginx', () => {
 });
 
 describe('a visit of the host itself', () => {
-  const visit = { hostAddress: HOST, lookup: () => undefined, timeoutMs: 10_000 };
+  const visit = {
+    hostAddress: HOST,
+    edge: 'shop.example.net',
+    hopSecret: 'a-secret-of-the-hops',
+    lookup: () => undefined,
+    timeoutMs: 10_000,
+  };
   async function answeredBy(handler: http.RequestListener) {
     const server = http.createServer(handler);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -119,6 +119,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
   const manifest = siteManifest();
   const report = hostReporter({
     host: 'tag-1',
+    hopSecret: HOP_SECRET,
     hostAddress: '127.0.0.1',
     otherAddresses: [],
     edgeTarget: undefined,

@@ -1,3 +1,5 @@
+import { probeHeader } from '../../base/probe.ts';
+import type { Sign } from '../../base/signing.ts';
 import { CHECK_NAMES, type VerificationReport, type VerificationRequest } from '../contract.ts';
 import { named } from '../result.ts';
 import { isOwnHost, type SiteVisits, siteVisitor, type Visit } from '../visit.ts';
@@ -9,6 +11,8 @@ interface VerifyDependencies {
   readonly now: () => number;
   /** See `CheckContext`. */
   readonly scriptsByPlace: boolean;
+  /** Signs the marks of visits; undefined: they have none. */
+  readonly sign: Sign | undefined;
 }
 
 /** The part of the budget that is reserved for building and sending the report. */
@@ -17,11 +21,13 @@ const MARGIN_MS = 250;
 /** Runs all checks concurrently, within the budget of the request. A visit that takes longer counts as unanswered. */
 export async function verify(
   { site, host, hostProblem, budget }: VerificationRequest,
-  { fetch, now, scriptsByPlace }: VerifyDependencies,
+  { fetch, now, scriptsByPlace, sign }: VerifyDependencies,
 ): Promise<VerificationReport> {
   const checkedAt = now();
   const visits: Promise<Visit>[] = [];
-  const send = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS) });
+  const { hostname: edge } = new URL(site.edge);
+  const mark = sign && ((path: string) => probeHeader(sign, { edge, path }, checkedAt));
+  const send = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS), mark });
   const visit: SiteVisits = (url, options) => {
     const visited = send(url, options);
     if (isOwnHost(site, url)) visits.push(visited);

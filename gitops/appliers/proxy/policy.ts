@@ -15,6 +15,9 @@ import type { Vhost } from './desired.ts';
  */
 export const HOP_SECRET_HEADERS = [HOP_HEADER, OLD_HOP_HEADER] as const;
 
+/** Marks a probe of our own, as in `edge/base/probe.ts`. The edge reads it, so the vhosts of custom domains pass it on. */
+export const PROBE_MARK = 'x-tagyard-probe';
+
 /**
  * The origin's vhost answers this path with the visitor's address that it would send to the tag server. The edge
  * forwards the prefix, and only the visitor receives the answer.
@@ -52,7 +55,7 @@ export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
 export function isDropped(kind: Vhost['kind'], name: string): boolean {
   const kept = [
     ...STATED,
-    ...(kind === 'custom' ? [] : RELAYED),
+    ...(kind === 'custom' ? [PROBE_MARK] : RELAYED),
     ...(kind === 'preview' ? ['forwarded'] : []),
   ];
   return isClaim(name) && !kept.includes(name);

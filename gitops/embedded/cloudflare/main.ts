@@ -36,6 +36,9 @@ const environment = z.object({
   HOP_SECRET: z.string().min(1),
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),
+  /** Where the raw logs' deliveries are sent, and the secret of that. Unset: nowhere. */
+  INGEST_URL: z.string().default(''),
+  INGEST_SECRET: z.string().default(''),
   EGRESS_CA_FILE: z.string().optional(),
   VERIFICATION_PORT: port.default(0),
   /** Unset: no verification worker is started. */
@@ -70,6 +73,8 @@ async function start(env: z.infer<typeof environment>) {
       HOP_SECRET: env.HOP_SECRET,
       TAG_UPSTREAM: env.TAG_UPSTREAM,
       CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS,
+      INGEST_URL: env.INGEST_URL,
+      INGEST_SECRET: env.INGEST_SECRET,
     },
     egress,
     ...(env.VERIFICATION_SECRET === undefined
@@ -105,6 +110,8 @@ async function start(env: z.infer<typeof environment>) {
         { name: 'RAW_LOGS', type: 'r2_bucket', bucket_name: RAW_LOG_BUCKET },
         { name: 'RAW_LOG_QUEUE', type: 'queue', queue_name: RAW_LOG_QUEUE },
         { name: 'HOP_SECRET', type: 'secret_text' },
+        { name: 'INGEST_SECRET', type: 'secret_text' },
+        { name: 'INGEST_URL', type: 'plain_text', text: env.INGEST_URL },
         { name: 'TAG_UPSTREAM', type: 'plain_text', text: env.TAG_UPSTREAM },
         { name: 'CONFIG_TTL_SECONDS', type: 'plain_text', text: env.CONFIG_TTL_SECONDS },
       ],

@@ -34,6 +34,7 @@ test('two homes differ in every secret', async () => {
     'infraSecret',
     'hopSecret',
     'verificationSecret',
+    'ingestSecret',
     'forwarderKey',
     'cloudflareToken',
   ] as const) {
@@ -41,7 +42,7 @@ test('two homes differ in every secret', async () => {
   }
 });
 
-test.each(['verificationSecret', 'forwarderKey'])(
+test.each(['verificationSecret', 'forwarderKey', 'ingestSecret'])(
   'an instance of an older release gets a %s',
   async (name) => {
     const { [name]: _removed, ...older } = { ...(await home.instance()) } as Record<string, unknown>;

@@ -1,0 +1,16 @@
+import { createHmac, hkdfSync } from 'node:crypto';
+
+/** As in `edge/base/signing.ts`; a test compares the two. */
+const PURPOSE = 'tagyard edge signatures 1';
+const MINUTE_MS = 60_000;
+
+/** The value of the header by which the edge knows a probe of this host, as in `edge/base/probe.ts`. */
+export function hostProbeMark(
+  hopSecret: string,
+  { edge, path }: { readonly edge: string; readonly path: string },
+  now: number,
+): string {
+  const minute = Math.floor(now / MINUTE_MS);
+  const key = Buffer.from(hkdfSync('sha256', hopSecret, '', PURPOSE, 32));
+  return `${minute}-${createHmac('sha256', key).update(`probe ${edge} ${path} ${minute}`).digest('hex')}`;
+}
