@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Recycling } from './appliers/containers/recycling.ts';
 import type { Applier } from './appliers/contract.ts';
-import { edgeStore } from './appliers/edge/store.ts';
+import { type EdgeStore, edgeStore } from './appliers/edge/store.ts';
 import { APPLIERS } from './appliers/index.ts';
 import type { ProxyEndpoint } from './appliers/proxy/backend.ts';
 import { certificatesByMode } from './appliers/proxy/certificates.ts';
@@ -34,6 +34,8 @@ export interface Host {
   /** Where the proxy listens. */
   readonly endpoint: ProxyEndpoint;
   readonly cloudflare: CloudflareClient;
+  /** Where the edge keeps visitors' profiles. */
+  readonly profiles: Pick<EdgeStore, 'profile' | 'forgetProfile'>;
   /** The settings that the sites' containers are made by. */
   readonly containers: ContainerSettings;
 }
@@ -66,6 +68,7 @@ export async function buildHost<Settings extends Env>(
     certificates,
     endpoint: services.proxy.endpoint(),
     cloudflare: services.cloudflare.client,
+    profiles: services.edgeStore,
     containers: services.containers,
   };
 }

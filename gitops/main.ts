@@ -99,6 +99,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     reportSite: siteReporter(env, appliers, containers),
     checkParts: partChecks(env, built),
     certificatesOf: (site) => certificates.statuses(site),
+    profiles: built.profiles,
     quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),
     logger: log,
   });

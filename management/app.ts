@@ -52,6 +52,7 @@ import { pluginsRoutes } from './plugins/plugins.routes.ts';
 import { keepProofs } from './proof/keep.ts';
 import { ingestRoutes } from './requests/ingest.routes.ts';
 import { LiveRequests } from './requests/live-hub.ts';
+import { profilesRoutes } from './requests/profiles.routes.ts';
 import { RecentRequests } from './requests/recent.ts';
 import { requestsRoutes } from './requests/requests.routes.ts';
 import { RequestSearch } from './requests/search/search.ts';
@@ -241,6 +242,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(tokensRoutes(context));
     await api.register(eventsRoutes(context, events));
     await api.register(requestsRoutes(context, { recent, live, search }));
+    await api.register(profilesRoutes(context));
     await api.register(operationsRoutes(context, waits));
     await api.register(auditRoutes(context));
     await api.register(bulkRoutes());

@@ -74,6 +74,7 @@ export const namespacesPage = counted(kvNamespace);
 export const kvKeysPage = enveloped(z.array(kvKey)).extend({
   result_info: z.object({ count: z.number(), cursor: z.string().optional() }),
 });
+export const kvTextsAnswer = enveloped(z.object({ values: z.record(z.string(), z.string().nullable()) }));
 export const kvBulkAnswer = enveloped(
   z.object({ unsuccessful_keys: z.array(z.string()).default([]) }).nullable(),
 );

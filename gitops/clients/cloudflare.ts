@@ -195,6 +195,13 @@ export function cloudflareClient(options: CloudflareOptions) {
       });
     },
 
+    /** The text of a key; `null`: there is none. */
+    async kvText(namespaceId: string, key: string, signal: AbortSignal): Promise<string | null> {
+      const path = '/accounts/{account_id}/storage/kv/namespaces/{namespace_id}/bulk/get';
+      const call = api.POST(path, { params: kvPath(namespaceId), body: { keys: [key] }, signal });
+      return (await answer('kv', answers.kvTextsAnswer, call)).result.values[key] ?? null;
+    },
+
     /** Returns the keys that were not written. */
     async writeKv(
       namespaceId: string,

@@ -11,6 +11,7 @@ import { type ProvisionerErrorCode, ProvisionerProblem } from './errors.ts';
 import { healthRoutes } from './health.ts';
 import { hostReportRoutes } from './host-report.ts';
 import { planRoutes } from './plans.ts';
+import { profileRoutes } from './profiles.ts';
 import { quotaRoutes } from './quotas.ts';
 import { authenticate } from './secrets.ts';
 import { statusRoutes } from './statuses.ts';
@@ -88,6 +89,7 @@ function routes(deps: DaemonDeps): FastifyPluginAsyncZod {
     await app.register(editRoutes(deps));
     await app.register(planRoutes(deps));
     await app.register(hostReportRoutes(deps));
+    await app.register(profileRoutes(deps));
     await app.register(healthRoutes(deps));
     await app.register(quotaRoutes(deps));
     refuseOthers(app);

@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { EdgeStore } from '../appliers/edge/store.ts';
 import type { Clock } from '../base/clock.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';
@@ -28,6 +29,8 @@ export interface DaemonDeps {
   readonly reportSite?: ReportSite;
   /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
+  /** What the edge keeps of visitors. Without it there are no routes for that. */
+  readonly profiles?: Pick<EdgeStore, 'profile' | 'forgetProfile'>;
   /** The provider's limits, as of the last observation. */
   readonly quotas?: () => readonly QuotaFigures[];
   /** Default: the system's clock. */

@@ -91,7 +91,7 @@ export interface CallContext {
 }
 
 interface Call {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly context: CallContext;
   readonly body?: unknown;

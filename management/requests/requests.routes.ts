@@ -33,6 +33,12 @@ interface RequestsParts {
   readonly search: RequestSearch | null;
 }
 
+interface LiveStream {
+  readonly container: string;
+  readonly filter: RequestFilter;
+  readonly last: string | undefined;
+}
+
 /** Ids of the containers whose requests are asked for, checked anew for each page; `null`: all there are. */
 type ReadableContainers = () => Promise<readonly string[] | null>;
 
@@ -82,17 +88,11 @@ export function requestsRoutes(
     return (await query.execute()).map(({ id }) => id);
   }
 
-  function stream(request: FastifyRequest<{ Params: { id: string } }>, reply: FastifyReply) {
+  function stream(request: FastifyRequest, reply: FastifyReply, asked: LiveStream) {
     const stop = new AbortController();
-    const { authorization, 'last-event-id': last } = liveHeaders.parse(request.headers);
-    const container = request.params.id;
-    const filter = { ...liveQuery.parse(request.query), containers: [container] };
-    const follower = {
-      caller: callerOf(request),
-      authorization: typeof authorization === 'string' ? authorization : undefined,
-      container,
-      filter,
-    };
+    const { container, filter, last } = asked;
+    const { authorization } = request.headers;
+    const follower = { caller: callerOf(request), authorization, container, filter };
     const subscription = live.subscribe(follower, last, stop.signal);
     streams.add(stop);
     reply.raw.once('close', () => {
@@ -153,8 +153,9 @@ export function requestsRoutes(
         },
       },
       async (request, reply) => {
-        await demandContainer(db, request.params.id, callerOf(request), 'read');
-        return stream(request, reply);
+        const { id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+        const filter = { ...request.query, containers: [id] };
+        return stream(request, reply, { container: id, filter, last: request.headers['last-event-id'] });
       },
     );
 

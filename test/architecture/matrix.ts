@@ -177,7 +177,7 @@ export const MATRIX: readonly Row[] = [
       'management/**',
       'gitops/{manifest,base,sites-repo,report}/**',
       'gitops/clients/r2.ts',
-      'plugins/{document,all-texts}.ts',
+      'plugins/{document,all-texts,purposes}.ts',
       'plugins/multi_domain/config.ts',
       'plugins/custom_loader/snippet.ts',
       'plugins/multi_domain/config.ts',

@@ -23,6 +23,10 @@ export function namespaceTitle(scriptName: string, namespace: KvNamespace | type
 /** The edge worker's KV namespaces; the appliers of KV and of routes both read them. */
 export interface EdgeStore {
   id(namespace: KvNamespace, signal: AbortSignal): Promise<string>;
+  /** What is kept of a visitor of a site, as the edge wrote it; `null`: nothing. */
+  profile(site: string, visitor: string, signal: AbortSignal): Promise<string | null>;
+  /** Deletes that. Nothing to delete is no error. */
+  forgetProfile(site: string, visitor: string, signal: AbortSignal): Promise<void>;
   /** Deletes the profiles of a site's visitors. */
   forgetProfiles(site: string, signal: AbortSignal): Promise<void>;
   /**
@@ -74,6 +78,16 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
 
   return {
     id,
+    async profile(site, visitor, signal) {
+      const { profiles } = await namespaces(signal);
+      return profiles === null ? null : await client.kvText(profiles, `${site}:${visitor}`, signal);
+    },
+    async forgetProfile(site, visitor, signal) {
+      const { profiles } = await namespaces(signal);
+      if (profiles === null) return;
+      const left = await client.deleteKv(profiles, [`${site}:${visitor}`], signal);
+      if (left.length > 0) throw new RetryableError(`a visitor's profile of ${site} is still there`);
+    },
     async forgetProfiles(site, signal) {
       const { profiles } = await namespaces(signal);
       if (profiles === null) return;
