@@ -1,120 +1,141 @@
-import { join } from 'node:path';
-import { styleText } from 'node:util';
 import { z } from 'zod';
-import { type R2Options, r2Client } from '../clients/r2.ts';
-import { Home } from './instance/home.ts';
+import { environmentAccess, environmentClient } from './client.ts';
+import { embeddedAccess } from './instance/embedded-access.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';
-import { readRun } from './instance/run-file.ts';
-import { QUICK_MS, SLOW_MS, timeoutMs } from './instance/timeout.ts';
+import { type LogRecord, rawRecords } from './logs/raw.ts';
+import { renderRecord } from './logs/render.ts';
+import {
+  type ContainerRequests,
+  type Gap,
+  liveRequests,
+  pastRequests,
+  type RequestFilters,
+  type ShownRequest,
+} from './logs/requests.ts';
 import { CliError } from './output/cli-error.ts';
+import { embeddedContainer } from './snippet.ts';
 
 export interface LogsOptions {
   readonly day?: string;
   readonly status?: string;
   readonly json?: true;
+  readonly follow?: true;
+  readonly since?: string;
+  readonly where?: readonly string[];
 }
 
-/** The fields that a line shows. `--json` shows the whole record. */
-const record = z.looseObject({
-  time: z.string(),
-  requestId: z.string(),
-  method: z.string(),
-  route: z.string(),
-  status: z.number(),
-  duration: z.number(),
-  site: z.nullable(z.string()),
-  cache: z.nullable(z.string()),
-  country: z.nullable(z.string()),
-  error: z.nullable(z.string()),
-  // Records of earlier versions lack it.
-  cause: z.nullish(z.string()),
-});
-type LogRecord = z.infer<typeof record>;
-
-/** As in wrangler.jsonc. */
-const BUCKET = 'tagyard-raw-logs';
-/** The emulator has no rate limit. */
-const UNLIMITED = { rate: 1e6, burst: 1e6 };
+const DAY_MS = 86_400_000;
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS };
+const FILTERS = ['route', 'status', 'cache', 'error', 'requestId', 'method', 'country', 'probes'] as const;
+/** The role in which the command reads the embedded instance. */
+const ROLE = 'viewer';
 
 /**
- * Prints a site's requests of one day (UTC) in the order of the edge's batches. The second record with the same request
- * id is marked as a duplicate: callers may choose the id, so it is not unique.
+ * Prints a site's requests. With `--follow`, `--since` or `--where` it asks the management API; else it reads the raw logs
+ * of one day (UTC) itself, in the order of the edge's batches.
  */
 export async function logs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
-  const day = options.day ?? new Date().toISOString().slice(0, 10);
-  if (!z.iso.date().safeParse(day).success)
+  const { follow, since, where = [], day, status = '' } = options;
+  if (day !== undefined && !z.iso.date().safeParse(day).success)
     throw new CliError('--day must be a date, for example 2026-01-31');
-  const { status = '' } = options;
   if (!/^(?:|[1-5](?:\d\d|xx))$/.test(status))
     throw new CliError('--status must be a status or a class of them, for example 404 or 5xx');
-  const wanted = new RegExp(`^${status.replace('xx', '\\d\\d')}`);
+  if (follow === undefined && since === undefined && where.length === 0) {
+    return await rawLogs(context, site, options);
+  }
+  if (day !== undefined && (follow === true || since !== undefined))
+    throw new CliError('--day is a whole day: give it without --follow and --since');
+  const filters = filtersOf(where, status);
+  const from = since === undefined ? undefined : sinceOf(since);
+  const api = await accessTo(context, site);
+  let last: string | undefined;
+  if (day !== undefined || from !== undefined || follow === undefined) {
+    const range =
+      day === undefined
+        ? { ...(from === undefined ? {} : { from }) }
+        : { from: `${day}T00:00:00Z`, to: new Date(Date.parse(day) + DAY_MS).toISOString() };
+    last = await printPast(api, { ...filters, ...range }, options);
+  }
+  if (follow !== true) return;
+  for await (const one of liveRequests(api, filters, last)) printLive(one, options);
+}
 
+async function printPast(
+  api: ContainerRequests,
+  query: Parameters<typeof pastRequests>[1],
+  options: LogsOptions,
+): Promise<string | undefined> {
+  const { requests, isCut, missing } = await pastRequests(api, query);
+  if (isCut) process.stderr.write('tagyard: there are older requests; give a shorter time or more filters\n');
+  for (const one of requests) printLive(one, options);
+  if (missing.length > 0) {
+    process.stderr.write(`tagyard: not all requests of ${missing.join(', ')} can be searched yet\n`);
+    process.exitCode = 1;
+  }
+  return requests.at(-1)?.id;
+}
+
+function printLive(one: ShownRequest | Gap, { json }: LogsOptions): void {
+  if ('missed' in one) {
+    process.stderr.write(`tagyard: ${one.missed ?? 'some'} requests were not sent; --since shows them\n`);
+  } else process.stdout.write(json ? `${JSON.stringify(one)}\n` : renderRecord(one));
+}
+
+/** Throws `CliError` where one isn't `name=value`, or no filter has the name. */
+function filtersOf(where: readonly string[], status: string): RequestFilters {
+  const pairs = where.map((text) => {
+    const at = text.indexOf('=');
+    const name = FILTERS.find((one) => one === text.slice(0, at));
+    if (name !== undefined) return [name, text.slice(at + 1)];
+    throw new CliError(`--where ${text}: give it as <name>=<value> with one of ${FILTERS.join(', ')}`);
+  });
+  const filters = Object.fromEntries(pairs) as RequestFilters; // the API refuses other values
+  return { ...filters, ...(status === '' ? {} : { status }) };
+}
+
+function sinceOf(text: string): string {
+  const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
+  if (Number.isNaN(ms)) throw new CliError(`--since ${text}: give a time such as 90s, 30m, 2h or 7d`);
+  return new Date(Date.now() - ms).toISOString();
+}
+
+/** The API that the environment names, else that of this home's instance. Throws `CliError` where neither is there. */
+async function accessTo(context: CliContext, site: string): Promise<ContainerRequests> {
+  const given = environmentAccess(context);
+  const client = environmentClient(context);
+  try {
+    const container =
+      client === null ? await embeddedContainer(context, site, ROLE) : await client.containerOfSite(site);
+    if (container !== null) {
+      const access = given ?? (await embeddedAccess(context, `dev-${ROLE}`));
+      return { url: access.url, token: access.token, container: container.id };
+    }
+  } catch (cause) {
+    if (!(cause instanceof CliError)) throw cause;
+    const message = `--follow, --since and --where ask the management API: ${cause.message}`;
+    throw new CliError(message, { cause });
+  }
+  throw new CliError(`there is no site ${site}, or the token's subject is not a member of its client`);
+}
+
+/** The second record with the same request id is marked: in records of earlier releases, callers chose the id. */
+async function rawLogs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
+  const day = options.day ?? new Date().toISOString().slice(0, 10);
+  const { status = '' } = options;
+  const wanted = new RegExp(`^${status.replace('xx', '\\d\\d')}`);
   const seen = new Set<string>();
-  for await (const one of records(context, day)) {
+  for await (const one of rawRecords(context, day)) {
     if (one.site !== site) continue;
     const duplicate = seen.has(one.requestId);
     seen.add(one.requestId);
     if (!wanted.test(String(one.status))) continue;
-    const marked = duplicate ? { ...one, duplicate } : one;
-    process.stdout.write(options.json ? `${JSON.stringify(marked)}\n` : renderRecord(one, duplicate));
+    process.stdout.write(options.json ? jsonLine(one, duplicate) : renderRecord(one, duplicate));
   }
   // A removed site may still have records, so its name is checked only if there are none.
   if (seen.size === 0) await requireSite(context, site);
 }
 
-/** All records of a day. Reports unreadable lines on standard error; the exit code is then 1. Throws `CliError`. */
-async function* records(context: CliContext, day: string): AsyncGenerator<LogRecord> {
-  const bucket = r2Client(await bucketOf(context));
-  try {
-    for await (const key of bucket.keys(`raw/dt=${day}/`)) {
-      let unreadable = 0;
-      for (const line of (await bucket.text(key)).split('\n')) {
-        if (line === '') continue;
-        const parsed = parseRecord(line);
-        if (parsed === null) unreadable += 1;
-        else yield parsed;
-      }
-      if (unreadable === 0) continue;
-      process.stderr.write(`tagyard: ${unreadable} lines of ${key} are not records and were skipped\n`);
-      process.exitCode = 1;
-    }
-  } catch (cause) {
-    // The client's errors name the bucket and the status, or the time limit.
-    throw new CliError(cause instanceof Error ? cause.message : String(cause), { cause });
-  }
-}
-
-function parseRecord(line: string): LogRecord | null {
-  try {
-    return record.safeParse(JSON.parse(line)).data ?? null;
-  } catch {
-    return null;
-  }
-}
-
-/** Cloudflare's bucket if the environment names an account, else the bucket of the embedded instance of this home. */
-async function bucketOf({ home, env }: CliContext): Promise<R2Options> {
-  if (env.CLOUDFLARE_ACCOUNT_ID) {
-    return {
-      url: env.CLOUDFLARE_API_URL || 'https://api.cloudflare.com/client/v4',
-      token: env.CLOUDFLARE_API_TOKEN ?? '',
-      accountId: env.CLOUDFLARE_ACCOUNT_ID,
-      bucket: BUCKET,
-      timeoutMs: timeoutMs(env, SLOW_MS),
-    };
-  }
-  const { cloudflare } = await readRun(join(home, 'run.json'));
-  const { cloudflareToken: token } = await new Home(home).instance();
-  return { ...cloudflare, token, bucket: BUCKET, ...UNLIMITED, timeoutMs: timeoutMs(env, QUICK_MS) };
-}
-
-function renderRecord(
-  { time, status, method, route, duration, cache, country, error, cause }: LogRecord,
-  duplicate: boolean,
-): string {
-  const colour = status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green';
-  const rest = [cache, country, error, cause, duplicate ? 'duplicate' : null].filter((text) => !!text);
-  const ms = `${duration} ms`.padStart(8);
-  const start = `${time}  ${styleText(colour, String(status))}  ${method.padEnd(7)} ${route.padEnd(28)}`;
-  return `${start} ${ms}  ${rest.join(' ')}`.trimEnd().concat('\n');
+function jsonLine(one: LogRecord, duplicate: boolean): string {
+  return `${JSON.stringify(duplicate ? { ...one, duplicate } : one)}\n`;
 }

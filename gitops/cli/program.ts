@@ -67,6 +67,12 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .argument('<site>')
     .option('--day <day>', 'a day (UTC), for example 2026-01-31; default: today')
     .option('--status <status>', 'only this status, for example 404 or 5xx')
+    .option('-f, --follow', 'print requests as they arrive, until Ctrl-C (asks the management API)')
+    .option('--since <time>', 'requests of the last 90s, 30m, 2h or 7d (asks the management API)')
+    .option(
+      '--where <filter...>',
+      'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot (asks the management API)',
+    )
     .option('--json', 'print the whole records as JSON, one per line')
     .action(async (site: string, options: LogsOptions) =>
       (await import('./logs.ts')).logs({ home, env }, site, options),

@@ -63,13 +63,18 @@ function render({ domain, snippet: html, contentSecurityPolicy, sameOrigin }: Do
 
 async function containerOf(context: CliContext, site: string): Promise<CreatedContainer> {
   const api = environmentClient(context);
-  const container = api === null ? await embeddedContainer(context, site) : await api.containerOfSite(site);
+  const container =
+    api === null ? await embeddedContainer(context, site, ROLE) : await api.containerOfSite(site);
   if (container !== null) return container;
   throw new CliError(`there is no site ${site}, or the token's subject is not a member of its client`);
 }
 
-/** A container of the embedded instance, read as an editor of its client. */
-async function embeddedContainer(context: CliContext, site: string): Promise<CreatedContainer | null> {
+/** A container of the embedded instance, read by the subject `dev-<role>` of its client. */
+export async function embeddedContainer(
+  context: CliContext,
+  site: string,
+  role: string,
+): Promise<CreatedContainer | null> {
   const home = new Home(context.home);
   const run = await readRun(home.at('run.json'));
   const repo = new SitesRepo(run.sitesRepo, null);
@@ -78,8 +83,8 @@ async function embeddedContainer(context: CliContext, site: string): Promise<Cre
   const parsed = file === null ? null : await readManifest(file.text, `${site}.yaml`);
   if (parsed === null || !parsed.ok) return null;
   const { client, container } = parsed.manifest;
-  const subject = `dev-${ROLE}`;
-  await (await embeddedOperator(context)).setMember(client, subject, ROLE);
+  const subject = `dev-${role}`;
+  await (await embeddedOperator(context)).setMember(client, subject, role);
   const token = await mintToken(await home.instance(), subject);
   const api = new ManagementClient(run.management.url, token, timeoutMs(context.env, SLOW_MS));
   return await api.container(container);

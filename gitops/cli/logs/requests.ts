@@ -1,0 +1,110 @@
+import type { operations } from '../../clients/generated/management-api.d.ts';
+import { createClient } from '../../clients/management/client.ts';
+import { ApiProblem, problemFrom } from '../../clients/management/problem.ts';
+import { CliError } from '../output/cli-error.ts';
+
+/** The most requests of the past that are printed: they are held in memory, because the API answers the newest first. */
+const MOST = 10_000;
+const PAGE = 1_000;
+/** Milliseconds before a stream that ended is opened again. */
+const RETRY_MS = 2_000;
+
+type Query = NonNullable<operations['listContainerRequests']['parameters']['query']>;
+export type RequestFilters = Omit<Query, 'from' | 'to' | 'limit' | 'after' | 'format'>;
+export type ShownRequest =
+  operations['listContainerRequests']['responses'][200]['content']['application/json']['requests'][number];
+
+export interface ContainerRequests {
+  readonly url: string;
+  readonly token: () => Promise<string>;
+  readonly container: string;
+}
+
+interface PastRequests {
+  /** The oldest first. */
+  readonly requests: readonly ShownRequest[];
+  /** There are older ones. */
+  readonly isCut: boolean;
+  /** Days (UTC) whose requests can't be searched wholly yet. */
+  readonly missing: readonly string[];
+}
+
+/** A container's requests of the past. Throws `CliError`. */
+export async function pastRequests(
+  { url, token, container }: ContainerRequests,
+  query: RequestFilters & Pick<Query, 'from' | 'to'>,
+): Promise<PastRequests> {
+  const client = createClient({ url, token });
+  const requests: ShownRequest[] = [];
+  const missing = new Set<string>();
+  let after: string | undefined;
+  do {
+    const page = { ...query, limit: PAGE, ...(after === undefined ? {} : { after }) };
+    const params = { path: { id: container }, query: page };
+    const { data } = await orCliError(url, client.get('/server-containers/{id}/requests', { params }));
+    requests.push(...data.requests);
+    for (const day of data.missing) missing.add(day);
+    after = data.next ?? undefined;
+  } while (after !== undefined && requests.length < MOST);
+  return { requests: requests.reverse(), isCut: after !== undefined, missing: [...missing] };
+}
+
+/** A gap in the stream: so many requests were not sent; `null`: an unknown number. */
+export interface Gap {
+  readonly missed: number | null;
+}
+
+/** A container's requests as they arrive, after the row `last`. It continues after an interruption. Throws `CliError`. */
+export async function* liveRequests(
+  { url, token, container }: ContainerRequests,
+  filters: RequestFilters,
+  last: string | undefined,
+): AsyncGenerator<ShownRequest | Gap> {
+  const address = new URL(`${url.replace(/\/+$/, '')}/server-containers/${container}/requests/live`);
+  for (const [name, value] of Object.entries(filters)) address.searchParams.set(name, String(value));
+  for (let from = last; ; ) {
+    const authorization = `Bearer ${await token()}`;
+    const headers = { authorization, ...(from === undefined ? {} : { 'last-event-id': from }) };
+    const response = await orCliError(url, fetch(address, { headers }));
+    if (!response.ok) throw new CliError((await problemFrom('GET …/requests/live', response)).message);
+    for await (const { id, event, data } of events(response)) {
+      from = id ?? from;
+      if (event === 'request') yield JSON.parse(data) as ShownRequest;
+      if (event === 'gap') yield JSON.parse(data) as Gap;
+    }
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
+
+interface ServerEvent {
+  readonly id: string | undefined;
+  readonly event: string | undefined;
+  readonly data: string;
+}
+
+/** The server-sent events of an answer until it ends or breaks. */
+async function* events({ body }: Response): AsyncGenerator<ServerEvent> {
+  if (body === null) return;
+  let text = '';
+  try {
+    for await (const chunk of body.pipeThrough(new TextDecoderStream())) {
+      const blocks = (text + chunk).split('\n\n');
+      text = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const of = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1];
+        yield { id: of('id'), event: of('event'), data: of('data') ?? '' };
+      }
+    }
+  } catch {
+    // The connection broke; the caller opens another one.
+  }
+}
+
+async function orCliError<Answer>(url: string, work: Promise<Answer>): Promise<Answer> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (cause instanceof ApiProblem) throw new CliError(cause.message, { cause });
+    throw new CliError(`the management API at ${url} can't be reached`, { cause });
+  }
+}
