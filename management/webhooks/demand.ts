@@ -4,18 +4,18 @@ import { ManagementProblem } from '../http/errors.ts';
 import { roleInClient, roleInOrganisation } from '../records/memberships.repository.ts';
 import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 
-/** Throws unless the caller may `act` in the client or organisation that a new webhook belongs to. */
+/** Throws unless the caller may `act` in the client or organisation that a webhook belongs to. */
 export async function demandOwner(
   db: Database,
   {
-    clientId,
-    organisationId,
-  }: { readonly clientId?: string | undefined; readonly organisationId?: string | undefined },
+    client,
+    organisation,
+  }: { readonly client?: string | undefined; readonly organisation?: string | undefined },
   caller: Actor,
 ): Promise<void> {
-  if (clientId !== undefined) await demandRole(db, clientId, caller.subject, 'act');
-  if (organisationId === undefined) return;
-  const role = await roleInOrganisation(db, organisationId, caller.subject);
+  if (client !== undefined) await demandRole(db, client, caller.subject, 'act');
+  if (organisation === undefined) return;
+  const role = await roleInOrganisation(db, organisation, caller.subject);
   if (role === null) throw new ManagementProblem('unknown_organisation');
   demandSufficient(role, 'act');
 }

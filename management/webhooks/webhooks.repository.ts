@@ -22,7 +22,15 @@ interface Page {
 /** The webhooks that the caller administers, newest first. */
 export async function listWebhooks(
   db: Database,
-  { caller, client }: { readonly caller: Actor; readonly client?: string | undefined },
+  {
+    caller,
+    client,
+    organisation,
+  }: {
+    readonly caller: Actor;
+    readonly client?: string | undefined;
+    readonly organisation?: string | undefined;
+  },
   { limit, cursor }: Page,
 ) {
   let query = db
@@ -38,6 +46,7 @@ export async function listWebhooks(
     .orderBy('webhooks.seq', 'desc')
     .limit(limit);
   if (client !== undefined) query = query.where('client_id', '=', client);
+  if (organisation !== undefined) query = query.where('organisation_id', '=', organisation);
   if (cursor !== undefined) query = query.where('webhooks.seq', '<', cursor);
   return await query.execute();
 }

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { demandRole } from '../access/roles.ts';
 import { AddressError, refuseAddress } from '../clients/public-address.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -39,8 +38,8 @@ function presentWebhook(row: WebhookRow): z.output<typeof webhookView> {
   const { id, client_id, organisation_id, url, events, enabled, paused_until, notice, notice_at } = row;
   return {
     id,
-    clientId: client_id,
-    organisationId: organisation_id,
+    client: client_id,
+    organisation: organisation_id,
     url,
     events: events.map(typeOf) as z.output<typeof webhookView>['events'], // never a test
     enabled,
@@ -94,18 +93,18 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
         },
       },
       async (request, reply) => {
-        const { clientId, organisationId, url, events, enabled } = request.body;
-        await demandOwner(db, { clientId, organisationId }, callerOf(request));
+        const { client, organisation, url, events, enabled } = request.body;
+        await demandOwner(db, { client, organisation }, callerOf(request));
         demandAddress(url);
-        const column = clientId === undefined ? 'organisation_id' : 'client_id';
-        if ((await countWebhooks(db, column, clientId ?? organisationId ?? '')) >= MOST) {
+        const column = client === undefined ? 'organisation_id' : 'client_id';
+        if ((await countWebhooks(db, column, client ?? organisation ?? '')) >= MOST) {
           throw new ManagementProblem('too_many_webhooks', { detail: `it has ${MOST} webhooks` });
         }
         if (isDryRun(request.query)) return { plan: planOf(null, request.body) };
         const row = await insertWebhook(db, {
           id: request.newId,
-          client_id: clientId ?? null,
-          organisation_id: organisationId ?? null,
+          client_id: client ?? null,
+          organisation_id: organisation ?? null,
           url,
           events: JSON.stringify(events.map(kindOf)),
           enabled,
@@ -123,14 +122,17 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           summary: 'List the webhooks that the caller administers, the newest first',
           tags,
           querystring: webhooksQuery,
-          response: { 200: webhookPage, ...problems('invalid_request', 'forbidden', 'unknown_client') },
+          response: {
+            200: webhookPage,
+            ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_organisation'),
+          },
         },
       },
       async (request) => {
-        const { limit, cursor, client } = request.query;
+        const { limit, cursor, client, organisation } = request.query;
         const caller = callerOf(request);
-        if (client !== undefined) await demandRole(db, client, caller.subject, 'act');
-        const rows = await listWebhooks(db, { caller, client }, { limit: limit + 1, cursor });
+        await demandOwner(db, { client, organisation }, caller);
+        const rows = await listWebhooks(db, { caller, client, organisation }, { limit: limit + 1, cursor });
         const { items, next } = paged(rows, limit, ({ seq }) => seq);
         return { items: items.map(presentWebhook), next };
       },

@@ -25,20 +25,28 @@ const events = z
 
 export const newWebhook = z
   .strictObject({
-    clientId: z.uuid().optional(),
-    organisationId: z.uuid().optional(),
+    client: z.uuid().optional(),
+    organisation: z.uuid().optional(),
+    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
+    organisationId: z.uuid().optional().meta({ description: 'the same as `organisation`', deprecated: true }),
     url,
     events: events.default([...TYPES]),
     enabled: z.boolean().default(true),
   })
   .refine(
-    ({ clientId, organisationId }) => (clientId === undefined) !== (organisationId === undefined),
-    'must name either clientId or organisationId',
+    ({ client, organisation, clientId, organisationId }) =>
+      [client, organisation, clientId, organisationId].filter((id) => id !== undefined).length === 1,
+    'must name either a client or an organisation',
   )
+  .transform(({ clientId, organisationId, client, organisation, ...rest }) => ({
+    ...rest,
+    client: client ?? clientId,
+    organisation: organisation ?? organisationId,
+  }))
   .meta(
     examples({
       'of a client': {
-        clientId: '5e0c1a3e-7f64-4a37-9c7c-0d6f1f2b3c4d',
+        client: '5e0c1a3e-7f64-4a37-9c7c-0d6f1f2b3c4d',
         url: 'https://hooks.acme.example/tagyard',
         events: ['container.status'],
       },
@@ -53,8 +61,8 @@ export const webhookPatch = z
 export const webhookView = z
   .object({
     id: z.uuid(),
-    clientId: z.uuid().nullable(),
-    organisationId: z.uuid().nullable(),
+    client: z.uuid().nullable(),
+    organisation: z.uuid().nullable(),
     url: z.string(),
     events: z.array(eventType),
     enabled: z.boolean(),
@@ -102,7 +110,11 @@ export const deliveryPage = pageSchema(deliveryView);
 export const webhookPage = pageSchema(webhookView);
 export const webhookParams = z.strictObject({ id: z.uuid() });
 export const deliveryParams = z.strictObject({ id: z.uuid(), delivery: z.uuid() });
-export const webhooksQuery = z.strictObject({ ...sequenceQuery, client: z.uuid().optional() });
+export const webhooksQuery = z.strictObject({
+  ...sequenceQuery,
+  client: z.uuid().optional(),
+  organisation: z.uuid().optional(),
+});
 export const deliveriesQuery = z.strictObject({
   ...sequenceQuery,
   status: z.enum(['pending', 'delivered', 'dead']).optional(),

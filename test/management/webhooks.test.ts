@@ -35,7 +35,7 @@ const create = async (extra: object = {}) =>
   (
     await world.call('POST', '/webhooks', {
       as: 'owner',
-      body: { clientId: client, url: `${receiver.url}/`, ...extra },
+      body: { client, url: `${receiver.url}/`, ...extra },
     })
   ).body;
 const call = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: object, as = 'owner') =>
@@ -59,7 +59,7 @@ const hurry = async () => {
 
 test('a change arrives, signed as Standard Webhooks demands, and is listed as delivered', async () => {
   const { id, secret, ...webhook } = await create();
-  expect(webhook).toMatchObject({ clientId: client, organisationId: null, enabled: true, notice: null });
+  expect(webhook).toMatchObject({ client, organisation: null, enabled: true, notice: null });
   await world.call('PATCH', `/server-containers/${container}`, {
     as: 'owner',
     body: { name: 'Delivered' },
@@ -122,7 +122,7 @@ test('only the events that it names are sent, only while it is on, and those of 
     .insertInto('organisation_memberships')
     .values({ organisation_id: organisation, subject: 'boss', role: 'admin' })
     .execute();
-  const body = { organisationId: organisation, url: `${receiver.url}/agency` };
+  const body = { organisation, url: `${receiver.url}/agency` };
   const made = await world.call('POST', '/webhooks', { as: 'boss', body });
   expect(made.status).toBe(201);
   expect((await world.call('POST', '/webhooks', { as: 'owner', body })).body.code).toBe(
@@ -269,7 +269,7 @@ test('is listed, changed and deleted with what it sent', async () => {
 
 test('a dry run shows the plan, and does nothing', async () => {
   const { id } = await create();
-  const body = { clientId: client, url: 'https://hooks.acme.example/' };
+  const body = { client, url: 'https://hooks.acme.example/' };
   const plans = [
     await world.call('POST', '/webhooks?dryRun=1', { as: 'owner', body }),
     await call('PATCH', `${id}?dryRun=1`, { enabled: false }),
@@ -287,4 +287,33 @@ test('a dry run shows the plan, and does nothing', async () => {
   const refused = { ...body, url: 'https://10.0.0.1/' };
   const answer = await world.call('POST', '/webhooks?dryRun=1', { as: 'owner', body: refused });
   expect(answer.body.code).toBe('address_refused');
+});
+
+test('takes the older names of a client and an organisation, and one owner only', async () => {
+  const url = 'https://hooks.acme.example/older';
+  const members = [{ subject: 'boss', role: 'owner' }];
+  const agency = await world.call('POST', '/organisations', {
+    as: 'root',
+    body: { name: 'Agency', members },
+  });
+  const organisation = agency.body.id;
+  const made = await world.call('POST', '/webhooks', { as: 'owner', body: { clientId: client, url } });
+  expect(made.body).toMatchObject({ client, organisation: null });
+  expect(made.body).not.toHaveProperty('clientId');
+  const other = await world.call('POST', '/webhooks', {
+    as: 'boss',
+    body: { organisationId: organisation, url },
+  });
+  expect(other.body).toMatchObject({ client: null, organisation });
+  const listed = await world.call('GET', `/webhooks?organisation=${organisation}`, { as: 'boss' });
+  expect(listed.body.items.map(({ organisation: of }: { organisation: string }) => of)).toContain(
+    organisation,
+  );
+  expect((await world.call('GET', `/webhooks?organisation=${organisation}`, { as: 'owner' })).status).toBe(
+    404,
+  );
+  for (const owners of [{}, { client, clientId: client }, { client, organisation }]) {
+    const refused = await world.call('POST', '/webhooks', { as: 'owner', body: { ...owners, url } });
+    expect([refused.status, refused.body.code]).toEqual([400, 'invalid_request']);
+  }
 });
