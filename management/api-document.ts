@@ -36,7 +36,7 @@ async function buildIdle(): Promise<Management> {
       watchMs: 0,
       answerMs: 0,
       limits: { perAddress: 1, perSubject: 1, streamsPerSubject: 1 },
-      quotas: { containers: null, members: 1, tokens: 1 },
+      quotas: { containers: null, members: 1, tokens: 1, clientsPerOrganisation: 1, clientsPerPerson: 1 },
       allowLoopback: false,
       trustedProxies: [],
       metricsToken: null,

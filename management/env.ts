@@ -113,6 +113,8 @@ const environment = z.object({
   CONTAINERS_PER_CLIENT: z.coerce.number().int().min(0).default(0),
   MEMBERS_PER_CLIENT: z.coerce.number().int().min(1).max(1_000).default(1_000),
   TOKENS_PER_CLIENT: z.coerce.number().int().min(0).default(100),
+  CLIENTS_PER_ORGANISATION: z.coerce.number().int().min(1).default(1_000),
+  CLIENTS_PER_PERSON: z.coerce.number().int().min(1).default(1_000),
   /** `true`: tenants may name loopback addresses, for example of webhooks. Only for a machine of one person. */
   ALLOW_LOOPBACK_TARGETS: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
   MANAGEMENT_TRUSTED_PROXIES: list.pipe(z.array(trustedProxy)),
@@ -221,6 +223,11 @@ function demandLogin(env: z.output<typeof environment>): void {
   const name = env.OIDC_ISSUER === undefined ? 'AUTH_ISSUER' : 'OIDC_ISSUER';
   const issuer = loginUrl.safeParse(env.OIDC_ISSUER ?? env.AUTH_ISSUER);
   if (!issuer.success) throw new EnvironmentError(`${name}: ${issuer.error.issues[0]?.message}`);
+  // Two providers may give one `sub` to two persons, and a `sub` alone says who the caller is.
+  if (env.OIDC_ISSUER === undefined || env.OIDC_ISSUER === env.AUTH_ISSUER) return;
+  throw new EnvironmentError(
+    `OIDC_ISSUER: is ${env.OIDC_ISSUER}, but AUTH_ISSUER is ${env.AUTH_ISSUER}; people and tokens must be of one provider: unset OIDC_ISSUER, or set AUTH_ISSUER, AUTH_JWKS_URL and AUTH_AUDIENCE to those of its provider`,
+  );
 }
 
 export type Environment = ReturnType<typeof readEnvironment>;

@@ -98,6 +98,8 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
         containers: env.CONTAINERS_PER_CLIENT === 0 ? null : env.CONTAINERS_PER_CLIENT,
         members: env.MEMBERS_PER_CLIENT,
         tokens: env.TOKENS_PER_CLIENT,
+        clientsPerOrganisation: env.CLIENTS_PER_ORGANISATION,
+        clientsPerPerson: env.CLIENTS_PER_PERSON,
       },
       allowLoopback: env.ALLOW_LOOPBACK_TARGETS,
       trustedProxies: env.MANAGEMENT_TRUSTED_PROXIES,

@@ -16,6 +16,10 @@ interface Quotas {
   readonly containers: number | null;
   readonly members: number;
   readonly tokens: number;
+  /** Without archived ones. */
+  readonly clientsPerOrganisation: number;
+  /** Clients of which one person is a member, not through an organisation; without archived ones. */
+  readonly clientsPerPerson: number;
 }
 
 /** An account that a login page offers. */

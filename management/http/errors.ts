@@ -39,7 +39,7 @@ export const MANAGEMENT_ERRORS = {
   last_owner: [409, 'A client or organisation keeps at least one owner'],
   client_in_use: [409, 'The client has containers; remove or transfer them first'],
   client_archived: [409, 'The client is archived; unarchive it first'],
-  limit_reached: [409, 'The client has as many of these as this installation allows'],
+  limit_reached: [409, 'The installation allows no more of these; `detail` says of what'],
   tenant_file_broken: [
     409,
     'The file of the client or organisation in the sites repository is invalid; fix it there first',

@@ -5,6 +5,7 @@ import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { planOf } from '../view/plan.ts';
 import { demandTenantTag } from './etag.ts';
+import { demandClientLimits } from './limits.ts';
 import type { TenantProjection } from './projection.ts';
 import { formatTenant, MOST_MEMBERS, parseTenant, type Tenant, tenantName } from './tenant-file.ts';
 import { readTenant } from './tenants.repository.ts';
@@ -47,7 +48,7 @@ export class TenantChanges {
         },
         edit: async (text) => {
           const current = await this.#current(ref, text);
-          written = this.#edited(current, ref, change);
+          written = await this.#edited(current, ref, change);
           const next = formatTenant(ref, written);
           // An edit that changes nothing keeps the text, including its comments.
           return text !== null && current !== null && formatTenant(ref, current) === next ? text : next;
@@ -70,16 +71,17 @@ export class TenantChanges {
   /** What a change would do. */
   async plan(ref: TenantRef, change: TenantChange): Promise<{ plan: ReturnType<typeof planOf> }> {
     const before = await readTenant(this.#context.db, ref);
-    return { plan: planOf(before, this.#edited(before, ref, change)) };
+    return { plan: planOf(before, await this.#edited(before, ref, change)) };
   }
 
-  #edited(current: Tenant | null, ref: TenantRef, { edit, ifMatch }: TenantChange): Tenant {
+  async #edited(current: Tenant | null, ref: TenantRef, { edit, ifMatch }: TenantChange): Promise<Tenant> {
     if (current !== null) demandTenantTag(ifMatch, ref, current);
     const next = edit(current);
     const most = Math.min(MOST_MEMBERS, this.#context.settings.quotas.members);
     if (next.members.length > Math.max(most, current?.members.length ?? 0)) {
       throw new ManagementProblem('limit_reached', { detail: `at most ${most} members are allowed` });
     }
+    await demandClientLimits(this.#context, ref, current, next);
     return next;
   }
 

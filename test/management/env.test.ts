@@ -77,6 +77,10 @@ test.each([
   [{ PUBLIC_URL: 'http://api.example.net' }, /^PUBLIC_URL: must be https/],
   [{ AUTH_ISSUER: 'urn:issuer' }, /^AUTH_ISSUER: /],
   [{ OIDC_ISSUER: 'http://login.example.net' }, /^OIDC_ISSUER: must be https/],
+  [
+    { OIDC_ISSUER: 'https://other.example.test/' },
+    /^OIDC_ISSUER: is https:\/\/other\.example\.test\/, but AUTH_ISSUER is .*: unset OIDC_ISSUER, or set AUTH_ISSUER/,
+  ],
   [{ DASHBOARD_ORIGINS: 'https://dashboard.example.net/' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
   [{ DASHBOARD_ORIGINS: '*' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
 ])('a login with %o is refused', (settings, message) => {

@@ -6,7 +6,17 @@ import { creation, World } from '../../support/management/world.ts';
 
 let world: World;
 beforeAll(async () => {
-  world = await World.open({ settings: { quotas: { containers: 2, members: 6, tokens: 2 } } });
+  world = await World.open({
+    settings: {
+      quotas: {
+        containers: 2,
+        members: 6,
+        tokens: 2,
+        clientsPerOrganisation: 1_000,
+        clientsPerPerson: 1_000,
+      },
+    },
+  });
 });
 afterAll(() => world.close());
 

@@ -5,7 +5,17 @@ let world: World;
 let client: string;
 let container: string;
 beforeAll(async () => {
-  world = await World.open({ settings: { quotas: { containers: null, members: 100, tokens: 8 } } });
+  world = await World.open({
+    settings: {
+      quotas: {
+        containers: null,
+        members: 100,
+        tokens: 8,
+        clientsPerOrganisation: 1_000,
+        clientsPerPerson: 1_000,
+      },
+    },
+  });
   client = await world.client();
   const body = creation(client);
   container = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;

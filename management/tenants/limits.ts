@@ -1,0 +1,69 @@
+import { sql } from 'kysely';
+import type { TenantRef } from '../access/tenants.ts';
+import type { Context } from '../context/context.ts';
+import type { Database } from '../db/database.ts';
+import { ManagementProblem } from '../http/errors.ts';
+import type { Tenant } from './tenant-file.ts';
+
+/**
+ * Throws `limit_reached` if a change of a client adds one client too many to its organisation or to a new member.
+ * Archived clients don't count. Requests at the same moment may pass it together.
+ */
+export async function demandClientLimits(
+  { db, settings }: Pick<Context, 'db' | 'settings'>,
+  { kind, id }: TenantRef,
+  before: Tenant | null,
+  after: Tenant,
+): Promise<void> {
+  if (kind !== 'clients' || after.archivedAt !== null) return;
+  const isNew = before === null || before.archivedAt !== null;
+  const { clientsPerOrganisation, clientsPerPerson } = settings.quotas;
+  const { organisation } = after;
+  if (organisation !== null && (isNew || before.organisation !== organisation)) {
+    if ((await countClients(db, organisation, id)) >= clientsPerOrganisation) {
+      throw new ManagementProblem('limit_reached', {
+        detail: `an organisation has at most ${clientsPerOrganisation} clients; archive one, or ask the operator to raise CLIENTS_PER_ORGANISATION`,
+      });
+    }
+  }
+  const known = new Set(isNew ? [] : before.members.map(({ subject }) => subject));
+  const added = after.members.map(({ subject }) => subject).filter((subject) => !known.has(subject));
+  const full = added.length === 0 ? null : await fullSubject(db, added, { most: clientsPerPerson, but: id });
+  if (full === null) return;
+  throw new ManagementProblem('limit_reached', {
+    detail: `${full} is a member of ${clientsPerPerson} clients, the most for one person; give the role in an organisation, which counts for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
+  });
+}
+
+/** How many others the organisation has. */
+async function countClients(db: Database, organisation: string, but: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('clients')
+    .select(sql<number>`count(*)::integer`.as('count'))
+    .where('organisation_id', '=', organisation)
+    .where('archived_at', 'is', null)
+    .where('id', '<>', but)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** The first of the subjects that is a member of `most` other clients; `null`: none is. */
+async function fullSubject(
+  db: Database,
+  subjects: readonly string[],
+  { most, but }: { readonly most: number; readonly but: string },
+): Promise<string | null> {
+  const found = await db
+    .selectFrom('client_memberships as own')
+    .innerJoin('clients', 'clients.id', 'own.client_id')
+    .select('own.subject')
+    .where('own.subject', 'in', subjects)
+    .where('clients.archived_at', 'is', null)
+    .where('clients.id', '<>', but)
+    .groupBy('own.subject')
+    .having(sql<boolean>`count(*) >= ${most}`)
+    .orderBy('own.subject')
+    .limit(1)
+    .executeTakeFirst();
+  return found?.subject ?? null;
+}
