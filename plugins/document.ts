@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
-import { adblockItpDetectionConfig, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
-import { cookieRestorationConfig } from './cookie_restoration/config.ts';
+import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
+import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
-import { isActiveDomain, multiDomainConfig } from './multi_domain/config.ts';
+import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 
 /**
@@ -39,9 +39,9 @@ export const FORWARDED_COOKIES: readonly string[] = [
 export const MODULES = {
   server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),
   custom_loader: /* @__PURE__ */ customLoaderConfig(),
-  adblock_itp_detection: /* @__PURE__ */ adblockItpDetectionConfig(),
-  cookie_restoration: /* @__PURE__ */ cookieRestorationConfig(),
-  multi_domain: /* @__PURE__ */ multiDomainConfig(),
+  adblock_itp_detection: adblockItpDetection,
+  cookie_restoration: cookieRestoration,
+  multi_domain: multiDomain,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -75,7 +75,7 @@ const consentSettings = {
   regions: z.optional(z.array(region)),
   consentMaxDays: z.optional(z.number()),
 };
-const consentDocument = /* @__PURE__ */ z.object(consentSettings);
+const consentDocument = z.object(consentSettings);
 export type ConsentSettings = z.infer<typeof consentDocument>;
 
 /**

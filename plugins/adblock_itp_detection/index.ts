@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { consentChoices } from '../consent.ts';
 import { definePlugin, defineRoute, type PluginContext } from '../contract.ts';
-import { BAIT_PATH, DETECTION_PATH } from './config.ts';
+import { BAIT_PATH, config, DETECTION_PATH } from './config.ts';
 import pageScript from './page/detect.ts?page';
 
 const MAX_SIGNALS = 20;
@@ -44,8 +44,7 @@ const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 
 export default definePlugin({
   name: 'adblock_itp_detection',
   kind: 'mandatory',
-  // The manifest's schema has checked the options (config.ts).
-  config: z.looseObject({}),
+  config,
   variables: ['DETECTION_PATH'],
   pageScript,
   routes: [

@@ -1,39 +1,36 @@
 import * as z from 'zod/mini';
 
+/** A cookie name (RFC 6265 token), or the prefix of one with a single `*` at the end. */
+const cookiePattern = z
+  .string()
+  .check(z.regex(/^[!#$%&'+\-.^_`|~0-9A-Za-z]{1,127}\*?$/, 'must be a cookie name, or a prefix ending in *'));
+
 /** Cookies that Google's and Meta's tags write by script. Browsers shorten the lifetime of such cookies. */
-export const DEFAULT_COOKIES = ['_ga', '_ga_*', '_fbp', '_fbc', '_gcl_*'];
+const DEFAULT_COOKIES = ['_ga', '_ga_*', '_fbp', '_fbc', '_gcl_*'];
 
 const MAX_PATTERNS = 50;
 
-/** The options that a manifest may set. A function, so that the worker, which gets checked options, lacks it. */
-export function cookieRestorationConfig() {
-  /** A cookie name (RFC 6265 token), or the prefix of one with a single `*` at the end. */
-  const cookiePattern = z
-    .string()
-    .check(
-      z.regex(/^[!#$%&'+\-.^_`|~0-9A-Za-z]{1,127}\*?$/, 'must be a cookie name, or a prefix ending in *'),
-    );
-  return z.strictObject({
-    enabled: z._default(z.boolean(), true),
-    /** Names that may be stored and restored. Other cookies are never sent. */
-    cookies: z._default(
-      z.array(cookiePattern).check(({ value, issues }) => {
-        if (value.length > MAX_PATTERNS) {
-          issues.push({ code: 'custom', input: value, message: `must have at most ${MAX_PATTERNS} entries` });
-        }
-      }),
-      DEFAULT_COOKIES,
-    ),
-    /**
-     * An id cookie that the site's own server sets, with at least 128 random bits: the key of what is kept, in place of
-     * `_fpid`. Not a default, so that documents without it stay as they are.
-     */
-    masterCookie: z.optional(
-      z
-        .string()
-        .check(
-          z.regex(/^(?!_fpid$)[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/, 'must be a cookie name other than _fpid'),
-        ),
-    ),
-  });
-}
+export const config = z.strictObject({
+  enabled: z._default(z.boolean(), true),
+  /** Names that may be stored and restored. Other cookies are never sent. */
+  cookies: z._default(
+    // `z.maxLength` would add half a kilobyte to the worker for this one list.
+    z.array(cookiePattern).check(({ value, issues }) => {
+      if (value.length > MAX_PATTERNS) {
+        issues.push({ code: 'custom', input: value, message: `must have at most ${MAX_PATTERNS} entries` });
+      }
+    }),
+    DEFAULT_COOKIES,
+  ),
+  /**
+   * An id cookie that the site's own server sets, with at least 128 random bits: the key of what is kept, in place of
+   * `_fpid`. Not a default, so that documents without it stay as they are.
+   */
+  masterCookie: z.optional(
+    z
+      .string()
+      .check(
+        z.regex(/^(?!_fpid$)[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}$/, 'must be a cookie name other than _fpid'),
+      ),
+  ),
+});

@@ -1,6 +1,5 @@
-import * as z from 'zod/mini';
 import { type BootDraft, definePlugin, type PluginContext } from '../contract.ts';
-import { DEFAULT_COOKIES } from './config.ts';
+import { config } from './config.ts';
 import { mergeCookies, restored } from './cookies.ts';
 import { setCookieLine } from './http-cookies.ts';
 import { countBrowser, type MasterUse, masterKey, masterValue } from './master-cookie.ts';
@@ -25,14 +24,10 @@ export default definePlugin({
   name: 'cookie_restoration',
   kind: 'optional',
   flag: 'cookie_restoration',
-  // The manifest's schema has checked the options (config.ts).
-  config: z.looseObject({
-    cookies: z.optional(z.array(z.string())),
-    masterCookie: z.optional(z.string()),
-  }),
+  config,
   keeps: true,
   routes: [],
-  wantedCookies: ({ cookies = DEFAULT_COOKIES, masterCookie }) =>
+  wantedCookies: ({ cookies, masterCookie }) =>
     masterCookie === undefined ? cookies : [...cookies, masterCookie],
   bootMember: 'restoreCookies',
   keyCookies: ({ masterCookie }) => (masterCookie === undefined ? [] : [masterCookie]),
@@ -44,7 +39,7 @@ export default definePlugin({
   boot(context, draft) {
     const { record, endsAt, presentCookies } = draft;
     if (record === null) return undefined;
-    const { cookies: patterns = DEFAULT_COOKIES, masterCookie } = context.settings;
+    const { cookies: patterns, masterCookie } = context.settings;
     const now = context.now();
     const { [masterCookie ?? '']: _, ...sent } = draft.sentCookies;
     const use = useOf(draft, context);

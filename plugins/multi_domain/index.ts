@@ -1,5 +1,5 @@
-import * as z from 'zod/mini';
 import { definePlugin } from '../contract.ts';
+import { config } from './config.ts';
 
 /**
  * Gives each domain of a site its own web tag, container token, cookie domain and CORS. Without it, only the primary
@@ -9,7 +9,7 @@ export default definePlugin({
   name: 'multi_domain',
   kind: 'optional',
   flag: 'multi_domain',
-  config: z.looseObject({}),
+  config,
   routes: [],
   domains: (all) => all,
 });

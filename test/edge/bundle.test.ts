@@ -6,11 +6,11 @@ import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 86,911 octets, 33,004 gzipped.
-  test('is under 88 KB minified and 33.5 KB gzipped', async () => {
+  // Raise a limit only if a rule needs it. Measured: 89,538 octets, 34,125 gzipped.
+  test('is under 91 KB minified and 34.7 KB gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(88_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(33_500);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(91_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(34_700);
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {
