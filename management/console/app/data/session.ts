@@ -62,6 +62,11 @@ function roleIn(client: string): Role | null {
   return me().clients.find(({ id }) => id === client)?.role ?? null;
 }
 
+/** May change settings. */
+export function mayEdit(client: string): boolean {
+  return ['owner', 'admin', 'editor'].includes(roleIn(client) ?? '');
+}
+
 /** May create, remove, revert, suspend. */
 export function mayAct(client: string): boolean {
   return ['owner', 'admin'].includes(roleIn(client) ?? '');

@@ -12,6 +12,17 @@ import { Palette } from './palette.tsx';
 import { Returned, SessionOver } from './session-over.tsx';
 import { Shell } from './shell.tsx';
 
+const ChangesScreen = lazy(() => import('../screens/instance/changes.tsx'));
+const PlansScreen = lazy(() => import('../screens/instance/plans.tsx'));
+const DriftScreen = lazy(() => import('../screens/instance/drift.tsx'));
+const HostsScreen = lazy(() => import('../screens/instance/hosts.tsx'));
+const ClientsScreen = lazy(() => import('../screens/tenants/clients.tsx'));
+const ClientScreen = lazy(() => import('../screens/tenants/client.tsx'));
+const TokensScreen = lazy(() => import('../screens/tenants/tokens.tsx'));
+const WebhooksScreen = lazy(() => import('../screens/tenants/webhooks.tsx'));
+const AuditScreen = lazy(() => import('../screens/tenants/audit.tsx'));
+const CreateScreen = lazy(() => import('../screens/create/create.tsx'));
+const SetupScreen = lazy(() => import('../screens/create/setup.tsx'));
 const ContainerScreen = lazy(() => import('../screens/container/container.tsx'));
 
 /** The whole console: the login page, or the screens. */
@@ -47,7 +58,18 @@ function Screens() {
           <Route path="/console" component={Overview} />
           <Route path="/console/logged-in" component={Returned} />
           <Route path="/console/containers" component={ContainersScreen} />
+          <Route path="/console/containers/new" component={CreateScreen} />
+          <Route path="/console/containers/:id/setup" component={SetupScreen} />
           <Route path="/console/containers/:id" component={ContainerScreen} />
+          <Route path="/console/changes" component={ChangesScreen} />
+          <Route path="/console/plans" component={PlansScreen} />
+          <Route path="/console/drift" component={DriftScreen} />
+          <Route path="/console/hosts" component={HostsScreen} />
+          <Route path="/console/clients" component={ClientsScreen} />
+          <Route path="/console/clients/:id" component={ClientScreen} />
+          <Route path="/console/tokens" component={TokensScreen} />
+          <Route path="/console/webhooks" component={WebhooksScreen} />
+          <Route path="/console/audit" component={AuditScreen} />
           <Route default component={Missing} />
         </Router>
       </ErrorBoundary>

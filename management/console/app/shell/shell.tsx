@@ -20,7 +20,7 @@ const PLACES: readonly Place[] = [
   { path: '/console/containers', name: 'Containers' },
   { path: '/console/changes', name: 'Changes' },
   { path: '/console/plans', name: 'Plans', isOperators: true },
-  { path: '/console/drift', name: 'Drift' },
+  { path: '/console/drift', name: 'Drift', isOperators: true },
   { path: '/console/hosts', name: 'Hosts', isOperators: true },
   { path: '/console/clients', name: 'Clients' },
   { path: '/console/tokens', name: 'Tokens' },

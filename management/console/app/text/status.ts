@@ -17,6 +17,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   delivered: 'good',
   full: 'good',
   enabled: 'good',
+  current: 'good',
   provisioning: 'busy',
   deprovisioning: 'busy',
   running: 'busy',

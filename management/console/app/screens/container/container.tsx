@@ -5,11 +5,26 @@ import { clientName } from '../../data/session.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
+import { DangerSection } from './danger.tsx';
+import { DomainsSection } from './domains.tsx';
+import { HealthSection } from './health.tsx';
 import { HistorySection } from './history.tsx';
+import { KeysSection } from './keys.tsx';
+import { SettingsSection } from './settings/settings.tsx';
 import { SnippetSection } from './snippet.tsx';
 import { TrafficSection } from './traffic.tsx';
+import { VerificationSection } from './verification.tsx';
 
-const PARTS = ['Traffic', 'Snippet', 'History'];
+const PARTS = [
+  ['traffic', 'Traffic'],
+  ['health', 'Health'],
+  ['snippet', 'Snippet'],
+  ['domains', 'Domains'],
+  ['verification', 'Verification'],
+  ['settings', 'Settings'],
+  ['keys', 'Tokens'],
+  ['history', 'History'],
+] as const;
 
 /** One container: what it does, how it is, and what changed. */
 export default function ContainerScreen() {
@@ -36,9 +51,9 @@ export default function ContainerScreen() {
       }
     >
       <nav class="parts" aria-label="Parts of this page">
-        {PARTS.map((part) => (
-          <a key={part} href={`#${part.toLowerCase()}`}>
-            {part}
+        {PARTS.map(([part, name]) => (
+          <a key={part} href={`#${part}`}>
+            {name}
           </a>
         ))}
       </nav>
@@ -46,8 +61,14 @@ export default function ContainerScreen() {
         {(versioned) => (
           <>
             <TrafficSection id={id} />
+            <HealthSection container={versioned.container} />
             <SnippetSection container={versioned.container} />
+            <DomainsSection versioned={versioned} />
+            <VerificationSection container={versioned.container} />
+            <SettingsSection key={id} versioned={versioned} />
+            <KeysSection container={versioned.container} />
             <HistorySection versioned={versioned} />
+            <DangerSection container={versioned.container} />
           </>
         )}
       </Known>

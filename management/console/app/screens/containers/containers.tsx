@@ -1,7 +1,7 @@
 import { useLocation } from 'preact-iso';
 import { fetchContainers, fetchCounts, filterOf } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
-import { me } from '../../data/session.ts';
+import { mayAct, me } from '../../data/session.ts';
 import { Page } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { plural } from '../../text/format.ts';
@@ -34,7 +34,7 @@ export function ContainersScreen() {
       title="Containers"
       sub={counts.data ? plural(counts.data.total, 'container') : ' '}
       actions={
-        me().clients.length > 0 && (
+        me().clients.some(({ id }) => mayAct(id)) && (
           <a class="button primary" href="/console/containers/new">
             New container
           </a>

@@ -1,6 +1,6 @@
 import { fetchContainers, fetchCounts } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
-import { clientName, me } from '../../data/session.ts';
+import { clientName, mayAct, me } from '../../data/session.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
@@ -17,7 +17,7 @@ export function Overview() {
     <Page
       title="Overview"
       actions={
-        me().clients.length > 0 && (
+        me().clients.some(({ id }) => mayAct(id)) && (
           <a class="button primary" href="/console/containers/new">
             New container
           </a>
@@ -58,12 +58,12 @@ export function Overview() {
             containers.length === 0 ? (
               <Empty title="No container yet">
                 <p>A container runs your server tags on your own host.</p>
-                {me().clients.length > 0 ? (
+                {me().clients.some(({ id }) => mayAct(id)) ? (
                   <a class="button primary" href="/console/containers/new">
                     Create the first one
                   </a>
                 ) : (
-                  <p>You are in no client yet. Ask an owner for an invitation.</p>
+                  <p>An owner or admin of your client can create one.</p>
                 )}
               </Empty>
             ) : (

@@ -1,0 +1,134 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import { api } from '../../data/api.ts';
+import type { Container } from '../../data/containers.ts';
+import { refresh } from '../../data/query.ts';
+import { mayAct } from '../../data/session.ts';
+import { useAction } from '../../parts/action.tsx';
+import { Confirm } from '../../parts/confirm.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Failure } from '../../parts/states.tsx';
+
+/** What interrupts or ends a container, and the way back. */
+export function DangerSection({ container }: { container: Container }) {
+  const { id, clientId, name, status, suspended, protected: isProtected } = container;
+  const [isRemoving, setRemoving] = useState(false);
+  const { isBusy, error, run } = useAction();
+  if (!mayAct(clientId)) return null;
+  const params = { path: { id } };
+  const done = () => refresh(id, 'containers');
+  const isGone = ['removed', 'deprovisioning'].includes(status);
+  const remove = (dryRun: boolean) =>
+    api.delete('/server-containers/{id}', { params: { ...params, query: dryRun ? { dryRun: '1' } : {} } });
+  return (
+    <Section id="danger" title="Danger zone">
+      <ul class="rows">
+        {isGone ? (
+          <Row title="Restore the container" text="It gets its names, settings and configuration back.">
+            <button
+              type="button"
+              class="primary"
+              disabled={isBusy || status !== 'removed'}
+              onClick={() =>
+                void run(async () => {
+                  await api.post('/server-containers/{id}/restore', { params });
+                  done();
+                })
+              }
+            >
+              Restore
+            </button>
+          </Row>
+        ) : (
+          <>
+            <Row
+              title={suspended ? 'Resume' : 'Suspend'}
+              text={
+                suspended
+                  ? 'Applies the changes that wait, and all later ones.'
+                  : 'Changes wait; the site keeps serving as it is.'
+              }
+            >
+              <button
+                type="button"
+                disabled={isBusy}
+                onClick={() =>
+                  void run(async () => {
+                    if (suspended) await api.post('/server-containers/{id}/resume', { params });
+                    else await api.post('/server-containers/{id}/suspend', { params, body: {} });
+                    done();
+                  })
+                }
+              >
+                {suspended ? 'Resume' : 'Suspend'}
+              </button>
+            </Row>
+            <Row
+              title={isProtected ? 'End the protection' : 'Protect from removal'}
+              text={
+                isProtected
+                  ? 'Then it can be removed.'
+                  : 'Then it can’t be removed until the protection ends.'
+              }
+            >
+              <button
+                type="button"
+                disabled={isBusy}
+                onClick={() =>
+                  void run(async () => {
+                    await api.post('/server-containers/{id}/protect', {
+                      params,
+                      body: { protect: !isProtected },
+                    });
+                    done();
+                  })
+                }
+              >
+                {isProtected ? 'End protection' : 'Protect'}
+              </button>
+            </Row>
+            <Row
+              title="Remove the container"
+              text="Stops it, and removes its hosts’ names and records. It can be restored afterwards."
+            >
+              <button type="button" class="danger" disabled={isProtected} onClick={() => setRemoving(true)}>
+                Remove…
+              </button>
+            </Row>
+          </>
+        )}
+      </ul>
+      {error !== null && <Failure error={error} />}
+      {isRemoving && (
+        <Confirm
+          title={`Remove ${name}?`}
+          verb="Remove the container"
+          typed={name}
+          isDanger
+          close={() => setRemoving(false)}
+          plan={async () => (await remove(true)).data}
+          act={async () => {
+            await remove(false);
+            done();
+          }}
+        >
+          <p>
+            Pages with its snippet then load their tags directly from Google, if the fallback allows that.
+          </p>
+        </Confirm>
+      )}
+    </Section>
+  );
+}
+
+function Row({ title, text, children }: { title: string; text: string; children: ComponentChildren }) {
+  return (
+    <li>
+      <div class="grow">
+        <span class="strong">{title}</span>
+        <div class="small dim">{text}</div>
+      </div>
+      {children}
+    </li>
+  );
+}

@@ -1,0 +1,139 @@
+import type { components } from '../../../../../../gitops/clients/management/index.ts';
+import { api } from '../../../data/api.ts';
+import { useQuery } from '../../../data/query.ts';
+import { CheckField, ChoiceField, TextField } from '../../../parts/fields.tsx';
+import { Known } from '../../../parts/states.tsx';
+import type { SettingsDraft } from './draft.ts';
+import { OptionsFields } from './options.tsx';
+
+type Plugin = components['schemas']['Plugin'];
+
+export function SettingsFields({
+  draft,
+  set,
+  isReadOnly,
+}: {
+  draft: SettingsDraft;
+  set: (changes: Partial<SettingsDraft>) => void;
+  isReadOnly: boolean;
+}) {
+  const plugins = useQuery('plugins', async () => (await api.get('/plugins')).data);
+  return (
+    <fieldset class="plain form" disabled={isReadOnly}>
+      <legend class="hidden">Settings</legend>
+      <div class="grid">
+        <TextField label="Name" value={draft.name} set={(name) => set({ name })} required maxLength={100} />
+        <ChoiceField
+          label="Consent"
+          hint="Whether visitors are identified before they agree"
+          value={draft.consent}
+          of={[
+            { value: 'opt_out', name: 'Unless the visitor refuses' },
+            { value: 'required', name: 'Only after a grant' },
+          ]}
+          set={(consent) => set({ consent })}
+        />
+        <ChoiceField
+          label="Consent Mode"
+          hint="How tags load before a grant"
+          value={draft.consentMode}
+          of={[
+            { value: 'basic', name: 'Basic: not at all' },
+            { value: 'advanced', name: 'Advanced: without cookies' },
+          ]}
+          set={(consentMode) => set({ consentMode })}
+        />
+        <ChoiceField
+          label="Fallback"
+          hint="What pages load while the edge fails"
+          value={draft.fallback}
+          of={[
+            { value: 'vendor', name: 'Google’s script directly' },
+            { value: 'none', name: 'No tag' },
+          ]}
+          set={(fallback) => set({ fallback })}
+        />
+        <TextField
+          label="Days of a consent"
+          hint="From this age on it counts as none"
+          type="number"
+          min={1}
+          value={String(draft.consentMaxDays)}
+          set={(text) => set({ consentMaxDays: Number(text) })}
+          required
+        />
+        <TextField
+          label="Memory"
+          hint="Of each processing container, such as 512m"
+          value={draft.resources.processing.memory}
+          set={(memory) => set({ resources: withProcessing(draft, { memory }) })}
+          required
+        />
+        <TextField
+          label="Replicas"
+          hint="Processing containers beside each other"
+          type="number"
+          min={1}
+          value={String(draft.resources.processing.replicas)}
+          set={(text) => set({ resources: withProcessing(draft, { replicas: Number(text) }) })}
+          required
+        />
+      </div>
+      <h3>Plugins</h3>
+      <Known query={plugins} rows={5}>
+        {({ items }) =>
+          items.map((plugin) => <PluginFields key={plugin.name} plugin={plugin} draft={draft} set={set} />)
+        }
+      </Known>
+    </fieldset>
+  );
+}
+
+function withProcessing(
+  draft: SettingsDraft,
+  changes: Partial<SettingsDraft['resources']['processing']>,
+): SettingsDraft['resources'] {
+  return { ...draft.resources, processing: { ...draft.resources.processing, ...changes } };
+}
+
+/** A plugin's switch, and its options as its schema describes them. */
+function PluginFields({
+  plugin,
+  draft,
+  set,
+}: {
+  plugin: Plugin;
+  draft: SettingsDraft;
+  set: (changes: Partial<SettingsDraft>) => void;
+}) {
+  const { name, title, description, kind, flag, options } = plugin;
+  const own = optionsOf(draft.modules[name]);
+  const setOptions = (next: Readonly<Record<string, unknown>>) =>
+    set({ modules: { ...draft.modules, [name]: next } });
+  return (
+    <div class="plugin">
+      {kind === 'optional' && flag !== null ? (
+        <CheckField
+          label={title}
+          hint={description}
+          value={draft.features[flag] ?? false}
+          set={(isOn) => set({ features: { ...draft.features, [flag]: isOn } })}
+        />
+      ) : kind === 'default_on' ? (
+        <CheckField
+          label={title}
+          hint={description}
+          value={own.enabled !== false}
+          set={(enabled) => setOptions({ ...own, enabled })}
+        />
+      ) : (
+        <CheckField label={title} hint={`${description} Always on.`} value set={() => undefined} disabled />
+      )}
+      <OptionsFields schema={options} value={own} set={setOptions} />
+    </div>
+  );
+}
+
+function optionsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+}
