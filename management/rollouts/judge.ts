@@ -40,7 +40,8 @@ interface Observed {
 
 /** `well`: the host has applied the change in full, and its own checks of the site pass. */
 export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'well' | 'pending' {
-  if (!isAttempted) return 'pending';
+  // What changes nothing on the host is applied without an attempt, for example a way back before the change began.
+  if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
   if (condition !== 'well') return condition;
   return isApplied && shown.health === 'healthy' ? 'well' : 'pending';

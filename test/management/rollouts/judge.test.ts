@@ -15,6 +15,7 @@ describe('a changed site', () => {
     ['failed', 'is retried with the commit', { ...ready, ready: false, reason: 'Retrying' }, true, false],
     ['pending', 'progresses', { ...ready, ready: false, reason: 'Progressing' }, true, false],
     ['well', 'is ready with the commit', ready, true, true],
+    ['well', 'needed no attempt', ready, false, true],
   ] as const)('is %s where it %s', (expected, _what, shown, isAttempted, isApplied) => {
     expect(watched({ shown, isAttempted, isApplied })).toBe(expected);
   });
