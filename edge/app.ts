@@ -90,6 +90,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const { site } = resolved;
     notes.site = site.siteId;
     notes.container = site.containerId;
+    if (resolved.off) throw new EdgeError('serving_off');
 
     const arrival = await arrive(request, requested, { ...resolved, peer, hopSecret, now });
     const { served, cookie, path, prefix, hop } = Object.assign(arrived, arrival);

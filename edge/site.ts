@@ -31,6 +31,8 @@ export interface ResolvedSite {
   readonly keepsProfiles: boolean | undefined;
   /** Milliseconds from an identity's start to its end. */
   readonly identityMs: number;
+  /** No request is answered. */
+  readonly off: true | undefined;
   readonly features: Readonly<Record<string, boolean>>;
   readonly consentSettings: ConsentSettings;
   readonly pageScripts: readonly string[];
@@ -105,6 +107,7 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       keepers,
       keepsProfiles: config && enabled.some(({ plugin }) => plugin.keeps),
       identityMs: identityDays(enabled) * DAY_MS,
+      off: registry.off,
       features: config?.features ?? {},
       consentSettings: config ?? registry,
       ownHosts: registry.domains.flatMap(({ domain, cookieDomain, unproven }) =>

@@ -136,6 +136,8 @@ export const registryDocument = z.object({
   containerId: z.string(),
   domains: z.array(registryDomain),
   proxyPaths: z.array(z.string()),
+  /** The edge answers nothing of the site. */
+  off: z.optional(z.literal(true)),
   /** The site's data layer names. EDGE_CONFIG has them too, like the rules of consent. */
   dataLayers: z.optional(z.array(z.string())),
   /** The same as in EDGE_CONFIG, which may be unreadable: the rules of consent must not depend on one store. */

@@ -9,6 +9,7 @@ interface ErrorMeaning {
 /** Every error that the edge can answer with. The README lists them, and a test compares the lists. */
 export const EDGE_ERRORS = {
   malformed_request: { status: 400, title: 'The request is not valid for this path' },
+  serving_off: { status: 403, title: 'This site is switched off' },
   origin_not_allowed: { status: 403, title: 'Pages of this origin are not allowed here' },
   not_found: { status: 404, title: 'This path does not exist here' },
   unknown_host: { status: 404, title: 'No site and no server answers on this host' },

@@ -46,6 +46,8 @@ export interface SiteOptions {
   readonly rules?: Partial<ConsentSettings>;
   readonly domains?: readonly Partial<RegistryDomain>[];
   readonly proxyPaths?: readonly string[];
+  /** The edge answers nothing of the site. */
+  readonly off?: true;
   readonly dataLayers?: readonly string[];
   readonly until?: string;
 }
@@ -194,6 +196,7 @@ export async function startStageOf(contents: string): Promise<Stage> {
           containerId,
           domains: site.domains,
           proxyPaths: options.proxyPaths ?? [],
+          ...(options.off && { off: true }),
           ...(options.dataLayers === undefined ? {} : { dataLayers: options.dataLayers }),
           consent: options.consent ?? 'opt_out',
           ...options.rules,

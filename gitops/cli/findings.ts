@@ -5,7 +5,7 @@ import { type Drift, describeDrift } from './live.ts';
 /** One problem of a site, with what the operator can do about it. */
 export interface SiteProblem {
   readonly site: string;
-  readonly reason: Reason | CertificateState;
+  readonly reason: Reason | CertificateState | 'ServingOff';
   readonly message: string;
   readonly meaning: string;
   readonly remedy: string;
@@ -62,8 +62,9 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   expired: { meaning: 'the certificate has expired', remedy: 'Fix what the message names.' },
 };
 
-/** The site's condition if it is a problem, else its suspension and the problems of its certificates. */
-export function findingsOf({ site, reason, message, resources, suspended }: ShownSite): SiteProblem[] {
+/** The site's condition if it is a problem, else its suspension, that its serving is off, and the problems of its certificates. */
+export function findingsOf(shown: ShownSite): SiteProblem[] {
+  const { site, reason, message, resources, suspended, servingOff } = shown;
   const remedy = REMEDIES[reason];
   if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
   const suspension: SiteProblem = {
@@ -73,7 +74,18 @@ export function findingsOf({ site, reason, message, resources, suspended }: Show
     meaning: 'the manifest says suspend: nothing is changed, and nothing is repaired',
     remedy: 'Run tagyard resume for the site when its changes may be applied.',
   };
-  return [...(suspended ? [suspension] : []), ...certificateProblems(site, resources)];
+  const off: SiteProblem = {
+    site,
+    reason: 'ServingOff',
+    message: 'the edge answers nothing of the site',
+    meaning: 'the manifest says serving: false',
+    remedy: 'Run tagyard resume for the site when it may be served.',
+  };
+  return [
+    ...(suspended ? [suspension] : []),
+    ...(servingOff ? [off] : []),
+    ...certificateProblems(site, resources),
+  ];
 }
 
 /** The finding for a resource that differs now from what was applied. */

@@ -163,8 +163,11 @@ function detailOf(resource: ShownSite['resources'][number]): string {
   return resource.reason || `until ${resource.notAfter?.slice(0, 10)}, by ${resource.issuer}`;
 }
 
-function statusRow({ site, ready, reason, applied, message, suspended }: ShownSite): string[] {
-  const condition = styleText(ready ? (suspended ? 'yellow' : 'green') : 'red', reason);
-  const isNamed = !suspended || reason === 'Suspended';
-  return [site, isNamed ? condition : `${condition}, suspended`, short(applied), message];
+function statusRow({ site, ready, reason, applied, message, suspended, servingOff }: ShownSite): string[] {
+  const color = !ready ? 'red' : suspended || servingOff ? 'yellow' : 'green';
+  const further = [
+    ...(suspended && reason !== 'Suspended' ? ['suspended'] : []),
+    ...(servingOff ? ['serving off'] : []),
+  ];
+  return [site, [styleText(color, reason), ...further].join(', '), short(applied), message];
 }

@@ -120,11 +120,13 @@ export function unchanged(site: string, current: string | null): string {
   return current;
 }
 
-/** Suspends or resumes changes of a site, including the repair of drift. */
+/** Suspends or resumes changes of a site, including the repair of drift. Resuming also switches its serving on. */
 export async function suspendSite(site: string, suspend: boolean, current: string | null): Promise<string> {
   const manifest = await currentManifest(site, current);
-  if (manifest.suspend === suspend) return current ?? '';
-  return write({ ...manifest, suspend });
+  const { serving } = manifest;
+  const resumed = suspend ? serving : undefined;
+  if (manifest.suspend === suspend && (suspend || serving !== false)) return current ?? '';
+  return write({ ...manifest, suspend, serving: resumed });
 }
 
 /** Changes a site's image. The next pass replaces its containers. */

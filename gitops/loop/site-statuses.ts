@@ -101,6 +101,7 @@ export class SiteStatuses {
       attempted: outcome === null ? before.attempted : revision,
       applied: applied ? revision : before.applied,
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
+      servingOff: manifest === null ? before.servingOff : manifest?.serving === false || undefined,
       identifies: manifest === null ? before.identifies : identifiedBy(manifest),
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),

@@ -68,6 +68,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
             : { sameOrigin: prefixOf(sameOrigin, manifest.loaderToken) }),
         })),
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
+        ...(manifest.serving === false ? { off: true as const } : {}),
         ...(dataLayers.length === 0 ? {} : { dataLayers }),
         ...consentDocument(manifest),
       },

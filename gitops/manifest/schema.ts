@@ -206,6 +206,8 @@ const shape = z.strictObject({
   host: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/, 'must be 1 to 24 of a-z, 0-9 and -'),
   state: z.enum(['present', 'absent']).default('present'),
   suspend: z.boolean().default(false),
+  /** Not a default of `true`: see `unproven`. */
+  serving: z.boolean().optional(),
   protect: z.boolean().default(false),
   adopt: z.boolean().default(false),
   hostnames: z.strictObject({ edge: hostname, origin: hostname, preview: hostname }),

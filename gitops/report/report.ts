@@ -121,6 +121,8 @@ export const siteStatusSchema = z.object({
   health: z.enum(['healthy', 'degraded', 'unknown']),
   /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */
   suspended: z.literal(true).optional(),
+  /** The manifest says `serving: false`: the edge answers nothing of the site. */
+  servingOff: z.literal(true).optional(),
   /** The places where visitors are identified before they choose about consent, as text for people. Missing: none. */
   identifies: z.string().optional(),
   /** When the last DNS record of a site that is being removed was deleted (ISO 8601). The drain starts then. */

@@ -58,6 +58,7 @@ export const STATUS_REASONS = {
   checks_failed: 'the last verification found something that doesn’t work',
   suspended:
     'the manifest has suspend: true; until the site is resumed, changes wait and nothing is repaired',
+  serving_off: 'the manifest has serving: false; until the site is resumed, the edge answers nothing of it',
   host_trouble: 'the host can’t apply what git says; the last good state keeps running',
   domain_unproven:
     'a domain is not proven to be the client’s, or the record that proves it is missing; statusDetail has the record',

@@ -78,6 +78,7 @@ export async function listSummaries(db: Database, query: ListQuery) {
     .select([
       sql<string>`containers.seq::text`.as('seq'),
       sql<string>`containers.manifest->>'name'`.as('name'),
+      sql<boolean>`coalesce(containers.manifest->>'serving', 'true') = 'true'`.as('serving'),
       sql<string[]>`jsonb_path_query_array(containers.manifest, '$.domains[*].domain')`.as('domains'),
       sql<string>`${column}::text`.as('sort_key'),
     ])

@@ -74,6 +74,9 @@ export async function verifiableContainer(
     const detail = `a container that is ${row.status} can’t be verified`;
     throw new ManagementProblem('wrong_status', { detail });
   }
+  if (row.manifest.serving === false) {
+    throw new ManagementProblem('wrong_status', { detail: 'serving is off: resume the container first' });
+  }
   return row;
 }
 

@@ -65,6 +65,9 @@ export const containerView = z
       description:
         'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
     }),
+    serving: z
+      .boolean()
+      .meta({ description: 'false: the edge answers nothing of the site until it is resumed' }),
     protected: z.boolean().meta({ description: 'true: the container can’t be removed' }),
     resources: containerResources,
     health: z.enum(HEALTHS).meta({ description: 'health of the site’s containers on their host' }),

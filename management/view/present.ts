@@ -51,6 +51,7 @@ export function presentContainer(
     status: row.status,
     ...reasonOf(row, settings),
     suspended: manifest.suspend,
+    serving: manifest.serving !== false,
     protected: manifest.protect,
     resources: manifest.resources,
     health: row.health,
@@ -115,8 +116,8 @@ export function blockedHostWarnings({
 }
 
 /**
- * Shows at once a suspension, even before the host has reported which changes wait, and a domain without a proof. They
- * never hide another reason.
+ * Shows at once a suspension, even before the host has reported which changes wait, that serving is off, and a domain
+ * without a proof. They never hide another reason.
  */
 function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainProof'>) {
   const { status, status_reason, status_detail, manifest } = row;
@@ -126,6 +127,11 @@ function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainP
   if (manifest.suspend) {
     const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
     return { statusReason: 'suspended' as const, statusDetail };
+  }
+  if (manifest.serving === false) {
+    const statusDetail =
+      'the edge answers nothing of the site until it is resumed; its pages keep their fallback';
+    return { statusReason: 'serving_off' as const, statusDetail };
   }
   const missing = missingProofs(row, settings);
   if (missing.length === 0) return { statusReason: null, statusDetail: status_detail };

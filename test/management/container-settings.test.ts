@@ -64,8 +64,29 @@ test('suspends, shows what waits, and resumes', async () => {
   const dry = await call('PATCH', '?dryRun=1', { name: 'Waiting' });
   expect(dry.body.plan.warnings).toEqual(['the site is suspended: the change is applied when it is resumed']);
   expect((await call('POST', '/resume')).body.suspended).toBe(false);
-  expect(await codeOf('POST', '/suspend', { serving: false })).toEqual([400, 'invalid_request']);
   expect(await codeOf('POST', '/suspend', {}, 'editor')).toEqual([403, 'forbidden']);
+});
+
+test('switches serving off and on again', async () => {
+  const dry = await call('POST', '/suspend?dryRun=1', { serving: false });
+  expect(dry.body.plan.changes).toEqual([{ path: 'serving', from: true, to: false }]);
+  const off = await call('POST', '/suspend', { serving: false });
+  expect(off.body).toMatchObject({ serving: false, suspended: false, statusReason: 'serving_off' });
+  expect(await world.file(site)).toContain('serving: false');
+  expect((await call('GET', '')).body).toMatchObject({ serving: false, statusReason: 'serving_off' });
+  const listed = async () =>
+    (await world.call('GET', '/server-containers?view=summary', { as: 'owner' })).body.containers;
+  expect(await listed()).toMatchObject([{ id, serving: false }]);
+  expect(await codeOf('POST', '/verify')).toEqual([409, 'wrong_status']);
+  // Both at once: the changes wait too, until one resume ends both.
+  expect((await call('POST', '/suspend', {})).body).toMatchObject({ serving: false, suspended: true });
+  expect((await call('POST', '/resume')).body).toMatchObject({ serving: true, suspended: false });
+  expect(await world.file(site)).not.toContain('serving');
+  expect(await listed()).toMatchObject([{ id, serving: true }]);
+  // A suspended container’s changes wait, so serving could not be switched off.
+  await call('POST', '/suspend', {});
+  expect(await codeOf('POST', '/suspend', { serving: false })).toEqual([409, 'wrong_status']);
+  await call('POST', '/resume');
 });
 
 test('protects from removal, and ends that', async () => {

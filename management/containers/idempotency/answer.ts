@@ -9,7 +9,7 @@ import type { ContainerView } from '../../view/container-view.ts';
 import { presentContainer } from '../../view/present.ts';
 
 type DomainView = ContainerView['domains'][number];
-type NewMembers = Pick<ContainerView, 'warnings' | 'protected' | 'resources'>;
+type NewMembers = Pick<ContainerView, 'warnings' | 'protected' | 'resources' | 'serving'>;
 /** As an older release may have stored it: without some members, and with domains without `sameOrigin`. */
 type StoredView = Omit<ContainerView, keyof NewMembers | 'domains'> &
   Partial<NewMembers> & {
@@ -82,11 +82,18 @@ function isFailure(answer: unknown): boolean {
 /** The created container. Throws `provisioning_failed` if the creation failed. */
 export function createdContainer(answer: CreationAnswer): ContainerView {
   if ('container' in answer) {
-    const { warnings = [], protected: isProtected = false, resources, domains } = answer.container;
+    const {
+      warnings = [],
+      protected: isProtected = false,
+      serving = true,
+      resources,
+      domains,
+    } = answer.container;
     return {
       ...answer.container,
       warnings,
       protected: isProtected,
+      serving,
       resources: resources ?? containerResources.parse({}),
       domains: domains.map((domain) => ({ sameOrigin: null, ...domain })),
     };

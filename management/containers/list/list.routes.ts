@@ -109,6 +109,7 @@ function summaryOf(row: SummaryRow): ContainerSummary {
     status: row.status,
     statusReason: row.status_reason,
     suspended: row.suspended,
+    serving: row.serving,
     health: row.health,
     domains: row.domains,
     createdAt: row.created_at.toISOString(),

@@ -51,6 +51,7 @@ const summary = z
     status: z.enum(STATUSES),
     statusReason: statusReason.nullable(),
     suspended: z.boolean(),
+    serving: z.boolean(),
     health: z.enum(HEALTHS),
     domains: z.array(z.string()),
     createdAt: z.iso.datetime(),

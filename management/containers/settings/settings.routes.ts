@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import type { Context } from '../../context/context.ts';
+import { ManagementProblem } from '../../http/errors.ts';
 import { problems } from '../../http/openapi.ts';
 import { changeHeaders, containerParams } from '../../view/container-view.ts';
 import { dryRunQuery } from '../../view/plan.ts';
@@ -56,17 +57,26 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
         schema: {
           ...shared,
           operationId: 'suspendContainer',
-          summary: 'Let changes of the container wait; the site keeps serving as it is',
+          summary: 'Let changes of the container wait, or switch its serving off',
+          description:
+            'Without `serving: false`, the site keeps serving as it is. With it, the edge answers nothing of the site, and its pages keep their fallback. That is a change too, so a container whose changes wait is refused.',
           body: suspension,
           response: { 200: changeAnswer, ...problems(...REFUSALS) },
         },
       },
-      (request, reply) =>
-        change(request, reply, {
+      (request, reply) => {
+        const { serving } = request.body;
+        return change(request, reply, {
           id: request.params.id,
-          subject: 'Suspend',
-          edit: (current) => ({ ...current, suspend: true }),
-        }),
+          subject: serving ? 'Suspend' : 'Switch off the serving of',
+          edit: (current) => {
+            if (serving) return { ...current, suspend: true };
+            if (!current.suspend) return { ...current, serving: false };
+            const detail = 'its changes wait, and this one would too: resume it first';
+            throw new ManagementProblem('wrong_status', { detail });
+          },
+        });
+      },
     );
 
     app.post(
@@ -76,7 +86,7 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
         schema: {
           ...shared,
           operationId: 'resumeContainer',
-          summary: 'Apply the changes that wait, and all later ones',
+          summary: 'Apply the changes that wait, and all later ones; the edge serves the site again',
           response: { 200: changeAnswer, ...problems(...REFUSALS) },
         },
       },
@@ -84,7 +94,7 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
         change(request, reply, {
           id: request.params.id,
           subject: 'Resume',
-          edit: (current) => ({ ...current, suspend: false }),
+          edit: ({ serving: _, ...current }) => ({ ...current, suspend: false }),
         }),
     );
 

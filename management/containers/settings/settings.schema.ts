@@ -11,15 +11,12 @@ export const newConfig = z.strictObject({ containerConfigB64 }).meta(
 
 export const suspension = z
   .strictObject({
-    serving: z
-      .literal(
-        true,
-        'must be true: a suspended site keeps serving; remove the container to end that, and restore it later',
-      )
-      .default(true)
-      .meta({ description: 'a suspended site keeps serving as it is' }),
+    serving: z.boolean().default(true).meta({
+      description:
+        'true: changes wait, and the site keeps serving as it is; false: the edge answers nothing of the site (403 `serving_off`), and changes are applied',
+    }),
   })
-  .meta(examples({ 'changes wait': {} }));
+  .meta(examples({ 'changes wait': {}, 'serving off': { serving: false } }));
 
 export const protection = z
   .strictObject({ protect: z.boolean().meta({ description: 'true: the container can’t be removed' }) })

@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { idleApplier } from '../../support/gitops/plans.ts';
 import { silentServer } from '../../support/silent.ts';
@@ -95,6 +96,22 @@ describe('a suspended site', () => {
     await daemon.call('POST', '/sites/one/resume?wait=20');
     expect((await tagyard(['doctor'])).exitCode).toBe(0);
     expect((await tagyard(['status'])).stdout).not.toContain('suspended');
+  });
+});
+
+describe('a site whose serving is off', () => {
+  test('is shown by status and doctor, and its registry says so, until it is resumed', async () => {
+    await applied('one', 'two');
+    const { revision } = await daemon.push('one', daemon.manifest('one', 0, { serving: false }));
+    await daemon.hasRead(revision);
+    await eventually(async () =>
+      expect((await tagyard(['status'])).stdout).toMatch(/^one +Ready, serving off/m),
+    );
+    const found = await tagyard(['doctor']);
+    expect(found).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('one: ServingOff') });
+    await daemon.call('POST', '/sites/one/resume?wait=20');
+    expect((await tagyard(['status'])).stdout).not.toContain('serving off');
+    expect((await tagyard(['doctor'])).exitCode).toBe(0);
   });
 });
 
