@@ -9,7 +9,8 @@ import { redactUrls, withoutCredentials } from './credentials.ts';
 import type { Committed, SiteEdit } from './edits/commits.ts';
 import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
-import { GitDir } from './git-dir.ts';
+import { GitDir, WHOLE_REPO } from './git-dir.ts';
+import { PathCommits } from './history/path-commits.ts';
 import { History } from './history.ts';
 import { HostLease } from './host-lease.ts';
 import { findLastReadable, type LastReadable, type SearchRange } from './last-readable.ts';
@@ -47,6 +48,7 @@ export class SitesRepo {
   readonly #branch: Branch;
   readonly #files: SiteFiles;
   readonly #history: History;
+  readonly #pathCommits: PathCommits | null;
   readonly #committer: Committer;
   readonly #pollSeconds: number;
   readonly #onNotice: (message: string) => void;
@@ -54,7 +56,7 @@ export class SitesRepo {
   #isCollecting = false;
 
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
-  constructor(path: string, remote: string | null, options: Omit<SitesRepoOptions, 'url' | 'cacheDir'> = {}) {
+  constructor(path: string, remote: string | null, options: Partial<SitesRepoOptions> = {}) {
     this.#onNotice = options.onNotice ?? (() => undefined);
     const env = remote === null ? {} : withoutCredentials(remote).env;
     const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice, env));
@@ -62,6 +64,13 @@ export class SitesRepo {
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
     this.#history = new History(git, this.#files);
+    const sources = {
+      run: git.run.bind(git),
+      isAncestor: this.#history.isAncestor.bind(this.#history),
+    };
+    const { cacheDir } = options;
+    this.#pathCommits =
+      cacheDir === undefined ? null : new PathCommits(sources, join(cacheDir, 'path-commits.json'));
     this.#committer = new Committer({
       git,
       branch: this.#branch,
@@ -142,7 +151,12 @@ export class SitesRepo {
   /** The commits that touched a site's file, newest first, from `revision` (default: the tip) back. */
   async history(site: string, limit = 20, revision?: string): Promise<HistoryEntry[]> {
     const newest = revision ?? (await this.#branch.tip());
-    return newest === null ? [] : await this.#history.commits(site, limit, newest);
+    if (newest === null) return [];
+    const find = () => this.#pathCommits?.find(`${site}.yaml`, limit, newest) ?? null;
+    const found = find();
+    if (found === null) await this.#pathCommits?.advance(newest);
+    const known = found ?? find();
+    return await (known === null ? this.#history.commits(site, limit, newest) : this.#history.entries(known));
   }
 
   /** The texts of a site's file at these revisions (`<id>` or `<id>^`). Those that have no such file are left out. */
@@ -172,6 +186,17 @@ export class SitesRepo {
   /** Indexes which paths each commit touched: among 10,000 sites, `history` then takes a twentieth of the time. */
   async indexHistory(): Promise<void> {
     await this.#history.index();
+  }
+
+  /**
+   * Reads which paths each commit touched: `history` then doesn't pass through all commits. The first time after a start,
+   * it also updates git's own index, for searches of other kinds.
+   */
+  async indexPaths(): Promise<void> {
+    const tip = await this.#branch.tip();
+    if (tip === null || this.#pathCommits === null) return;
+    if (!this.#pathCommits.isBuilt) await this.indexHistory();
+    await this.#pathCommits.update(tip, WHOLE_REPO.silenceMs);
   }
 
   /**

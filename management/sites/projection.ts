@@ -5,6 +5,7 @@ import { limit } from '../../gitops/base/limit.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { SiteFile } from '../../gitops/sites-repo/files.ts';
+import { HistoryIndex } from '../../gitops/sites-repo/history/history-index.ts';
 import type { Context } from '../context/context.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';
 import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
@@ -56,6 +57,7 @@ export class Projection {
   readonly #tenants: Tenants;
   readonly #onOperation: () => void;
   readonly #mutex = limit(1);
+  readonly #index: HistoryIndex;
   readonly #absences: KnownAbsences;
   /** The number of retries that have failed since the last complete run. */
   #failedRetries = 0;
@@ -67,6 +69,7 @@ export class Projection {
     this.#tenants = tenants;
     this.#absences = new KnownAbsences(context.repo);
     this.#onOperation = onOperation;
+    this.#index = new HistoryIndex({ indexHistory: () => context.repo.indexPaths() }, context.log);
   }
 
   /**
@@ -147,6 +150,7 @@ export class Projection {
     // An unreadable branch doesn't mean that every site was deleted.
     if (head === null) return outcome;
     const { files: listed } = await repo.tree(head);
+    this.#index.update(listed.length);
     const known = await knownSites(db);
     const due = listed.filter((blob) => {
       const verdict = isDue(known.get(blob.site), blob);

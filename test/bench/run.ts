@@ -11,6 +11,7 @@ import { hostRestart } from './host-restart.ts';
 import { instance } from './instance.ts';
 import { management } from './management.ts';
 import { managementFeeds } from './management-feeds.ts';
+import { managementHistory } from './management-history.ts';
 import { managementLists } from './management-lists.ts';
 import { managementLoad } from './management-load.ts';
 import { packageFigures } from './package.ts';
@@ -27,6 +28,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'management-load': managementLoad,
   'management-feeds': managementFeeds,
   'management-lists': managementLists,
+  'management-history': managementHistory,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

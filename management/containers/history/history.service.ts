@@ -21,9 +21,10 @@ export async function readHistory(
 ): Promise<{ history: HistoryEntryView[]; next: string | null }> {
   return await fromGit(async () => {
     if (cursor !== undefined && !(await repo.has(cursor))) throw new ManagementProblem('unknown_commit');
-    if (cursor === undefined) await repo.head();
+    const newest = cursor ?? (await repo.head());
+    if (newest === null) return { history: [], next: null };
     // The page after a commit begins with the commit itself.
-    const found = await repo.history(site, limit + (cursor === undefined ? 1 : 2), cursor);
+    const found = await repo.history(site, limit + (cursor === undefined ? 1 : 2), newest);
     const entries = cursor === undefined ? found : found.filter(({ revision }) => revision !== cursor);
     const { items, next } = paged(entries, limit, ({ revision }) => revision);
     const versions = await versionsOf(

@@ -1,16 +1,20 @@
-import type { Log } from '../base/log.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { Log } from '../../base/log.ts';
 
 /** From this number of sites on, reading one site's history is slow without an index. */
 const MIN_SITES = 500;
 
-/** Updates the index of the sites repository's history in the background, one update at a time. No pass waits for it. */
+/** What builds the index, or updates it. */
+interface Indexed {
+  indexHistory(): Promise<void>;
+}
+
+/** Updates the index of the sites repository's history in the background, one update at a time. Nothing waits for it. */
 export class HistoryIndex {
-  readonly #repo: Pick<SitesRepo, 'indexHistory'>;
+  readonly #repo: Indexed;
   readonly #log: Pick<Log, 'warn'>;
   #running: Promise<void> | null = null;
 
-  constructor(repo: Pick<SitesRepo, 'indexHistory'>, log: Pick<Log, 'warn'>) {
+  constructor(repo: Indexed, log: Pick<Log, 'warn'>) {
     this.#repo = repo;
     this.#log = log;
   }
