@@ -68,6 +68,9 @@ import { TenantProjection } from './tenants/projection.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { withServiceTokens } from './tokens/authenticate.ts';
 import { tokensRoutes } from './tokens/tokens.routes.ts';
+import { Collector } from './traffic/collector.ts';
+import { trafficRoutes } from './traffic/traffic.routes.ts';
+import { usageRoutes } from './traffic/usage.routes.ts';
 import { verificationRoutes } from './verification/verification.routes.ts';
 import { Deliverer } from './webhooks/deliverer.ts';
 import { deliveriesRoutes } from './webhooks/deliveries.routes.ts';
@@ -157,6 +160,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const hostWatch = new HostWatch(context);
   const waits = new OperationWaits(context.clock);
   const deliverer = new Deliverer(context);
+  const { rawObjects } = context;
+  const collector = rawObjects === null ? null : new Collector({ ...context, rawObjects });
   const events = new EventHub(context, {
     onEvent: () => deliverer.trigger(),
     onOperation: (id) => waits.announce(id),
@@ -247,6 +252,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(auditRoutes(context));
     await api.register(bulkRoutes());
     await api.register(pluginsRoutes());
+    await api.register(trafficRoutes(context));
+    await api.register(usageRoutes(context));
     await api.register(webhooksRoutes(context));
     await api.register(hostsRoutes(context));
     await api.register(plansRoutes(context));
@@ -270,6 +277,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         hostWatch.run(signal),
         events.follow(signal),
         deliverer.run(signal),
+        collector?.run(signal),
         keepForgetting(context, signal),
         keepFolding(context, signal),
         keepPruning(context, signal),

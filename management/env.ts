@@ -146,6 +146,15 @@ const environment = z.object({
   RAW_LOGS_ACCOUNT_ID: z.string().optional(),
   /** Calls per second. */
   RAW_LOGS_API_RATE: z.coerce.number().positive().default(3.5),
+  RAW_LOGS_POLL_SECONDS: z.coerce.number().min(0.1).max(60).default(10),
+  RAW_LOGS_LATE_DAYS: z.coerce.number().int().min(1).max(30).default(7),
+  /** 0: for ever. */
+  KEEP_TRAFFIC_MINUTES_HOURS: z.coerce.number().int().min(0).max(8_760).default(48),
+  KEEP_TRAFFIC_HOURS_DAYS: z.coerce.number().int().min(0).max(36_500).default(90),
+  KEEP_TRAFFIC_DAYS_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
+  /** Above these sums of a container in a day, usage warns; 0: never. */
+  USAGE_REQUESTS_PER_DAY: z.coerce.number().int().min(0).default(0),
+  USAGE_EVENTS_PER_DAY: z.coerce.number().int().min(0).default(0),
   KEEP_AUDIT_DAYS: days.default(730),
   KEEP_EVENTS_DAYS: days.default(180),
   KEEP_OPERATIONS_DAYS: days.default(180),

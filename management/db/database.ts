@@ -16,6 +16,7 @@ import type {
   Organisations,
   ServiceTokens,
 } from './tenant-tables.ts';
+import type { TrafficTables } from './traffic-tables.ts';
 
 export interface Actor {
   readonly subject: string;
@@ -263,7 +264,7 @@ interface Sessions {
   refreshed_at: Date;
 }
 
-export interface Tables {
+export interface Tables extends TrafficTables {
   clients: Clients;
   client_memberships: ClientMemberships;
   organisations: Organisations;

@@ -21,6 +21,7 @@ import * as repeatedCreations from './migrations/0018_repeated_creations.ts';
 import * as revisionsOfCreations from './migrations/0019_revisions_of_creations.ts';
 import * as auditOfOrganisations from './migrations/0020_audit_of_organisations.ts';
 import * as imageRollouts from './migrations/0021_image_rollouts.ts';
+import * as traffic from './migrations/0022_traffic.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -45,6 +46,7 @@ export const MIGRATIONS = {
   '0019_revisions_of_creations': revisionsOfCreations,
   '0020_audit_of_organisations': auditOfOrganisations,
   '0021_image_rollouts': imageRollouts,
+  '0022_traffic': traffic,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

@@ -28,6 +28,16 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',
   sessions: 'select, insert, update (name, email, sealed, seen_at, refreshed_at), delete',
+  traffic_state: 'select, update (since, minutes_from, hours_from, days_from)',
+  traffic_collectors: 'select, insert, update (seen_at), delete',
+  traffic_leases: 'select, update (holder, until, collected_until)',
+  traffic_objects: 'select, insert, delete',
+  traffic_batches: 'select, insert, update (seen), delete',
+  traffic_faults: 'select, insert, update (lines, at), delete',
+  traffic_minutes: 'select, insert, update (counts), delete',
+  traffic_hours: 'select, insert, update (counts), delete',
+  traffic_days: 'select, insert, update (counts), delete',
+  traffic_deletions: 'select, insert, update',
   audit_log: 'select, insert, update (container_id, client_id, organisation_id, status, code, revision)',
 };
 const FUNCTIONS = [

@@ -37,6 +37,7 @@ const TAGS = [
   { name: 'tokens', description: 'Service tokens, by which programs call this API with one role.' },
   { name: 'plugins', description: 'What the edge can do for a site, with the schema of the options.' },
   { name: 'events', description: 'What happens, as it happens: streams of server-sent events.' },
+  { name: 'traffic', description: 'Sums of requests and events over time, and the usage of each day.' },
   { name: 'requests', description: 'Single requests to the edge: searched, exported, or as they arrive.' },
   { name: 'operations', description: 'Work that continues after the answer, with its steps.' },
   { name: 'webhooks', description: 'Events sent to addresses of yours, signed, with their deliveries.' },

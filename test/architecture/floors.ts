@@ -44,6 +44,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/sites/**',
         'management/tenants/**',
         'management/tokens/**',
+        'management/traffic/**',
         'management/verification/**',
         'management/webhooks/**',
       ],

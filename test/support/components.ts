@@ -22,6 +22,7 @@ export const COMPONENTS = [
   'mount',
   'blocklists',
   'places',
+  'versitygw',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -51,12 +52,15 @@ export const BLOCK_LISTS =
   process.env.BLOCK_LISTS ??
   globSync('/usr/share/mozilla/extensions/*/uBlock0@raymondhill.net/assets/thirdparties/easylist')[0];
 
-/** The databases of countries that `test/setup-debian.sh` caches, by their version. */
-const PLACE_CACHE = join(homedir(), '.cache/tagyard');
+/** What the scripts `test/setup-*.sh` cache, by its version. */
+const CACHE = join(homedir(), '.cache/tagyard');
 
 /** A database of the countries of addresses (DB-IP), in a file that nginx's GeoIP2 module reads. */
 export const PLACES =
-  process.env.PLACE_DATABASE ?? globSync(`${PLACE_CACHE}/dbip-country-*.mmdb`).sort().at(-1) ?? '';
+  process.env.PLACE_DATABASE ?? globSync(`${CACHE}/dbip-country-*.mmdb`).sort().at(-1) ?? '';
+
+/** A server of S3 over a folder. */
+export const VERSITYGW = globSync(`${CACHE}/versitygw-v*`).sort().at(-1) ?? 'versitygw';
 
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
 const ARGV: Record<
@@ -74,6 +78,7 @@ const ARGV: Record<
   chromium: [CHROMIUM, '--version'],
   // Needs root, and is not allowed in every container.
   mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
+  versitygw: [VERSITYGW, '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
@@ -92,7 +97,7 @@ function probe(component: Component): string | null {
       : 'Debian’s webext-ublock-origin-firefox is not installed, and BLOCK_LISTS names no folder with easyprivacy.txt';
   }
   if (component === 'places') {
-    if (!existsSync(PLACES)) return `${PLACE_CACHE} has no database of countries: run test/setup-debian.sh`;
+    if (!existsSync(PLACES)) return `${CACHE} has no database of countries: run test/setup-debian.sh`;
     return existsSync('/usr/lib/nginx/modules/ngx_http_geoip2_module.so')
       ? null
       : 'Debian’s libnginx-mod-http-geoip2 is not installed';

@@ -122,6 +122,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     RAW_LOGS_API_URL: cloudflareUrl(setup),
     RAW_LOGS_API_TOKEN: instance.cloudflareToken,
     RAW_LOGS_API_RATE: '1000',
+    RAW_LOGS_POLL_SECONDS: '1',
     VERIFICATION_WORKER_URL: `http://127.0.0.1:${ports.verification}`,
     VERIFICATION_SECRET: instance.verificationSecret,
     INGEST_SECRET: instance.ingestSecret,

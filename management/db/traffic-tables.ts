@@ -1,0 +1,89 @@
+import type { ColumnType, Generated } from 'kysely';
+import type { Json } from './columns.ts';
+
+/** What is known of the traffic as a whole: one row. */
+interface TrafficState {
+  single: Generated<boolean>;
+  /** From here on, what the bucket has is collected; `null`: nothing was ever collected. */
+  since: Date | null;
+  /** Older rows of these lengths were removed, or were never made. */
+  minutes_from: Date | null;
+  hours_from: Date | null;
+  days_from: Date | null;
+}
+
+/** The processes that collect. */
+interface TrafficCollectors {
+  id: string;
+  seen_at: ColumnType<Date, never, never>;
+}
+
+/** Each object belongs to one part, and each part to one process at a time. */
+interface TrafficLeases {
+  part: number;
+  holder: string | null;
+  until: Date | null;
+  /** Everything of this part that was in the bucket at this time has been collected. */
+  collected_until: Date | null;
+}
+
+/** Objects that were read, of the days that late ones may still belong to. */
+interface TrafficObjects {
+  /** Made from key and size. */
+  id: string;
+  day: string;
+}
+
+/** Records that were counted, of the same days. */
+interface TrafficBatches {
+  batch: string;
+  /** Of 52 records each. */
+  block: number;
+  /** One bit for each record that was counted, the first record's lowest. */
+  seen: string;
+  day: string;
+}
+
+/** Lines and objects that are no records. */
+interface TrafficFaults {
+  key: string;
+  kind: string;
+  lines: number;
+  at: Generated<Date>;
+}
+
+/** The sums of one container in one minute, hour or day (UTC). The nil UUID: of everything, also of unknown hosts. */
+interface TrafficSums {
+  container: string;
+  time: Date;
+  /** Whether these are our own probes. */
+  probe: boolean;
+  counts: Json<Record<string, number>>;
+}
+
+/** Demands to delete a container's records. */
+interface TrafficDeletions {
+  container: string;
+  /** Records before this time are deleted. */
+  until: Date;
+  requested_by: string;
+  requested_at: ColumnType<Date, Date, Date>;
+  /** The last key that was searched. */
+  position: string | null;
+  objects: number;
+  records: number;
+  completed_at: Date | null;
+}
+
+export interface TrafficTables {
+  traffic_state: TrafficState;
+  traffic_collectors: TrafficCollectors;
+  traffic_leases: TrafficLeases;
+  traffic_objects: TrafficObjects;
+  traffic_batches: TrafficBatches;
+  traffic_faults: TrafficFaults;
+  traffic_minutes: TrafficSums;
+  traffic_hours: TrafficSums;
+  traffic_days: TrafficSums;
+  traffic_deletions: TrafficDeletions;
+}

@@ -1,0 +1,29 @@
+const DAY_MS = 86_400_000;
+const TEN_MINUTES_MS = 600_000;
+/** A delivery's object is named by its first record: a queue's wait and an isolate's, clocks apart, and the write. */
+const BEHIND_MS = 300_000;
+const AHEAD_MS = 60_000;
+
+/** The day (UTC) of a time, `2026-11-23`. */
+export const dayAt = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+/** The days (UTC) from one time to another, the newest first. */
+export function daysBetween(from: number, to: number): string[] {
+  const days: string[] = [];
+  for (let time = to; dayAt(time) >= dayAt(from); time -= DAY_MS) days.push(dayAt(time));
+  return days;
+}
+
+/** The day that is so many days before. */
+export const daysBefore = (time: number, days: number): number => time - days * DAY_MS;
+
+/** Prefixes of the keys that new objects have now, of ten minutes each. */
+export function recentPrefixes(now: number): string[] {
+  const prefixes: string[] = [];
+  for (let time = now - BEHIND_MS; ; time += TEN_MINUTES_MS) {
+    const text = new Date(Math.min(time, now + AHEAD_MS)).toISOString();
+    const prefix = `raw/dt=${text.slice(0, 10)}/${text.slice(0, 15).replace(':', '')}`;
+    if (!prefixes.includes(prefix)) prefixes.push(prefix);
+    if (time > now + AHEAD_MS) return prefixes;
+  }
+}

@@ -1,0 +1,84 @@
+import { latencyBucket, quantile } from './latency.ts';
+import { countOf, type TrafficRecord } from './record.ts';
+
+/**
+ * Sums by name. One letter: `n` requests, `e` events, `i` and `o` octets in and out, `b` blocked and `d` reports about
+ * blockers, `t` bots, `x` errors. With a colon, by value: `r` route, `s` first digit of the status, `c` cache, `k` country,
+ * `p` consent, `l` bucket of the latency, `v` version of the web container.
+ */
+export type Counts = Map<string, number>;
+
+const CACHES: readonly unknown[] = ['hit', 'miss', 'stale', 'bypass'];
+const CONSENTS: readonly unknown[] = ['all', 'analytics', 'ads', 'none'];
+const COUNTRY = /^[A-Z][A-Z0-9]$/;
+const VERSION = /^\d{1,12}$/;
+
+function add(counts: Counts, name: string, count: number): void {
+  if (count !== 0) counts.set(name, (counts.get(name) ?? 0) + count);
+}
+
+export function addAll(counts: Counts, others: Iterable<readonly [string, number]>): void {
+  for (const [name, count] of others) add(counts, name, count);
+}
+
+/** Adds one record. */
+export function count(counts: Counts, record: TrafficRecord): void {
+  const { route, status, duration, cache, country, consent, signals, error, bot, webContainerVersion } =
+    record;
+  add(counts, 'n', 1);
+  add(counts, `r:${route}`, 1);
+  add(counts, `s:${status >= 100 && status < 600 ? Math.floor(status / 100) : 0}`, 1);
+  add(counts, `l:${latencyBucket(duration)}`, 1);
+  if (CACHES.includes(cache)) add(counts, `c:${cache}`, 1);
+  if (typeof country === 'string' && COUNTRY.test(country)) add(counts, `k:${country}`, 1);
+  if (CONSENTS.includes(consent)) add(counts, `p:${consent}`, 1);
+  if (typeof error === 'string') add(counts, 'x', 1);
+  if (bot === true) add(counts, 't', 1);
+  if (typeof webContainerVersion === 'string' && VERSION.test(webContainerVersion)) {
+    add(counts, `v:${webContainerVersion}`, 1);
+  }
+  if (typeof signals === 'object' && signals !== null && 'adblock' in signals) {
+    add(counts, 'd', 1);
+    if (signals.adblock === true) add(counts, 'b', 1);
+  }
+  add(counts, 'i', countOf(record.bytesIn));
+  add(counts, 'o', countOf(record.bytesOut));
+  if (typeof record.events === 'object' && record.events !== null) {
+    for (const value of Object.values(record.events)) add(counts, 'e', countOf(value));
+  }
+}
+
+type ByValue = Record<string, number>;
+
+/** What is shown of one span of time. */
+export function presentCounts(counts: ReadonlyMap<string, number>) {
+  const of = (name: string) => counts.get(name) ?? 0;
+  const by = (letter: string, shown: (value: string) => string = (value) => value): ByValue =>
+    Object.fromEntries(
+      [...counts]
+        .filter(([name]) => name.startsWith(`${letter}:`))
+        .map(([name, value]) => [shown(name.slice(2)), value] as const)
+        .sort(([, a], [, b]) => b - a),
+    );
+  const consent = by('p');
+  const known = Object.values(consent).reduce((sum, value) => sum + value, 0);
+  const latency = new Map(Object.entries(by('l')).map(([bucket, value]) => [Number(bucket), value]));
+  return {
+    requests: of('n'),
+    events: of('e'),
+    routes: by('r'),
+    statuses: by('s', (digit) => (digit === '0' ? 'other' : `${digit}xx`)),
+    cache: by('c'),
+    blocked: of('b'),
+    reports: of('d'),
+    errors: of('x'),
+    latency: { p50: quantile(latency, 0.5), p95: quantile(latency, 0.95), p99: quantile(latency, 0.99) },
+    consent,
+    consentShare: known === 0 ? null : (consent.all ?? 0) / known,
+    countries: by('k'),
+    bytesIn: of('i'),
+    bytesOut: of('o'),
+    bots: of('t'),
+    webContainerVersions: by('v'),
+  };
+}

@@ -1,0 +1,140 @@
+import { sql } from 'kysely';
+import type { Context } from '../context/context.ts';
+import type { Database } from '../db/database.ts';
+import type { RawObjects } from '../raw-objects/raw-objects.ts';
+import { dayOf, TOTAL } from './object-set.ts';
+import { readRecord } from './record.ts';
+import { DELETIONS, noteObjects, objectId, readBefore, SPANS } from './store.ts';
+
+type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
+
+/** Objects between two notes of how far the search is. */
+const PER_NOTE = 50;
+
+interface Deletion {
+  readonly container: string;
+  readonly until: string;
+  readonly requestedAt: string;
+  readonly objects: number;
+  readonly records: number;
+  readonly completedAt: string | null;
+}
+
+/**
+ * Deletes the sums of these containers, also from the totals, and demands that their records in the bucket are deleted.
+ * Records of later requests are kept.
+ */
+export async function demandDeletion(
+  db: Database,
+  { containers, by, at }: { readonly containers: readonly string[]; readonly by: string; readonly at: Date },
+): Promise<void> {
+  await db.transaction().execute(async (trx) => {
+    await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
+    for (const container of containers.toSorted()) {
+      await trx
+        .insertInto('traffic_deletions')
+        .values({ container, until: at, requested_by: by, requested_at: at, objects: 0, records: 0 })
+        .onConflict((conflict) =>
+          conflict.column('container').doUpdateSet({
+            ...{ until: at, requested_by: by, requested_at: at },
+            ...{ position: null, objects: 0, records: 0, completed_at: null },
+          }),
+        )
+        .execute();
+      for (const { table } of Object.values(SPANS)) {
+        const name = sql.table(table);
+        await sql`
+          with gone as (delete from ${name} where container = ${container} returning time, probe, counts)
+          update ${name} as total set counts = add_counts(total.counts, gone.counts, -1)
+          from gone where total.container = ${TOTAL} and total.time = gone.time and total.probe = gone.probe`.execute(
+          trx,
+        );
+      }
+    }
+  });
+}
+
+export async function listDeletions(db: Database, containers: readonly string[]): Promise<Deletion[]> {
+  if (containers.length === 0) return [];
+  const rows = await db
+    .selectFrom('traffic_deletions')
+    .selectAll()
+    .where('container', 'in', containers)
+    .orderBy('container')
+    .execute();
+  return rows.map((row) => ({
+    container: row.container,
+    until: row.until.toISOString(),
+    requestedAt: row.requested_at.toISOString(),
+    objects: row.objects,
+    records: row.records,
+    completedAt: row.completed_at?.toISOString() ?? null,
+  }));
+}
+
+/** Searches the whole bucket for the records of one demanded deletion at a time, from where the last process ended. */
+export async function continueDeletions(parts: Parts, signal: AbortSignal): Promise<void> {
+  const { db, rawObjects, log } = parts;
+  const next = await db
+    .selectFrom('traffic_deletions')
+    .select(['container', 'until', 'position'])
+    .where('completed_at', 'is', null)
+    .orderBy('requested_at')
+    .limit(1)
+    .executeTakeFirst();
+  if (next === undefined) return;
+  const { container, until } = next;
+  const own = (query: ReturnType<typeof sql>) =>
+    sql`update traffic_deletions set ${query} where container = ${container} and until = ${until.toISOString()}::timestamptz`.execute(
+      db,
+    );
+  const note = (key: string, objects: number, records: number) =>
+    own(sql`position = ${key}, objects = objects + ${objects}, records = records + ${records}`);
+
+  let [seen, objects, records] = [0, 0, 0];
+  let last = next.position ?? undefined;
+  for await (const { key } of rawObjects.list('raw/', last)) {
+    if (signal.aborted) break;
+    const removed = dayOf(key) === null ? 0 : await rewriteObject(parts, key);
+    last = key;
+    seen += 1;
+    objects += removed > 0 ? 1 : 0;
+    records += removed;
+    if (seen % PER_NOTE !== 0) continue;
+    await note(key, objects, records);
+    [objects, records] = [0, 0];
+  }
+  if (last !== undefined && seen % PER_NOTE !== 0) await note(last, objects, records);
+  if (signal.aborted) return;
+  await own(sql`completed_at = now()`);
+  log.info({ container }, 'the records of a container were deleted');
+}
+
+/**
+ * Empties the lines of an object whose records are deleted, so that the others keep their numbers, by which records of
+ * older releases count once. Resolves to the number of records.
+ */
+export async function rewriteObject({ db, rawObjects }: Parts, key: string): Promise<number> {
+  const body = await rawObjects.read(key);
+  if (body === null) return 0;
+  const demands = await db.selectFrom('traffic_deletions').select(['container', 'until']).execute();
+  const deleted = new Map(demands.map(({ container, until }) => [container, until.toISOString()]));
+  let removed = 0;
+  const lines = body
+    .toString()
+    .split('\n')
+    .map((line) => {
+      const record = readRecord(line);
+      if (typeof record === 'string' || record.container === null) return line;
+      if (record.time >= (deleted.get(record.container) ?? '')) return line;
+      removed += 1;
+      return '';
+    });
+  if (removed === 0) return 0;
+  const rewritten = Buffer.from(lines.join('\n'));
+  // Its new size makes it another object, whose other records were counted already.
+  const read = await readBefore(db, [objectId({ key, size: body.length })]);
+  if (read.size > 0) await noteObjects(db, [{ key, size: rewritten.length }]);
+  await rawObjects.write(key, rewritten);
+  return removed;
+}

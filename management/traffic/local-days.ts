@@ -1,0 +1,49 @@
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** A day in a time zone; it has 23 or 25 hours where the clocks change. */
+export interface LocalDay {
+  /** `2026-11-23`. */
+  readonly day: string;
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** The zone's days can't be made of whole hours of UTC, or there is no such zone. */
+export class TimeZoneError extends Error {
+  override name = 'TimeZoneError';
+}
+
+/** The days from one date to another, both included. Throws `TimeZoneError`. */
+export function localDays(first: string, last: string, timeZone: string): LocalDay[] {
+  const dateAt = dates(timeZone);
+  const starts: { day: string; from: Date }[] = [];
+  for (let noon = Date.parse(first) + DAY_MS / 2; noon <= Date.parse(last) + 1.5 * DAY_MS; noon += DAY_MS) {
+    const day = new Date(noon).toISOString().slice(0, 10);
+    starts.push({ day, from: startOf(day, dateAt) });
+  }
+  return starts.slice(0, -1).map((start, index) => ({ ...start, to: starts[index + 1]?.from ?? start.from }));
+}
+
+/** The first whole hour of UTC whose local date isn't before that day. */
+function startOf(day: string, dateAt: (time: number) => string): Date {
+  // Zones are up to 14 hours before and 12 after UTC.
+  let time = Date.parse(day) - 15 * HOUR_MS;
+  while (dateAt(time) < day) time += HOUR_MS;
+  if (dateAt(time - 1) >= day) throw new TimeZoneError('its days don’t begin at whole hours of UTC');
+  return new Date(time);
+}
+
+function dates(timeZone: string): (time: number) => string {
+  try {
+    const format = new Intl.DateTimeFormat('en-CA', {
+      timeZone,
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+    });
+    return (time) => format.format(time);
+  } catch (cause) {
+    throw new TimeZoneError('there is no such time zone', { cause });
+  }
+}

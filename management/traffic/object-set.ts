@@ -1,0 +1,167 @@
+import { hash } from 'node:crypto';
+import { addAll, type Counts, count } from './counts.ts';
+import { isUuid, readRecord, type TrafficRecord } from './record.ts';
+
+/** An object that was read. */
+export interface ReadObject {
+  readonly key: string;
+  readonly size: number;
+  readonly body: Buffer;
+}
+
+/** `torn`: the last line ends within a record; `unreadable`: another line does; `foreign`: it is no record; `misplaced`: its
+ * day is not that of the object. */
+type LineFault = 'torn' | 'unreadable' | 'foreign' | 'misplaced';
+
+/** Up to 52 records of one batch: as many bits as a number holds exactly. */
+interface Block {
+  readonly batch: string;
+  readonly block: number;
+  readonly day: string;
+  /** One bit for each record, the first record's lowest. */
+  seen: number;
+}
+
+export interface SetSums {
+  readonly blocks: ReadonlyMap<string, Block>;
+  /** By container, minute and probe. */
+  readonly minutes: ReadonlyMap<string, Sum>;
+  readonly faults: readonly { readonly key: string; readonly kind: LineFault; readonly lines: number }[];
+  /** Keys of objects that have records of a container whose records are deleted. */
+  readonly deletedIn: readonly string[];
+  readonly records: number;
+}
+
+export interface Sum {
+  readonly container: string;
+  /** `2026-11-23T06:22`. */
+  readonly minute: string;
+  readonly probe: boolean;
+  readonly counts: Counts;
+}
+
+/** The row of everything, also of unknown hosts. */
+export const TOTAL = '00000000-0000-0000-0000-000000000000';
+/** The day and the form of an object's key. */
+const KEY = /^raw\/dt=(\d{4}-\d\d-\d\d)\/[^/]+\.ndjson$/;
+const PER_BLOCK = 52;
+const MOST_BLOCKS = 32_767;
+const BITS = Array.from({ length: PER_BLOCK }, (_, bit) => 2 ** bit);
+
+/** `null`: this is no object of the edge. */
+export const dayOf = (key: string): string | null => KEY.exec(key)?.[1] ?? null;
+
+export const hasBit = (seen: number, bit: number): boolean => Math.floor(seen / (BITS[bit] ?? 1)) % 2 === 1;
+
+/** The bits of either. */
+export const eitherOf = (one: number, other: number): number =>
+  BITS.reduce((sum, value, bit) => (hasBit(one, bit) || hasBit(other, bit) ? sum + value : sum), 0);
+
+/** A name for anything in the form of a UUID. */
+export function uuidOf(text: string): string {
+  return hash('sha256', text, 'hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
+}
+
+/**
+ * Sums the records of objects. A record counts once, by its batch and its place there. Those that `counted` has don't
+ * count, nor do those of `deleted` containers from before that time (ISO 8601).
+ */
+export function sumObjects(
+  objects: readonly ReadObject[],
+  { counted, deleted }: { counted: ReadonlyMap<string, number>; deleted: ReadonlyMap<string, string> },
+): SetSums {
+  const blocks = new Map<string, Block>();
+  const minutes = new Map<string, Sum>();
+  const faults = new Map<string, { key: string; kind: LineFault; lines: number }>();
+  const deletedIn = new Set<string>();
+  let records = 0;
+
+  const fault = (key: string, kind: LineFault) => {
+    const known = faults.get(`${kind} ${key}`) ?? { key, kind, lines: 0 };
+    faults.set(`${kind} ${key}`, { ...known, lines: known.lines + 1 });
+  };
+  const isNew = (record: TrafficRecord, object: string, line: number, day: string) => {
+    const own = isUuid(record.batch) && isIndex(record.index);
+    const batch = own ? (record.batch as string) : object;
+    const index = own ? (record.index as number) : line;
+    const block = Math.floor(index / PER_BLOCK);
+    const name = `${batch}:${block}`;
+    const bit = index % PER_BLOCK;
+    const known = blocks.get(name) ?? { batch, block, day, seen: 0 };
+    if (hasBit(known.seen, bit)) return false;
+    known.seen += BITS[bit] ?? 0;
+    blocks.set(name, known);
+    return !hasBit(counted.get(name) ?? 0, bit);
+  };
+
+  for (const { key, body } of objects) {
+    const day = dayOf(key) ?? '';
+    const object = uuidOf(key);
+    let number = -1;
+    for (const [line, isLast] of linesOf(body)) {
+      number += 1;
+      if (line === '') continue;
+      const record = readRecord(line);
+      if (record === 'torn') fault(key, isLast ? 'torn' : 'unreadable');
+      else if (record === 'foreign') fault(key, 'foreign');
+      else if (!record.time.startsWith(day)) fault(key, 'misplaced');
+      else {
+        const isDeleted = record.container !== null && record.time < (deleted.get(record.container) ?? '');
+        if (isDeleted) deletedIn.add(key);
+        if (!isNew(record, object, Math.min(number, PER_BLOCK * MOST_BLOCKS), day) || isDeleted) continue;
+        records += 1;
+        count(countsOf(minutes, record), record);
+      }
+    }
+  }
+  return { blocks, minutes, faults: [...faults.values()], deletedIn: [...deletedIn], records };
+}
+
+function isIndex(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 0 && Number(value) < PER_BLOCK * MOST_BLOCKS;
+}
+
+function* linesOf(body: Buffer): Generator<[line: string, isLast: boolean]> {
+  let from = 0;
+  while (from < body.length) {
+    const end = body.indexOf(10, from);
+    if (end === -1) {
+      yield [body.toString('utf8', from), true];
+      return;
+    }
+    yield [body.toString('utf8', from, end), false];
+    from = end + 1;
+  }
+}
+
+function countsOf(minutes: Map<string, Sum>, { container, time, probe: probed }: TrafficRecord): Counts {
+  const minute = time.slice(0, 16);
+  const probe = probed === true;
+  const known = isUuid(container) ? container : TOTAL;
+  const name = `${known} ${minute} ${probe}`;
+  let sum = minutes.get(name);
+  if (sum === undefined) {
+    sum = { container: known, minute, probe, counts: new Map() };
+    minutes.set(name, sum);
+  }
+  return sum.counts;
+}
+
+/** The same sums by longer spans, whose names are the first `length` letters of a minute, and those of everything. */
+export function widen(minutes: Iterable<Sum>, length: number): Sum[] {
+  const wide = new Map<string, Sum>();
+  for (const { container, minute, probe, counts } of minutes) {
+    for (const one of new Set([container, TOTAL])) {
+      const name = `${one} ${minute.slice(0, length)} ${probe}`;
+      const known = wide.get(name) ?? {
+        container: one,
+        minute: minute.slice(0, length),
+        probe,
+        counts: new Map(),
+      };
+      addAll(known.counts, counts);
+      wide.set(name, known);
+    }
+  }
+  return [...wide.values()];
+}

@@ -1,0 +1,76 @@
+import { sql } from 'kysely';
+import type { Context } from '../context/context.ts';
+import type { Database } from '../db/database.ts';
+import { dayAt, daysBefore } from './calendar.ts';
+import { collectedUntil } from './leases.ts';
+import { SPANS } from './store.ts';
+
+/** Days for which faults are kept. */
+const FAULT_DAYS = 30;
+/** Rows that one statement deletes. */
+const BATCH = 20_000;
+
+/**
+ * Notes since when there are records: the time in the oldest key that was listed, or now. A key is
+ * `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
+ */
+export async function extendCoverage(db: Database, oldest: string | null, now: Date): Promise<void> {
+  const [, day, hour, minute] = /\/(\d{4}-\d\d-\d\d)T(\d\d)(\d\d)[^/]*$/.exec(oldest ?? '') ?? [];
+  const since = day === undefined ? now.toISOString() : `${day}T${hour}:${minute}:00Z`;
+  await sql`update traffic_state set since = ${since}::timestamptz
+    where since is null or ${oldest !== null} and since > ${since}::timestamptz`.execute(db);
+}
+
+/**
+ * Removes sums that are older than the settings keep, and the notes of what was counted of days that no late object can
+ * belong to any more.
+ */
+export async function pruneTraffic({
+  db,
+  log,
+  settings,
+  clock,
+}: Pick<Context, 'db' | 'log' | 'settings' | 'clock'>): Promise<void> {
+  const { lateDays, minuteHours, hourDays, dayDays } = settings.traffic;
+  const now = clock.date().getTime();
+  const hourMs = 3_600_000;
+  const keep = { 60: minuteHours / 24, 3600: hourDays, 86400: dayDays };
+  try {
+    for (const [seconds, { table, from }] of Object.entries(SPANS)) {
+      const days = keep[Number(seconds) as keyof typeof keep]; // the keys of SPANS
+      if (days === 0) continue;
+      const time = new Date(daysBefore(now, days));
+      // Whole hours of minutes, whole days of the others, so that sums of longer spans are never partial.
+      const until =
+        seconds === '60' ? Math.floor(time.getTime() / hourMs) * hourMs : Date.parse(dayAt(time.getTime()));
+      await pruneSums(db, { table, from, until: new Date(until).toISOString() });
+    }
+    const collected = (await collectedUntil(db))?.getTime() ?? now;
+    const first = dayAt(daysBefore(Math.min(now, collected), lateDays));
+    for (const table of ['traffic_objects', 'traffic_batches']) {
+      await deleteRows(db, table, sql`day < ${first}::date`);
+    }
+    await sql`delete from traffic_faults where at < now() - make_interval(days => ${FAULT_DAYS})`.execute(db);
+  } catch (err) {
+    log.error({ err }, 'old traffic can’t be deleted');
+  }
+}
+
+async function pruneSums(
+  db: Database,
+  { table, from, until }: { readonly table: string; readonly from: string; readonly until: string },
+): Promise<void> {
+  // First, so that no reader takes a removed row for a time without requests.
+  await sql`update traffic_state set ${sql.ref(from)} = greatest(${sql.ref(from)}, ${until}::timestamptz)`.execute(
+    db,
+  );
+  await deleteRows(db, table, sql`time < ${until}::timestamptz`);
+}
+
+async function deleteRows(db: Database, table: string, condition: ReturnType<typeof sql>): Promise<void> {
+  for (let deleted = BATCH; deleted === BATCH; ) {
+    const { numAffectedRows = 0n } = await sql`delete from ${sql.table(table)}
+      where ctid in (select ctid from ${sql.table(table)} where ${condition} limit ${BATCH})`.execute(db);
+    deleted = Number(numAffectedRows);
+  }
+}

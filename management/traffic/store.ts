@@ -1,0 +1,164 @@
+import { sql } from 'kysely';
+import type { Database } from '../db/database.ts';
+import {
+  dayOf,
+  eitherOf,
+  type ReadObject,
+  type SetSums,
+  type Sum,
+  sumObjects,
+  TOTAL,
+  uuidOf,
+  widen,
+} from './object-set.ts';
+
+/** The tables of sums, and how much of `2026-11-23T06:22` names one of their spans. */
+export const SPANS = {
+  60: { table: 'traffic_minutes', letters: 16, from: 'minutes_from' },
+  3600: { table: 'traffic_hours', letters: 13, from: 'hours_from' },
+  86400: { table: 'traffic_days', letters: 10, from: 'days_from' },
+} as const;
+
+/** Seconds. */
+type Span = keyof typeof SPANS;
+export const spanOf = (seconds: number) => SPANS[seconds as Span]; // the callers' schemas name the same three
+
+/** The name of an object in the list of those that were read: one that has grown since is another one. */
+export const objectId = ({ key, size }: { readonly key: string; readonly size: number }): string =>
+  uuidOf(`${size} ${key}`);
+
+/** The name of the lock that deletions hold alone. */
+export const DELETIONS = 'tagyard traffic deletions';
+
+interface Stored {
+  readonly records: number;
+  readonly faults: SetSums['faults'];
+  readonly deletedIn: readonly string[];
+}
+
+/**
+ * Counts the records of objects, in one transaction with the notes of what was counted: it happens as a whole or not at
+ * all, and a record that was counted before, by this process or another one, doesn't count again.
+ */
+export async function storeObjects(db: Database, objects: readonly ReadObject[]): Promise<Stored> {
+  return await db.transaction().execute(async (trx) => {
+    // A deletion waits for this transaction, or this one knows of the deletion.
+    await sql`select pg_advisory_xact_lock_shared(hashtext(${DELETIONS}))`.execute(trx);
+    const deleted = await deletedContainers(trx);
+    let sums = sumObjects(objects, { counted: new Map(), deleted });
+    const counted = await claimRecords(trx, sums);
+    if (counted.size > 0) sums = sumObjects(objects, { counted, deleted });
+    await addSums(trx, sums.minutes.values());
+    await noteObjects(trx, objects);
+    await noteFaults(trx, sums.faults);
+    return sums;
+  });
+}
+
+async function deletedContainers(db: Database): Promise<Map<string, string>> {
+  const rows = await db.selectFrom('traffic_deletions').select(['container', 'until']).execute();
+  return new Map(rows.map(({ container, until }) => [container, until.toISOString()]));
+}
+
+/**
+ * Notes the records as counted. Resolves to those of the same blocks that were counted before; a process that counts
+ * copies of them at the same time waits for the other's end. Everyone takes the rows in the same order.
+ */
+async function claimRecords(db: Database, { blocks }: SetSums): Promise<Map<string, number>> {
+  const rows = JSON.stringify([...blocks.values()]);
+  const { rows: claimed } = await sql<{ batch: string; block: number }>`
+    insert into traffic_batches (batch, block, seen, day)
+    select batch, block, seen, day
+    from jsonb_to_recordset(${rows}::jsonb) as given(batch uuid, block smallint, seen bigint, day date)
+    order by batch, block
+    on conflict do nothing returning batch, block`.execute(db);
+  if (claimed.length === blocks.size) return new Map();
+  const own = new Set(claimed.map(({ batch, block }) => `${batch}:${block}`));
+  const others = JSON.stringify([...blocks].filter(([name]) => !own.has(name)).map(([, block]) => block));
+  const { rows: counted } = await sql<{ batch: string; block: number; seen: string }>`
+    select known.batch, known.block, known.seen::text
+    from jsonb_to_recordset(${others}::jsonb) as given(batch uuid, block smallint)
+    join traffic_batches as known on known.batch = given.batch and known.block = given.block
+    order by known.batch, known.block for update of known`.execute(db);
+  const before = new Map(counted.map(({ batch, block, seen }) => [`${batch}:${block}`, Number(seen)]));
+  const both = [...before].map(([name, seen]) => ({
+    ...blocks.get(name),
+    seen: eitherOf(seen, blocks.get(name)?.seen ?? 0),
+  }));
+  await sql`
+    update traffic_batches as known set seen = given.seen
+    from jsonb_to_recordset(${JSON.stringify(both)}::jsonb) as given(batch uuid, block smallint, seen bigint)
+    where known.batch = given.batch and known.block = given.block and known.seen <> given.seen`.execute(db);
+  return before;
+}
+
+async function addSums(db: Database, minutes: Iterable<Sum>): Promise<void> {
+  const all = [...minutes];
+  if (all.length === 0) return;
+  const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
+  const spans = Object.values(SPANS).map(({ table, letters, from }) => {
+    const oldest = state[from]?.toISOString().slice(0, 16) ?? '';
+    const rows = widen(all, letters)
+      .map(({ container, minute, probe, counts }) => ({
+        container,
+        time: `${minute}${'T00:00'.slice(letters - 10)}:00Z`,
+        probe,
+        counts: Object.fromEntries(counts),
+      }))
+      .filter(({ time }) => time >= oldest);
+    return { table, rows };
+  });
+  // Every process adds to the totals: they come last, so that others wait for their rows as short as possible.
+  for (const isTotal of [false, true]) {
+    for (const { table, rows } of spans) {
+      const some = rows.filter(({ container }) => (container === TOTAL) === isTotal);
+      await addRows(db, table, JSON.stringify(some));
+    }
+  }
+}
+
+async function addRows(db: Database, table: string, rows: string): Promise<void> {
+  await sql`
+    insert into ${sql.table(table)} as known (container, time, probe, counts)
+    select container, time, probe, counts
+    from jsonb_to_recordset(${rows}::jsonb) as given(container uuid, time timestamptz, probe boolean, counts jsonb)
+    order by container, time, probe
+    on conflict (container, time, probe) do update
+    set counts = add_counts(known.counts, excluded.counts)`.execute(db);
+}
+
+/** Which of these were read. */
+export async function readBefore(db: Database, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await sql<{ id: string }>`
+    select id from traffic_objects
+    where id in (select value::uuid from jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb))`.execute(
+    db,
+  );
+  return new Set(rows.map(({ id }) => id));
+}
+
+export async function noteObjects(
+  db: Database,
+  objects: readonly { readonly key: string; readonly size: number }[],
+  day?: string,
+): Promise<void> {
+  const rows = objects.map((object) => ({ id: objectId(object), day: dayOf(object.key) ?? day }));
+  await sql`
+    insert into traffic_objects (id, day)
+    select id, day from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as given(id uuid, day date)
+    order by id on conflict do nothing`.execute(db);
+}
+
+export async function noteFaults(
+  db: Database,
+  faults: readonly { readonly key: string; readonly kind: string; readonly lines: number }[],
+): Promise<void> {
+  for (const { key, kind, lines } of faults) {
+    await db
+      .insertInto('traffic_faults')
+      .values({ key: key.slice(0, 1_024), kind, lines })
+      .onConflict((conflict) => conflict.columns(['key', 'kind']).doUpdateSet({ lines }))
+      .execute();
+  }
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import { dryRunQuery } from '../view/plan.ts';
+
+const EXAMPLE = {
+  from: '2026-11-23T06:00:00.000Z',
+  to: '2026-11-23T08:00:00.000Z',
+  step: 3600,
+  points: [
+    {
+      time: '2026-11-23T06:00:00.000Z',
+      requests: 1204,
+      events: 3310,
+      routes: { '/g/collect': 900, '/boot': 304 },
+      statuses: { '2xx': 1200, '5xx': 4 },
+      cache: { hit: 290, miss: 14 },
+      blocked: 12,
+      reports: 100,
+      errors: 4,
+      latency: { p50: 11, p95: 45.4, p99: 128 },
+      consent: { all: 800, none: 200 },
+      consentShare: 0.8,
+      countries: { DE: 1000, FR: 204 },
+      bytesIn: 401200,
+      bytesOut: 9120400,
+      bots: 31,
+      webContainerVersions: { '12': 700, '13': 4 },
+    },
+  ],
+  missing: [{ from: '2026-11-23T07:12:04.000Z', to: '2026-11-23T08:00:00.000Z' }],
+};
+
+const byValue = z.record(z.string(), z.int());
+const milliseconds = z.number().nullable().meta({ description: 'milliseconds; null: no request' });
+
+const point = z
+  .object({
+    time: z.iso.datetime().meta({ description: 'start of the step' }),
+    requests: z.int(),
+    events: z.int().meta({ description: 'events of analytics; a request can have none or many' }),
+    routes: byValue.meta({ description: 'requests by the pattern of the route; empty: none matched' }),
+    statuses: byValue.meta({ description: 'requests by `2xx`, `4xx` …' }),
+    cache: byValue.meta({
+      description: 'requests of routes with a cache, by `hit`, `miss`, `stale`, `bypass`',
+    }),
+    blocked: z.int().meta({ description: 'reports of pages that something was blocked' }),
+    reports: z.int().meta({ description: 'all reports about blockers' }),
+    errors: z.int().meta({ description: 'requests that were answered with an error code' }),
+    latency: z
+      .object({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
+      .meta({ description: 'until the head of the answer; at most a tenth off' }),
+    consent: byValue.meta({
+      description: 'requests whose consent is known, by `all`, `analytics`, `ads`, `none`',
+    }),
+    consentShare: z
+      .number()
+      .nullable()
+      .meta({ description: 'the fraction of `all` among them; null: of none it is known' }),
+    countries: byValue.meta({ description: 'requests by the visitor’s country' }),
+    bytesIn: z.int().meta({ description: 'octets of the bodies that were received' }),
+    bytesOut: z.int().meta({ description: 'octets of the bodies that were sent' }),
+    bots: z.int(),
+    webContainerVersions: byValue.meta({ description: 'scripts that passed, by the version that they say' }),
+  })
+  .meta({ id: 'TrafficPoint' });
+
+export const rangeList = z.array(z.object({ from: z.iso.datetime(), to: z.iso.datetime() })).meta({
+  description:
+    'times of which nothing or not everything is known: not collected yet or any more, or too old for this step. A step within them has no point unless something is known of it',
+});
+
+export const trafficView = z
+  .object({
+    from: z.iso.datetime(),
+    to: z.iso.datetime(),
+    step: z.int(),
+    points: z.array(point),
+    missing: rangeList,
+  })
+  .meta({ id: 'Traffic', examples: [EXAMPLE] });
+
+/** `1`: with our own probes. */
+export const probesQuery = z
+  .enum(['0', '1'])
+  .default('0')
+  .meta({ description: '`1`: with the installation’s own probes' });
+
+export const trafficQuery = z.strictObject({
+  from: z.iso.datetime({ offset: true }).optional().meta({ description: 'default: 24 hours before `to`' }),
+  to: z.iso.datetime({ offset: true }).optional().meta({ description: 'may lie ahead; default: now' }),
+  step: z
+    .enum(['60', '3600', '86400'])
+    .default('3600')
+    .transform(Number)
+    .meta({ description: 'seconds of a point; hours and days are those of UTC' }),
+  probes: probesQuery,
+});
+
+export const deletionQuery = dryRunQuery;
+export const deletionList = z
+  .object({
+    deletions: z.array(
+      z.object({
+        container: z.uuid(),
+        until: z.iso.datetime().meta({ description: 'records before this time are deleted' }),
+        requestedAt: z.iso.datetime(),
+        objects: z.int().meta({ description: 'objects of the raw logs that had such records' }),
+        records: z.int(),
+        completedAt: z.iso.datetime().nullable().meta({
+          description: 'null: the raw logs are still being searched; what arrives late is deleted on arrival',
+        }),
+      }),
+    ),
+  })
+  .meta({ id: 'TrafficDeletions' });
