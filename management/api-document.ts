@@ -43,6 +43,8 @@ async function buildIdle(): Promise<Management> {
       ingestSecret: null,
       searchCache: null,
       login: null,
+      publicUrl: null,
+      mail: null,
       dashboardOrigins: [],
       traffic: {
         pollMs: 0,

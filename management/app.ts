@@ -28,13 +28,16 @@ import { isRefusedValue } from './db/refused-value.ts';
 import { domainStatesRoutes } from './domains/domain-states.routes.ts';
 import { EventHub } from './events/event-hub.ts';
 import { eventsRoutes } from './events/events.routes.ts';
+import { Handovers } from './handover/handovers.ts';
+import { handoverLinksRoutes } from './handover/links.routes.ts';
+import { handoverPageRoutes } from './handover/page.routes.ts';
 import { registerHealth } from './health.routes.ts';
 import { registerCors } from './http/cors.ts';
 import { type ManagementErrorCode, ManagementProblem } from './http/errors.ts';
 import { buildLimits } from './http/limits.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { registerPages } from './http/pages.ts';
-import { RequestLog } from './http/request-log.ts';
+import { describeRequest, RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-headers.ts';
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
 import { registerIdempotency } from './idempotent.ts';
@@ -141,7 +144,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     return503OnClosing: false,
     // Only these proxies are trusted to name the caller's address.
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
-    logger: { ...logger, redact: REDACTED },
+    logger: { ...logger, redact: REDACTED, serializers: { req: describeRequest } },
     logController: new RequestLog(),
     routerOptions: { maxParamLength: LONGEST_SUBJECT },
     // Errors of the router itself, such as a URL that it can't parse. They occur before every hook.
@@ -162,6 +165,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const deliverer = new Deliverer(context);
   const { rawObjects } = context;
   const collector = rawObjects === null ? null : new Collector({ ...context, rawObjects });
+  const handovers = new Handovers(context);
   const events = new EventHub(context, {
     onEvent: () => deliverer.trigger(),
     onOperation: (id) => waits.announce(id),
@@ -213,6 +217,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   await app.register(async (open) => {
     open.addHook('onRequest', limits.address);
     await open.register(loginRoutes(context, login));
+    await open.register(handoverPageRoutes(context, handovers, limits.page));
   });
   await app.register(async (api) => {
     api.addHook('onRequest', limits.address);
@@ -241,6 +246,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(loaderTokensRoutes(context, projection));
     await api.register(domainsRoutes(context, projection));
     await api.register(domainStatesRoutes(context, projection));
+    await api.register(handoverLinksRoutes(context));
     await api.register(transferRoutes(context, projection));
     await api.register(verificationRoutes(context));
     await api.register(tenantRoutes(context, tenants));
@@ -285,6 +291,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         login.follow(signal),
         live.follow(signal),
         search?.follow(signal),
+        handovers.run(signal),
       ]);
     },
   };

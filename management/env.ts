@@ -104,6 +104,14 @@ const environment = z.object({
   PUBLIC_URL: loginUrl.transform((text) => text.replace(/\/+$/, '')).optional(),
   SESSION_IDLE_MINUTES: z.coerce.number().int().min(5).max(43_200).default(480),
   SESSION_HOURS: z.coerce.number().int().min(1).max(720).default(24),
+  /** The mail server. Unset: no mail is sent. */
+  SMTP_URL: z
+    .url({ protocol: /^smtps?$/, message: 'must be smtp://[user:password@]host[:port], or smtps://…' })
+    .optional(),
+  MAIL_FROM: z
+    .string()
+    .regex(/^(?:[^<>\r\n]{0,100} )?<?[^\s<>@]+@[^\s<>@]+>?$/, 'must be an address, or a name and <address>')
+    .optional(),
   DASHBOARD_ORIGINS: list.pipe(z.array(origin)),
   /** Requests a minute. */
   RATE_LIMIT_PER_ADDRESS: z.coerce.number().int().min(1).default(3_000),
@@ -197,6 +205,9 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   const { data: env } = result;
   demandLogin(env);
   demandBucket(env);
+  if (env.SMTP_URL !== undefined && env.MAIL_FROM === undefined) {
+    throw new EnvironmentError('MAIL_FROM: set it beside SMTP_URL, to the sender of mails');
+  }
   const { PGLITE_DIR, IMAGE_REPOSITORIES: repositories, TAG_SERVER_IMAGE: image } = env;
   return {
     ...env,

@@ -1,6 +1,7 @@
 import { testRecipient } from '../gitops/manifest/secrets.ts';
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
+import type { MailSettings } from './clients/mail-client.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { Resolvers } from './clients/resolvers.ts';
 import { VerificationClient } from './clients/verification-client.ts';
@@ -48,6 +49,10 @@ function loginOf(env: Environment): LoginSettings | null {
     idleSeconds: env.SESSION_IDLE_MINUTES * 60,
     absoluteSeconds: env.SESSION_HOURS * 3_600,
   };
+}
+
+function mailOf({ SMTP_URL: url, MAIL_FROM: from }: Environment): MailSettings | null {
+  return url === undefined || from === undefined ? null : { url, from };
 }
 
 async function build(env: Environment, db: ConnectedDatabase): Promise<Management> {
@@ -107,6 +112,8 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       searchCache: { dir: env.SEARCH_CACHE_DIR, days: env.SEARCH_CACHE_DAYS },
       metricsToken: env.METRICS_TOKEN ?? null,
       login: loginOf(env),
+      publicUrl: env.PUBLIC_URL ?? null,
+      mail: mailOf(env),
       dashboardOrigins: env.DASHBOARD_ORIGINS,
       traffic: {
         pollMs: env.RAW_LOGS_POLL_SECONDS * 1_000,

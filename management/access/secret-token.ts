@@ -1,7 +1,10 @@
 import { hash, randomBytes } from 'node:crypto';
 
 /** A new secret. Only its digest is stored. */
-export function newSecret(prefix: 'tgy_' | 'tgi_'): { readonly value: string; readonly hash: string } {
+export function newSecret(prefix: 'tgy_' | 'tgi_' | 'tgh_'): {
+  readonly value: string;
+  readonly hash: string;
+} {
   const value = `${prefix}${randomBytes(32).toString('base64url')}`;
   return { value, hash: hashOf(value) };
 }

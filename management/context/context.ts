@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { Resolvers } from '../clients/resolvers.ts';
 import type { VerificationClient } from '../clients/verification-client.ts';
@@ -108,6 +109,10 @@ export interface Settings {
   readonly searchCache: { readonly dir: string; readonly days: number } | null;
   /** `null`: people can't log in here; callers have tokens. */
   readonly login: LoginSettings | null;
+  /** The API's own URL as browsers reach it, without a slash at its end; `null`: not known. */
+  readonly publicUrl: string | null;
+  /** `null`: this installation sends no mail. */
+  readonly mail: MailSettings | null;
   /** Origins of dashboards whose pages may call the API with a token. */
   readonly dashboardOrigins: readonly string[];
   /** Days after which history is deleted; 0: never. */

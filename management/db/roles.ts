@@ -39,6 +39,8 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   traffic_days: 'select, insert, update (counts), delete',
   traffic_deletions: 'select, insert, update',
   audit_log: 'select, insert, update (container_id, client_id, organisation_id, status, code, revision)',
+  handover_links:
+    'select, insert, update (next_at, complete_at, mail, mail_at, mail_attempts, mail_error), delete',
 };
 const FUNCTIONS = [
   'lease_ports',

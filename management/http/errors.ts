@@ -20,6 +20,7 @@ export const MANAGEMENT_ERRORS = {
   unknown_container: [404, 'There is no such container, or the caller is not a member of its client'],
   unknown_token: [404, 'There is no such service token, or the caller may not manage it'],
   unknown_invitation: [404, 'There is no such invitation, or it was accepted, was revoked or has expired'],
+  unknown_handover_link: [404, 'There is no such link, or it was revoked or has expired'],
   unknown_domain: [404, 'The container has no such domain'],
   unknown_loader_token: [404, 'The container has no such old loader token'],
   unknown_member: [404, 'The subject is not a member of the client or organisation'],

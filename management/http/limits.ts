@@ -15,13 +15,18 @@ export interface Limits {
   readonly streamsPerSubject: number;
 }
 
+/** Requests a minute of one address for pages without a login that make the API ask others, such as resolvers. */
+const PAGES = 60;
+
+/** The seconds until the next such page; `null`: it may be answered now. */
+export type PageLimit = (request: FastifyRequest) => Promise<number | null>;
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /** The two limits as hooks: one to run before the token check and one to run after it. */
 export async function buildLimits(
   app: FastifyInstance,
   { perAddress, perSubject }: Pick<Limits, 'perAddress' | 'perSubject'>,
-): Promise<{ readonly address: Hook; readonly subject: Hook }> {
+): Promise<{ readonly address: Hook; readonly subject: Hook; readonly page: PageLimit }> {
   await app.register(rateLimit, { global: false, cache: MOST_COUNTED });
   const limit = (options: CreateRateLimitOptions): Hook => {
     const count = app.createRateLimit({ timeWindow: WINDOW_MS, ...options });
@@ -32,7 +37,12 @@ export async function buildLimits(
       throw new ManagementProblem('rate_limited', { detail: `try again in ${state.ttlInSeconds} seconds` });
     };
   };
+  const countPages = app.createRateLimit({ timeWindow: WINDOW_MS, max: Math.min(perAddress, PAGES) });
   return {
+    page: async (request) => {
+      const state = await countPages(request);
+      return state.isAllowed || !state.isExceeded ? null : state.ttlInSeconds;
+    },
     address: limit({ max: perAddress }),
     subject: limit({ max: perSubject, keyGenerator: (request) => callerOf(request).subject }),
   };

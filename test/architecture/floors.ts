@@ -54,6 +54,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
       rooms: [
         'management/audit.ts',
         'management/env.ts',
+        'management/handover/**',
         'management/health.routes.ts',
         'management/idempotent.ts',
         'management/metrics.ts',

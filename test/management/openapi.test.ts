@@ -31,6 +31,7 @@ afterAll(() => world.close());
 test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
+    'DELETE /clients/{id}/handover-links/{link}',
     'DELETE /clients/{id}/invitations/{invitation}',
     'DELETE /clients/{id}/members/{subject}',
     'DELETE /organisations/{id}/invitations/{invitation}',
@@ -46,6 +47,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'GET /changes',
     'GET /clients',
     'GET /clients/{id}',
+    'GET /clients/{id}/handover-links',
     'GET /clients/{id}/invitations',
     'GET /clients/{id}/members',
     'GET /drift',
@@ -86,6 +88,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'POST /bulk',
     'POST /clients',
     'POST /clients/{id}/archive',
+    'POST /clients/{id}/handover-links',
     'POST /clients/{id}/invitations',
     'POST /clients/{id}/transfer',
     'POST /clients/{id}/unarchive',

@@ -15,6 +15,7 @@ export const COMPONENTS = [
   'postgresql',
   'knot',
   'pebble',
+  'opensmtpd',
   'chromium',
   'certbot',
   'reference',
@@ -75,6 +76,8 @@ const ARGV: Record<
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
   knot: ['knotd', '--version'],
   pebble: ['pebble', '-h'],
+  // Checks Debian's own configuration; it refuses that to others than root.
+  opensmtpd: ['smtpd', '-n'],
   chromium: [CHROMIUM, '--version'],
   // Needs root, and is not allowed in every container.
   mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],

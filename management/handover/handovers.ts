@@ -1,0 +1,130 @@
+import { backoffMs } from '../../gitops/base/backoff.ts';
+import { limit } from '../../gitops/base/limit.ts';
+import { MailClient } from '../clients/mail-client.ts';
+import type { Context } from '../context/context.ts';
+import { AskedHosts } from '../domains/asked-hosts.ts';
+import {
+  completeLink,
+  type LinkRow,
+  markUnclear,
+  pruneLinks,
+  recordMail,
+  takeDueLinks,
+  takeMail,
+} from './links.repository.ts';
+import { areComplete, type HandoverRecord, HandoverRecords } from './records.ts';
+
+/** The pause between two searches for links and mails that are due. */
+const SEARCH_MS = 5_000;
+const MOST = 50;
+/** Links that are checked at once. */
+const WIDTH = 4;
+const RETRIES = { firstMs: 30_000, longestMs: 3_600_000 };
+const DAY_MS = 86_400_000;
+/** A mail that no server has taken for this long is given up. */
+const GIVEN_UP_MS = 3 * DAY_MS;
+/** No attempt takes longer: one that is older was cut short. */
+const LONGEST_MS = 600_000;
+/** How long expired links are kept. */
+const EXPIRED_MS = 30 * DAY_MS;
+
+/** Notes when all records of a link are right, and sends one mail then. All state is in the database. */
+export class Handovers {
+  readonly #context: Context;
+  readonly #records: HandoverRecords;
+  readonly #mail: MailClient | null;
+  #endPause: () => void = () => undefined;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#records = new HandoverRecords(context, new AskedHosts(context));
+    this.#mail = context.settings.mail === null ? null : new MailClient(context.settings.mail);
+  }
+
+  /** Whether this installation has a mail server. */
+  get sendsMail(): boolean {
+    return this.#mail !== null;
+  }
+
+  /** The records of a link. `isFresh`: the resolvers are asked now, unless they were just before. */
+  async read(link: LinkRow, isFresh: boolean, requestId: string): Promise<HandoverRecord[]> {
+    const records = isFresh ? await this.#records.check(link, requestId) : await this.#records.read(link);
+    await this.#note(link, records);
+    return records;
+  }
+
+  /** Runs until the signal. Resolves when no mail is being sent any more. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#context;
+    signal.addEventListener('abort', () => this.#endPause(), { once: true });
+    while (!signal.aborted) {
+      try {
+        await this.#checkDue();
+        await this.#sendDue(signal);
+      } catch (err) {
+        log.error({ err }, 'the links to DNS records could not be checked');
+      }
+      const paused = new AbortController();
+      this.#endPause = () => paused.abort();
+      if (!signal.aborted) await clock.sleep(SEARCH_MS, { signal: paused.signal, ref: false });
+    }
+  }
+
+  async #checkDue(): Promise<void> {
+    const { db, clock, log } = this.#context;
+    const now = clock.date();
+    await pruneLinks(db, new Date(now.getTime() - EXPIRED_MS));
+    await limit(WIDTH).map(await takeDueLinks(db, { now, most: MOST }), async (link) => {
+      await this.#records
+        .read(link)
+        .then((records) => this.#note(link, records))
+        .catch((err: unknown) => log.error({ err, link: link.id }, 'a link’s records could not be checked'));
+    });
+  }
+
+  async #note(link: LinkRow, records: readonly HandoverRecord[]): Promise<void> {
+    const { db, clock } = this.#context;
+    if (link.complete_at !== null || !areComplete(records)) return;
+    if (await completeLink(db, link.id, clock.date())) this.#endPause();
+  }
+
+  async #sendDue(signal: AbortSignal): Promise<void> {
+    const { db, clock } = this.#context;
+    await markUnclear(db, new Date(clock.date().getTime() - LONGEST_MS));
+    while (this.#mail !== null && !signal.aborted) {
+      const link = await takeMail(db, clock.date());
+      if (link === undefined) return;
+      await this.#send(this.#mail, link);
+    }
+  }
+
+  async #send(mail: MailClient, link: LinkRow & { readonly client: string }): Promise<void> {
+    const { db, clock, log } = this.#context;
+    const records = await this.#records.read(link).catch(() => []);
+    const { state, error } = await mail.send({ to: link.recipients, ...messageOf(link.client, records) });
+    const now = clock.date().getTime();
+    const isOver = link.complete_at === null || now - link.complete_at.getTime() > GIVEN_UP_MS;
+    const retryMs = backoffMs(link.mail_attempts, Math.random, RETRIES);
+    if (error !== null) log.warn({ link: link.id, state, error }, 'a mail about DNS records had a problem');
+    await recordMail(db, link.id, {
+      mail: state === 'accepted' ? 'sent' : state === 'unclear' ? state : isOver ? 'failed' : 'due',
+      mail_at: new Date(now + (state === 'refused' ? retryMs : 0)),
+      mail_error: error,
+    });
+  }
+}
+
+/** Names no link: its secret isn't kept. */
+function messageOf(client: string, records: readonly HandoverRecord[]) {
+  const lines = records.map(({ type, name, value }) => `  ${name}  ${type}  ${value}`);
+  return {
+    subject: `The DNS records of ${client} are set`,
+    text: [
+      `All DNS records that were asked for ${client} were found by the resolvers.`,
+      ...(lines.length === 0 ? [] : ['', ...lines]),
+      '',
+      'Nothing more is to be done. The records must stay.',
+      '',
+    ].join('\n'),
+  };
+}

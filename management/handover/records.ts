@@ -1,0 +1,112 @@
+import { limit } from '../../gitops/base/limit.ts';
+import { registrableDomain } from '../../gitops/manifest/schema.ts';
+import type { Context } from '../context/context.ts';
+import type { AskedHosts } from '../domains/asked-hosts.ts';
+import { addressesIn, judgeDns } from '../domains/judge-dns.ts';
+import { checkProof } from '../proof/check.ts';
+import type { ContainerWithOperation } from '../records/containers.repository.ts';
+import { registrablePartsOf } from '../records/domain-proofs.repository.ts';
+import { presentProof } from '../view/proof.ts';
+import { containersOf, type LinkRow } from './links.repository.ts';
+
+/** One DNS record to set, and whether the resolvers have it. */
+export interface HandoverRecord {
+  /** The registrable domain, whose zone has the record. */
+  readonly zone: string;
+  readonly type: 'CNAME' | 'TXT';
+  readonly name: string;
+  readonly value: string;
+  /** Address records that do instead of the CNAME. */
+  readonly addresses: readonly string[];
+  readonly purpose: string;
+  readonly state: 'right' | 'missing' | 'wrong' | 'unknown';
+  /** What is wrong and what to do; `null`: nothing is. */
+  readonly detail: string | null;
+}
+
+/** A link shows no more containers and records: a page of them is read by a person. */
+const MOST_CONTAINERS = 100;
+const MOST_RECORDS = 300;
+/** Names that are asked for at once. */
+const WIDTH = 8;
+
+type Scope = Pick<LinkRow, 'id' | 'client_id' | 'container_id'>;
+
+/** The records of a link's containers, by zone, with the states that DNS and the proofs have now. */
+export class HandoverRecords {
+  readonly #context: Context;
+  readonly #hosts: AskedHosts;
+
+  constructor(context: Context, hosts: AskedHosts) {
+    this.#context = context;
+    this.#hosts = hosts;
+  }
+
+  /** The answers of the resolvers are at most a minute old. */
+  async read(scope: Scope): Promise<HandoverRecord[]> {
+    const rows = await containersOf(this.#context.db, scope, MOST_CONTAINERS);
+    const proofs = rows.flatMap((row) => this.#proofs(row));
+    const hosts = await limit(WIDTH).map(
+      rows
+        .flatMap((row) => row.manifest.customDomains.map((domain) => ({ row, domain })))
+        .slice(0, MOST_RECORDS),
+      ({ row, domain }) => this.#customDomain(row, domain),
+    );
+    const all = new Map([...proofs, ...hosts].map((record) => [`${record.type} ${record.name}`, record]));
+    return [...all.values()].sort(inOrder).slice(0, MOST_RECORDS);
+  }
+
+  /** Like `read`, but asks the resolvers now. Does that at most once in ten seconds for one link. */
+  async check(scope: Scope, requestId: string): Promise<HandoverRecord[]> {
+    const { db, settings } = this.#context;
+    const rows = await containersOf(db, scope, MOST_CONTAINERS);
+    const names = rows.flatMap(({ manifest }) => [manifest.hostnames.origin, ...manifest.customDomains]);
+    const isNow = this.#hosts.forget(scope.id, names) === null;
+    if (isNow && settings.domainProof === 'dns') {
+      const missing = rows.flatMap((row) => this.#proofs(row)).filter(({ state }) => state !== 'right');
+      await limit(WIDTH).map([...new Set(missing.map(({ zone }) => zone))], (domain) =>
+        checkProof(this.#context, { client: scope.client_id, domain }, requestId),
+      );
+    }
+    return await this.read(scope);
+  }
+
+  /** The records that prove the domains of a container's pages. */
+  #proofs(row: ContainerWithOperation): HandoverRecord[] {
+    return registrablePartsOf(row.manifest.domains.map(({ domain }) => domain)).flatMap((zone) => {
+      const proof = presentProof(zone, row, this.#context.settings);
+      if (proof === null) return [];
+      const isRight = proof.status === 'proven' && proof.absentSince === null;
+      return {
+        ...{ zone, type: 'TXT' as const, ...proof.record, addresses: [] },
+        purpose: 'Shows that the domain is yours. It must stay.',
+        state: isRight ? ('right' as const) : ('missing' as const),
+        detail: isRight ? null : 'more than half of the resolvers must have it',
+      };
+    });
+  }
+
+  async #customDomain({ manifest }: ContainerWithOperation, domain: string): Promise<HandoverRecord> {
+    const alias = manifest.hostnames.origin;
+    const [seen, origin] = await Promise.all([this.#hosts.ask(domain), this.#hosts.ask(alias)]);
+    const addresses = addressesIn(origin.answers);
+    const { status, detail } = judgeDns(domain, { alias, addresses }, seen.answers);
+    return {
+      ...{ zone: registrableDomain(domain) ?? domain, type: 'CNAME', name: domain, value: alias, addresses },
+      purpose: 'Serves the tags from your own domain.',
+      state: status === 'ok' ? 'right' : status,
+      detail,
+    };
+  }
+}
+
+/** True if there are records, and all of them are right. */
+export function areComplete(records: readonly HandoverRecord[]): boolean {
+  return records.length > 0 && records.every(({ state }) => state === 'right');
+}
+
+/** By zone; in each, the proof first, because nothing is served before. */
+function inOrder(a: HandoverRecord, b: HandoverRecord): number {
+  const key = ({ zone, type, name }: HandoverRecord) => `${zone} ${type === 'TXT' ? 0 : 1} ${name}`;
+  return key(a) < key(b) ? -1 : 1;
+}
