@@ -172,10 +172,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   const recent = new RecentRequests();
   const live = new LiveRequests(context, recent);
-  const {
-    rawObjects,
-    settings: { searchCache },
-  } = context;
+  const { searchCache } = context.settings;
   const search =
     rawObjects && searchCache && new RequestSearch({ ...searchCache, objects: rawObjects }, context);
 
