@@ -14,6 +14,7 @@ import { managementFeeds } from './management-feeds.ts';
 import { managementHistory } from './management-history.ts';
 import { managementLists } from './management-lists.ts';
 import { managementLoad } from './management-load.ts';
+import { managementRestore } from './management-restore.ts';
 import { packageFigures } from './package.ts';
 
 /** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
@@ -29,6 +30,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'management-feeds': managementFeeds,
   'management-lists': managementLists,
   'management-history': managementHistory,
+  restore: managementRestore,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,
