@@ -62,7 +62,7 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   expired: { meaning: 'the certificate has expired', remedy: 'Fix what the message names.' },
 };
 
-/** The site's condition if it is a problem, else its suspension, that its serving is off, and the problems of its certificates. */
+/** The condition if it is a problem, else the suspension, that serving is off, and the problems of the certificates. */
 export function findingsOf(shown: ShownSite): SiteProblem[] {
   const { site, reason, message, resources, suspended, servingOff } = shown;
   const remedy = REMEDIES[reason];

@@ -72,9 +72,10 @@ export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsync
         if (isStream(accept)) {
           return stream(request, reply, { client: client_id, filter: { container: id } }, last);
         }
-        const { limit } = request.query;
-        const events = await listEvents(db, { container: id }, { limit, order: 'desc' });
-        return { events: events.reverse() };
+        const { limit, cursor } = request.query;
+        const rows = await listEvents(db, { container: id }, { limit: limit + 1, cursor, order: 'desc' });
+        const { items, next } = paged(rows, limit, (event) => event.id);
+        return { events: items.reverse(), next };
       },
     );
 

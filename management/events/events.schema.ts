@@ -30,8 +30,15 @@ export const eventsHeaders = z.looseObject({
 
 export const containerEventsQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(500).default(100),
+  cursor: sequenceQuery.cursor,
 });
-export const containerEvents = z.object({ events: z.array(eventView) });
+export const containerEvents = z.object({
+  events: z.array(eventView),
+  next: z
+    .string()
+    .nullable()
+    .meta({ description: 'pass it as `cursor` for the events before these; null: there are none' }),
+});
 
 export const feedQuery = z.strictObject({
   ...sequenceQuery,

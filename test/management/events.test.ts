@@ -158,3 +158,18 @@ test('streams of all containers and of one count together', async () => {
   Object.assign(limits, { streamsPerSubject: 1e9 });
   stream.stop.abort();
 });
+
+test('the events of one container are read back page by page', async () => {
+  const read = async (query: string) =>
+    (await world.call('GET', `/server-containers/${own}/events${query}`, { as: 'owner' })).body;
+  const all = await read('');
+  expect(all.next).toBeNull();
+  const ids = [];
+  for (let next: string | null = ''; next !== null; ) {
+    const page = await read(`?limit=2${next === '' ? '' : `&cursor=${next}`}`);
+    ids.unshift(...page.events.map(({ id }: { id: string }) => id));
+    next = page.next;
+  }
+  expect(ids).toEqual(all.events.map(({ id }: { id: string }) => id));
+  expect(ids.length).toBeGreaterThan(2);
+});
