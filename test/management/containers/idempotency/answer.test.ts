@@ -45,6 +45,7 @@ test('a stored answer of a release without warnings and same origin has none', (
   expect(createdContainer(stored)).toEqual({
     id: 'an-id',
     warnings: [],
+    serving: true,
     protected: false,
     resources: containerResources.parse({}),
     domains: [{ domain: 'acme.example', sameOrigin: null }],
