@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { sql } from 'kysely';
@@ -41,27 +43,11 @@ export const managementFeeds: Suite = async (bench) => {
 
 async function streams(bench: Bench, world: World, processes: ManagementProcesses): Promise<void> {
   const [{ url, pid } = { url: '', pid: 0 }] = processes.all();
-  const { hostname, port } = new URL(url);
   const before = residentMiB(pid);
-  let [opened, arrived] = [0, 0];
-  const sockets: Socket[] = [];
-  for (let index = 0; index < STREAMS; index += 1) {
-    const token = await world.issuer.token(`s${index % SUBJECTS}`);
-    const socket = connect(Number(port), hostname);
-    socket.on('error', () => undefined);
-    socket.on('data', (chunk) => {
-      const text = chunk.toString('latin1');
-      if (text.includes('retry: ')) opened += 1;
-      if (text.includes('event: changed')) arrived += 1;
-    });
-    socket.write(
-      `GET /events HTTP/1.1\r\nhost: api\r\naccept: text/event-stream\r\nauthorization: Bearer ${token}\r\n\r\n`,
-    );
-    sockets.push(socket);
-    // A few at a time: a listening socket queues only so many.
-    if (index % 100 === 99) await eventually(() => demand(opened > index - 100, `${opened} are open`));
-  }
-  await eventually(() => demand(opened === STREAMS, `${opened} are open`), { timeoutMs: 60_000 });
+  const tokens = await Promise.all(
+    Array.from({ length: SUBJECTS }, (_, index) => world.issuer.token(`s${index}`)),
+  );
+  const readers = await Readers.open(url, tokens);
   await bench(`${STREAMS} open event streams: memory of the process`, {
     unit: 'MiB',
     run: () => residentMiB(pid),
@@ -70,17 +56,76 @@ async function streams(bench: Bench, world: World, processes: ManagementProcesse
   await bench('  a change reaches all', {
     unit: 'ms',
     times: 5,
-    run: async () => {
-      arrived = 0;
-      const since = performance.now();
-      await sql`insert into container_events (container_id, kind, status)
-        select id, 'changed', 'active' from containers limit 1`.execute(world.owner);
-      await eventually(() => demand(arrived === STREAMS, `it reached ${arrived}`), { intervalMs: 5 });
-      return performance.now() - since;
-    },
+    run: () =>
+      readers.timeOf(async () => {
+        await sql`insert into container_events (container_id, kind, status)
+          select id, 'changed', 'active' from containers limit 1`.execute(world.owner);
+      }),
   });
-  for (const socket of sockets) socket.destroy();
+  readers.close();
   await processes.kill();
+  const control = fork(new URL('management-feeds-control.ts', import.meta.url));
+  const [{ url: plain }] = await once(control, 'message');
+  const others = await Readers.open(plain, tokens);
+  await bench('  a message of a server that does nothing else', {
+    unit: 'ms',
+    times: 5,
+    run: () => others.timeOf(async () => void control.send('write')),
+  });
+  others.close();
+  control.kill();
+}
+
+/** Many readers of event streams, which count what they get. */
+class Readers {
+  readonly #sockets: Socket[] = [];
+  #opened = 0;
+  #arrived = 0;
+
+  static async open(url: string, tokens: readonly string[]): Promise<Readers> {
+    const readers = new Readers();
+    for (let index = 0; index < STREAMS; index += 1) {
+      readers.#add(url, tokens[index % tokens.length] ?? '');
+      // A few at a time: a listening socket queues only so many.
+      if (index % 100 === 99) await eventually(() => readers.#demandOpen(index - 100));
+    }
+    await eventually(() => readers.#demandOpen(STREAMS), { timeoutMs: 60_000 });
+    return readers;
+  }
+
+  /** Milliseconds from the start of `send` until all readers have an event. */
+  async timeOf(send: () => Promise<void>): Promise<number> {
+    this.#arrived = 0;
+    const since = performance.now();
+    await send();
+    await eventually(() => demand(this.#arrived === STREAMS, `it reached ${this.#arrived}`), {
+      intervalMs: 5,
+    });
+    return performance.now() - since;
+  }
+
+  close(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #add(url: string, token: string): void {
+    const { hostname, port } = new URL(url);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      const text = chunk.toString('latin1');
+      if (text.includes('retry: ')) this.#opened += 1;
+      if (text.includes('event: changed')) this.#arrived += 1;
+    });
+    socket.write(
+      `GET /events HTTP/1.1\r\nhost: api\r\naccept: text/event-stream\r\nauthorization: Bearer ${token}\r\n\r\n`,
+    );
+    this.#sockets.push(socket);
+  }
+
+  #demandOpen(count: number): void {
+    demand(this.#opened >= count, `${this.#opened} are open`);
+  }
 }
 
 async function backlog(

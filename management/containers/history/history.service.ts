@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { readManifest } from '../../../gitops/manifest/read.ts';
 import type { Manifest } from '../../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
@@ -13,6 +14,14 @@ interface Versions {
   readonly after: Manifest | 'invalid' | null;
 }
 
+/** Parsed versions by file and text. Parsing one takes milliseconds, and pages of a history have the same ones. */
+interface Parsed {
+  get(key: string): Promise<Manifest | 'invalid'> | undefined;
+  set(key: string, parsed: Promise<Manifest | 'invalid'>): unknown;
+}
+const MOST_PARSED = 500;
+const recent: Parsed = new LRUCache<string, Promise<Manifest | 'invalid'>>({ max: MOST_PARSED });
+
 /** The commits that changed a site, newest first, after the one that `cursor` names. */
 export async function readHistory(
   { repo }: Pick<Context, 'repo'>,
@@ -27,11 +36,8 @@ export async function readHistory(
     const found = await repo.history(site, limit + (cursor === undefined ? 1 : 2), newest);
     const entries = cursor === undefined ? found : found.filter(({ revision }) => revision !== cursor);
     const { items, next } = paged(entries, limit, ({ revision }) => revision);
-    const versions = await versionsOf(
-      { repo },
-      site,
-      items.map(({ revision }) => revision),
-    );
+    const revisions = items.map(({ revision }) => revision);
+    const versions = await versionsOf({ repo }, site, revisions, recent);
     return {
       history: items.map(({ revision, author, at, subject, trailers }, index) => ({
         commit: revision,
@@ -51,19 +57,20 @@ async function versionsOf(
   { repo }: Pick<Context, 'repo'>,
   site: string,
   revisions: readonly string[],
+  parsed: Parsed,
 ): Promise<Versions[]> {
   const texts = await repo.textsAt(
     site,
     revisions.flatMap((revision) => [revision, `${revision}^`]),
   );
   // Most versions are those of two commits.
-  const parsed = new Map<string, Promise<Manifest | 'invalid'>>();
   const parse = (text: string) => {
-    const known =
-      parsed.get(text) ??
-      readManifest(text, `${site}.yaml`).then((one) => (one.ok ? one.manifest : 'invalid'));
-    parsed.set(text, known);
-    return known;
+    const path = `${site}.yaml`;
+    const known = parsed.get(`${path} ${text}`);
+    if (known !== undefined) return known;
+    const reading = readManifest(text, path).then((one) => (one.ok ? one.manifest : 'invalid'));
+    parsed.set(`${path} ${text}`, reading);
+    return reading;
   };
   const at = async (revision: string) => {
     const text = texts.get(revision);
@@ -91,7 +98,7 @@ export async function versionsOfCommit(
     if (!(await repo.has(commit))) throw new ManagementProblem('unknown_commit');
     const [newest] = await repo.history(site, 1, commit);
     if (newest?.revision !== commit) throw new ManagementProblem('unknown_commit');
-    const [versions] = await versionsOf({ repo }, site, [commit]);
+    const [versions] = await versionsOf({ repo }, site, [commit], new Map());
     const { before = null, after = null } = versions ?? {};
     if (before === null || after === null) {
       const detail = 'the commit created or deleted the site: remove or restore the container instead';
