@@ -53,10 +53,10 @@ interface Recorded {
   readonly guard: GuardDependencies;
 }
 
-const CALLERS_ID = /^[A-Za-z0-9._-]{1,128}$/;
-
 /** How long a record waits for the rest of a request's body once the answer has begun. */
 const MAX_PASSING_MS = 10_000;
+
+const CALLERS_ID = /^[\w.-]{1,128}$/;
 
 /** Builds the edge, once per isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {

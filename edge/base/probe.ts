@@ -5,14 +5,11 @@ const MINUTE_MS = 60_000;
 /** How many minutes the clocks of a prober and of the edge may differ. */
 const MAX_MINUTES = 2;
 
-/** What a probe asks for. `edge`: the site's edge hostname, which all ways to the edge end at. */
-interface Probed {
-  readonly edge: string;
-  readonly path: string;
-}
+/** What a probe asks for, as it arrives: `hostname` is the site's edge hostname, which all ways to the edge end at. */
+type Probed = Pick<URL, 'hostname' | 'pathname'>;
 
-async function markOf(sign: Sign, { edge, path }: Probed, minute: number): Promise<string> {
-  return `${minute}-${await sign(`probe ${edge} ${path} ${minute}`)}`;
+async function markOf(sign: Sign, { hostname, pathname }: Probed, minute: number): Promise<string> {
+  return `${minute}-${await sign(`probe ${hostname} ${pathname} ${minute}`)}`;
 }
 
 /** The header by which the edge knows a probe of our own, for some minutes. `now` in milliseconds since the epoch. */
@@ -25,6 +22,5 @@ export async function isProbe({ headers, url }: Request, sign: Sign, now: number
   const mark = headers.get(PROBE_HEADER) ?? '';
   const minute = Number.parseInt(mark, 10);
   if (!(Math.abs(now / MINUTE_MS - minute) < MAX_MINUTES)) return false;
-  const { hostname: edge, pathname: path } = new URL(url);
-  return mark === (await markOf(sign, { edge, path }, minute));
+  return mark === (await markOf(sign, new URL(url), minute));
 }

@@ -30,7 +30,7 @@ export function noteHit(
   let rest = '';
   const scan = (text: string) => {
     const parts = (rest + text).split(/[?&\r\n]/);
-    rest = parts.pop()?.slice(0, MAX_REST) ?? '';
+    rest = `${parts.pop()}`.slice(0, MAX_REST);
     for (const part of parts) {
       if (!part.startsWith('en=')) continue;
       const name = part.slice(3);

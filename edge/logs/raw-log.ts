@@ -35,6 +35,8 @@ const LINGER_MS = 1000;
 const MAX_UNSENT = 20;
 /** The longest pause between two deliveries. */
 const MAX_PAUSE_SECONDS = 300;
+/** How long management may take for a delivery. The next one waits for that. */
+const INGEST_TIMEOUT_MS = 2000;
 
 /**
  * Collects an isolate's records and sends them in batches: one send per record would cost more than the request itself.
@@ -108,8 +110,6 @@ export async function archive(
     return [];
   }
 }
-
-const INGEST_TIMEOUT_MS = 2000;
 
 /**
  * Sends a delivery's lines to management, for its live views; at most a hundred messages. What fails is counted and not

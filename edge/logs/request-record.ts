@@ -69,7 +69,7 @@ export type Notes = {
   passing?: Promise<void>;
 };
 
-const METHODS = /^(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
+const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 
 /** A method as the record has it: a stranger's own can be any text. */
 export const knownMethod = (method: string): string => (METHODS.test(method) ? method : 'other');

@@ -8,7 +8,7 @@ const MAX_SIGNALS = 20;
 const SIGNAL = /^[a-z][a-z0-9_]{0,31}$/;
 const SESSION_ID = /^[0-9a-f]{32}$/;
 /** The signals of the page script (page/detect.ts): the record has no other name, which a stranger could choose. */
-const RECORDED = /^(?:adblock|bait_hidden|tag_stubbed|tag_blocked|itp|itp_measured|id_capped|bait_blocked)$/;
+const RECORDED = /^(adblock|bait_hidden|tag_stubbed|tag_blocked|itp|itp_measured|id_capped|bait_blocked)$/;
 
 /** The tag server's path for signals, unless the deployment's variable `DETECTION_PATH` names another. */
 const RECEIVER_PATH = '/tagyard/detection';

@@ -25,8 +25,8 @@ export async function verify(
 ): Promise<VerificationReport> {
   const checkedAt = now();
   const visits: Promise<Visit>[] = [];
-  const { hostname: edge } = new URL(site.edge);
-  const mark = sign && ((path: string) => probeHeader(sign, { edge, path }, checkedAt));
+  const { hostname } = new URL(site.edge);
+  const mark = sign && ((pathname: string) => probeHeader(sign, { hostname, pathname }, checkedAt));
   const send = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS), mark });
   const visit: SiteVisits = (url, options) => {
     const visited = send(url, options);
