@@ -3,7 +3,7 @@ import { environmentAccess, environmentClient } from './client.ts';
 import { embeddedAccess } from './instance/embedded-access.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';
 import { type LogRecord, rawRecords } from './logs/raw.ts';
-import { renderRecord } from './logs/render.ts';
+import { renderRecord } from './logs/request-line.ts';
 import {
   type ContainerRequests,
   type Gap,

@@ -1,5 +1,5 @@
 import { ManagementProblem } from '../http/errors.ts';
-import type { RequestRow } from './record.ts';
+import type { RequestRow } from './rows/record.ts';
 
 const COLUMNS = [
   'time',

@@ -4,7 +4,7 @@ import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { LiveRequests } from './live-hub.ts';
 import type { RecentRequests } from './recent.ts';
-import { type KeyedRow, keyedRow } from './record.ts';
+import { type KeyedRow, keyedRow } from './rows/record.ts';
 
 /** A delivery of the queue: a hundred messages of fifty records. */
 const MOST_OCTETS = 8 * 1024 * 1024;

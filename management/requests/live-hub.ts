@@ -4,7 +4,7 @@ import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { type Follower, LiveSubscription } from './live-subscription.ts';
 import type { RecentRequests } from './recent.ts';
-import type { KeyedRow, RequestRow } from './record.ts';
+import type { KeyedRow, RequestRow } from './rows/record.ts';
 
 /** Callers whose access is checked at one interval. With more of them, each is checked after several intervals. */
 const CHECKED = 100;

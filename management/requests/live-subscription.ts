@@ -1,6 +1,6 @@
 import type { Actor } from '../db/database.ts';
-import { isAskedFor, type RequestFilter } from './filter.ts';
-import type { KeyedRow } from './record.ts';
+import { isAskedFor, type RequestFilter } from './rows/filter.ts';
+import type { KeyedRow } from './rows/record.ts';
 
 /** Shorter than the minute of silence after which proxies close a connection. */
 const HEARTBEAT_MS = 15_000;

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import type { Clock } from '../../gitops/base/clock.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { keyFrom } from '../view/page.ts';
-import type { RequestFilter } from './filter.ts';
 import type { RecentRequests } from './recent.ts';
-import { compareRows, type RequestRow, type RowKey } from './record.ts';
 import type { RequestsQuery } from './requests.schema.ts';
+import type { RequestFilter } from './rows/filter.ts';
+import { compareRows, type RequestRow, type RowKey } from './rows/record.ts';
 import type { RequestSearch } from './search/search.ts';
 
 const DAY_MS = 86_400_000;

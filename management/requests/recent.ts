@@ -1,5 +1,5 @@
-import { isAskedFor, type RequestFilter } from './filter.ts';
-import type { KeyedRow } from './record.ts';
+import { isAskedFor, type RequestFilter } from './rows/filter.ts';
+import type { KeyedRow } from './rows/record.ts';
 
 /** Rows kept of one container, and of all together. A row takes about half a kilobyte. */
 const MOST_OF_ONE = 2_000;

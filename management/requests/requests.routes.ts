@@ -11,7 +11,6 @@ import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { exportedRequests, REQUEST_EXPORTS } from './export.ts';
-import type { RequestFilter } from './filter.ts';
 import { type LiveRequests, liveStream } from './live-hub.ts';
 import { RETRY_SECONDS, requestPage } from './pages.ts';
 import type { RecentRequests } from './recent.ts';
@@ -23,6 +22,7 @@ import {
   requestsPage,
   requestsQuery,
 } from './requests.schema.ts';
+import type { RequestFilter } from './rows/filter.ts';
 import type { RequestSearch } from './search/search.ts';
 
 const DAY_MS = 86_400_000;

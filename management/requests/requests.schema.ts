@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { recordedRequest } from './record.ts';
+import { recordedRequest } from './rows/record.ts';
 
 const DAY_MS = 86_400_000;
 /** The longest time that one search may cover. */

@@ -16,6 +16,7 @@ import { managementLists } from './management-lists.ts';
 import { managementLoad } from './management-load.ts';
 import { managementRestore } from './management-restore.ts';
 import { packageFigures } from './package.ts';
+import { requests } from './requests.ts';
 
 /** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
 const SUITES: Readonly<Record<string, Suite>> = {
@@ -31,6 +32,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'management-lists': managementLists,
   'management-history': managementHistory,
   restore: managementRestore,
+  requests,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

@@ -107,3 +107,13 @@ export class DayCache {
     return true;
   }
 }
+
+/** Deletes folders of other releases than `version` in `dir`, and all but the newest `most` days of this one. */
+export async function forgetOldDays(dir: string, version: string, most: number): Promise<void> {
+  const root = join(dir, version);
+  await mkdir(root, { recursive: true });
+  const others = (await readdir(dir)).filter((name) => /^v\d+$/.test(name) && name !== version);
+  const days = (await readdir(root)).sort().reverse();
+  const old = [...others, ...days.slice(most).map((name) => join(version, name))];
+  for (const name of old) await rm(join(dir, name), { recursive: true, force: true });
+}

@@ -1,5 +1,5 @@
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
-import { type KeyedRow, keyedRow } from '../record.ts';
+import { type KeyedRow, keyedRow } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
 import type { DuckDb } from './duckdb.ts';
 import { mergeFiles, searchLine, writeRows } from './parquet.ts';

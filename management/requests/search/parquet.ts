@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { type KeyedRow, recordedRequest } from '../record.ts';
+import { type KeyedRow, recordedRequest } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
 import type { DuckDb } from './duckdb.ts';
 

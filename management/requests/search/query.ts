@@ -1,5 +1,5 @@
-import { EQUAL_MEMBERS, type RequestFilter, statusRange } from '../filter.ts';
-import type { KeyedRow, RowKey } from '../record.ts';
+import { EQUAL_MEMBERS, type RequestFilter, statusRange } from '../rows/filter.ts';
+import type { KeyedRow, RowKey } from '../rows/record.ts';
 import type { DuckDb, Parameters } from './duckdb.ts';
 import { readRow } from './parquet.ts';
 

@@ -1,20 +1,20 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../gitops/base/clock.ts';
 import { limit } from '../../../gitops/base/limit.ts';
 import { acquireLock } from '../../../gitops/base/lock.ts';
 import { missingPackages } from '../../../gitops/base/runtime/optional.ts';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
-import type { RequestFilter } from '../filter.ts';
-import type { KeyedRow, RowKey } from '../record.ts';
-import { DayCache } from './day-cache.ts';
+import type { RequestFilter } from '../rows/filter.ts';
+import type { KeyedRow, RowKey } from '../rows/record.ts';
+import { DayCache, forgetOldDays } from './day-cache.ts';
 import { type DuckDb, openDuckDb } from './duckdb.ts';
 import { fillDay } from './fill.ts';
 import { queryHour } from './query.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Milliseconds between two looks for new objects of today and yesterday. */
+/** Milliseconds between two listings of today and yesterday. */
 const FILL_MS = 15_000;
 /** Milliseconds after which a day is listed as a whole again, for late, changed and deleted objects. */
 const WHOLE_MS = 5 * 60_000;
@@ -51,7 +51,7 @@ interface Day {
   filling: Promise<void> | null;
 }
 
-export interface PageQuery {
+interface PageQuery {
   /** Milliseconds since the epoch: from the first on, before the second. */
   readonly from: number;
   readonly to: number;
@@ -59,7 +59,7 @@ export interface PageQuery {
   readonly limit: number;
 }
 
-export interface FoundRows {
+interface FoundRows {
   readonly rows: readonly KeyedRow[];
   /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
   readonly reached: number | null;
@@ -199,9 +199,8 @@ export class RequestSearch {
     try {
       await mkdir(dir, { recursive: true });
       const lock = acquireLock(join(dir, 'lock'));
-      const root = join(dir, VERSION);
       const duck = await openDuckDb(dir, join(dir, 'temporary'));
-      await this.#forgetOld(root);
+      await forgetOldDays(dir, VERSION, this.#options.days);
       this.#open = { duck, signal };
       return async () => {
         this.#open = null;
@@ -220,18 +219,6 @@ export class RequestSearch {
     }
   }
 
-  /** Folders of other releases, and of more days than are kept. */
-  async #forgetOld(root: string): Promise<void> {
-    await mkdir(root, { recursive: true });
-    const { dir, days } = this.#options;
-    for (const name of await readdir(dir)) {
-      if (/^v\d+$/.test(name) && name !== VERSION)
-        await rm(join(dir, name), { recursive: true, force: true });
-    }
-    const names = (await readdir(root)).sort().reverse();
-    for (const name of names.slice(days)) await rm(join(root, name), { recursive: true, force: true });
-  }
-
   #day(name: string): Promise<Day> {
     const known = this.#days.get(name);
     if (known !== undefined) return known;
@@ -248,7 +235,7 @@ export class RequestSearch {
     return opening;
   }
 
-  /** One at a time for each day. What fails is logged, and tried again at the next look. */
+  /** One at a time for each day. What fails is logged, and tried again at the next listing. */
   async #fill(day: Day): Promise<void> {
     day.filling ??= this.#fills(() => this.#read(day)).finally(() => {
       day.filling = null;

@@ -91,7 +91,7 @@ export function keyedRow(line: string, fallback: Pick<RowKey, 'batch' | 'index'>
   return keyed(record, own);
 }
 
-export function keyed(record: RecordedRequest, { batch, index }: Pick<RowKey, 'batch' | 'index'>): KeyedRow {
+function keyed(record: RecordedRequest, { batch, index }: Pick<RowKey, 'batch' | 'index'>): KeyedRow {
   return { at: Date.parse(record.time), batch, index, row: { id: `${batch}.${index}`, ...record } };
 }
 
