@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { equalSecrets } from '../../gitops/base/http/equal-secrets.ts';
 import type { Context } from '../context/context.ts';
@@ -8,6 +9,8 @@ import { type KeyedRow, keyedRow } from './rows/record.ts';
 
 /** A delivery of the queue: a hundred messages of fifty records. */
 const MOST_OCTETS = 8 * 1024 * 1024;
+/** Lines that are parsed at once: some milliseconds. */
+const LINES_AT_ONCE = 500;
 /** Bodies that are read at once. The edge doesn't repeat what is refused: the records are in the bucket anyway. */
 const MOST_AT_ONCE = 4;
 
@@ -50,8 +53,10 @@ export function ingestRoutes(
         const lines = typeof request.body === 'string' ? request.body.split('\n') : [];
         const rows: KeyedRow[] = [];
         let refused = 0;
-        for (const line of lines) {
+        for (const [index, line] of lines.entries()) {
           if (line.trim() === '') continue;
+          // Other requests are answered meanwhile.
+          if (index % LINES_AT_ONCE === LINES_AT_ONCE - 1) await setImmediate();
           const row = keyedRow(line, null);
           if (row === null) refused += 1;
           else rows.push(row);

@@ -160,7 +160,7 @@ async function live(bench: Bench): Promise<void> {
       const headers = { authorization: `Bearer ${ingestSecret}`, 'content-type': 'application/x-ndjson' };
       await Promise.all([
         fetch(`${url}/ingest`, { method: 'POST', headers, body }),
-        new Promise((resolve) => setTimeout(resolve, 100)),
+        systemClock.sleep(100),
       ]);
     }
     const sent = SECONDS * PER_SECOND * LISTENERS;
@@ -168,11 +168,11 @@ async function live(bench: Bench): Promise<void> {
       if (delays.length < sent * 0.999) throw new Error(`${delays.length} of ${sent} have arrived`);
     });
     delays.sort((a, b) => a - b);
-    const share = (part: number) => delays[Math.floor((delays.length - 1) * part)] ?? Number.NaN;
+    const delayOf = (part: number) => delays[Math.floor((delays.length - 1) * part)] ?? Number.NaN;
     const name = `${PER_SECOND} records/s to ${LISTENERS} live streams: delay behind the delivery`;
-    await bench(`${name}, half`, { unit: 'ms', run: () => share(0.5) });
-    await bench('  95 %', { unit: 'ms', run: () => share(0.95) });
-    await bench('  the slowest', { unit: 'ms', run: () => share(1) });
+    await bench(`${name}, half`, { unit: 'ms', run: () => delayOf(0.5) });
+    await bench('  95 %', { unit: 'ms', run: () => delayOf(0.95) });
+    await bench('  the slowest', { unit: 'ms', run: () => delayOf(1) });
     for (const socket of sockets) socket.destroy();
   } finally {
     await world.close();

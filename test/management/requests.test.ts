@@ -1,5 +1,6 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { batchOf, edgeRecord, type RawLogsBucket, startRawLogs } from '../support/management/raw-logs.ts';
@@ -230,6 +231,56 @@ test('keeps and answers nothing but the members of a record', async () => {
     expect(kept.join('')).not.toContain(secret);
     expect(world.logs.join('')).not.toContain(secret);
   }
+});
+
+test('tagyard logs searches and follows by the API, and says where there is none', async () => {
+  await ingest(
+    batchOf([
+      { container: own, requestId: 'cli1', route: '/cli', time: ago(2), status: 503 },
+      { container: own, requestId: 'cli2', route: '/cli', time: ago(1) },
+    ]),
+  );
+  const env = { MANAGEMENT_URL: await world.listen(), TAGYARD_TOKEN: await world.issuer.token('viewer') };
+  const { siteId } = (await world.call('GET', `/server-containers/${own}`, { as: 'viewer' })).body;
+  const argv = (...rest: string[]) => [
+    'gitops/cli.ts',
+    'logs',
+    siteId,
+    '--json',
+    '--where',
+    'route=/cli',
+    ...rest,
+  ];
+  const run = (...rest: string[]) =>
+    execa('node', argv(...rest), { env, reject: false, cleanup: true, buffer: true });
+  const shown = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line)]));
+  const following = run('--follow', '--since', '2h');
+  let printed = '';
+  following.stdout.on('data', (chunk) => {
+    printed += String(chunk);
+  });
+  const failed = await run('--where', 'status=5xx');
+  expect([failed.stderr, ids(shown(failed.stdout))]).toEqual(['', ['cli1']]);
+  await eventually(() => expect(ids(shown(printed))).toEqual(['cli1', 'cli2']));
+  await eventually(async () => {
+    await ingest(batchOf([{ container: own, requestId: 'cli3', route: '/cli' }]));
+    expect(ids(shown(printed))).toContain('cli3');
+  });
+  following.kill();
+  await following;
+
+  const away = await execa('node', argv('--follow'), {
+    env: { ...env, MANAGEMENT_URL: 'http://127.0.0.1:1' },
+    reject: false,
+  });
+  expect(away.exitCode).toBe(1);
+  expect(away.stderr).toContain('ask the management API');
+  for (const wrong of [
+    ['--since', 'yesterday'],
+    ['--where', 'ip=1'],
+    ['--day', '2026-01-31', '--follow'],
+  ])
+    expect((await run(...wrong)).stderr).toContain(wrong[0]);
 });
 
 test('without raw logs the search says so, and the rest works', async () => {

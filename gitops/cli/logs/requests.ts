@@ -62,19 +62,31 @@ export async function* liveRequests(
 ): AsyncGenerator<ShownRequest | Gap> {
   const address = new URL(`${url.replace(/\/+$/, '')}/server-containers/${container}/requests/live`);
   for (const [name, value] of Object.entries(filters)) address.searchParams.set(name, String(value));
+  let isConnected = false;
   for (let from = last; ; ) {
     const authorization = `Bearer ${await token()}`;
     const headers = { authorization, ...(from === undefined ? {} : { 'last-event-id': from }) };
-    const response = await orCliError(url, fetch(address, { headers }));
+    // A process that is started again doesn't end the command.
+    const response = await orCliError(url, fetch(address, { headers })).catch(async (error: unknown) => {
+      if (!isConnected) throw error;
+      return null;
+    });
+    if (response === null) {
+      await pause();
+      continue;
+    }
+    isConnected = true;
     if (!response.ok) throw new CliError((await problemFrom('GET …/requests/live', response)).message);
     for await (const { id, event, data } of events(response)) {
       from = id ?? from;
       if (event === 'request') yield JSON.parse(data) as ShownRequest;
       if (event === 'gap') yield JSON.parse(data) as Gap;
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    await pause();
   }
 }
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, RETRY_MS));
 
 interface ServerEvent {
   readonly id: string | undefined;

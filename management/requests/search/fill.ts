@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
 import { type KeyedRow, keyedRow } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
@@ -10,6 +11,8 @@ const MOST_OCTETS = 8 * 1024 * 1024;
 const MOST_OBJECTS = 256;
 /** Objects that are read from the bucket at once. */
 const READS = 8;
+/** Lines that are parsed at once: some milliseconds. */
+const AT_ONCE = 500;
 /** Files of an hour before they are merged. */
 const MOST_FILES = 8;
 /** How long an object may take from its first record until it is listed. Later ones are found by a whole listing. */
@@ -94,13 +97,16 @@ async function convert(
 ): Promise<number> {
   const byHour = new Map<number, string[]>();
   const start = Date.parse(day);
-  let invalid = 0;
+  let [invalid, parsed] = [0, 0];
   for (let first = 0; first < some.length; first += READS) {
     const read = await Promise.all(
       some.slice(first, first + READS).map(async ({ key }) => ({ key, body: await objects.read(key) })),
     );
     for (const { key, body } of read) {
       for (const row of rowsOf(key, body?.toString('utf8') ?? '')) {
+        parsed += 1;
+        // Other requests are answered meanwhile.
+        if (parsed % AT_ONCE === 0) await setImmediate();
         const hour = row === null ? -1 : Math.floor((row.at - start) / HOUR_MS);
         // An object of a day has only records of that day.
         if (row === null || hour < 0 || hour > 23) {
