@@ -6,6 +6,7 @@ import type { ProofStatus } from '../lifecycle/proof.ts';
 import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecycle/status.ts';
 import type { OperationKind, OperationStatus, OperationStep, SagaStep } from '../lifecycle/steps.ts';
 import type { Computed, CreatedAt, Json, UpdatedAt } from './columns.ts';
+import type { HandoverLinks } from './handover-tables.ts';
 import type { ManifestView } from './manifest-view.ts';
 import type { ImageRolloutSites, ImageRollouts } from './rollout-tables.ts';
 import type {
@@ -262,28 +263,6 @@ interface Sessions {
   created_at: ColumnType<Date, Date, never>;
   seen_at: Date;
   refreshed_at: Date;
-}
-
-interface HandoverLinks {
-  id: string;
-  /** SHA-256 of the secret in the page's address, hexadecimal. */
-  hash: string;
-  client_id: string;
-  /** `null`: all of the client's. */
-  container_id: string | null;
-  recipients: Json<string[]>;
-  created_by: string;
-  created_at: ColumnType<Date, Date, never>;
-  expires_at: Date;
-  /** When its records are checked next. */
-  next_at: Date;
-  /** When all records were right first. */
-  complete_at: Date | null;
-  mail: 'none' | 'waiting' | 'due' | 'sending' | 'sent' | 'failed' | 'unclear';
-  /** When the mail is due, or when it was taken or sent. */
-  mail_at: Date | null;
-  mail_attempts: Generated<number>;
-  mail_error: string | null;
 }
 
 export interface Tables extends TrafficTables {

@@ -158,10 +158,7 @@ async function live(bench: Bench): Promise<void> {
       const records = batchOf(Array.from({ length: PER_SECOND / 10 }, () => edgeRecord({ container })));
       const body = records.map((record) => JSON.stringify(record)).join('\n');
       const headers = { authorization: `Bearer ${ingestSecret}`, 'content-type': 'application/x-ndjson' };
-      await Promise.all([
-        fetch(`${url}/ingest`, { method: 'POST', headers, body }),
-        systemClock.sleep(100),
-      ]);
+      await Promise.all([fetch(`${url}/ingest`, { method: 'POST', headers, body }), systemClock.sleep(100)]);
     }
     const sent = SECONDS * PER_SECOND * LISTENERS;
     await eventually(() => {

@@ -1,4 +1,6 @@
-import { readdirSync } from 'node:fs';
+import { globSync } from 'node:fs';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { connectPostgres } from '../../management/db/connect.ts';
@@ -150,7 +152,8 @@ describeWith('postgresql', 'the database of management', () => {
     }
 
     test('are all on the list, in order', () => {
-      const files = readdirSync(new URL('../../management/db/migrations/', import.meta.url));
+      const folder = fileURLToPath(new URL('../../management/db/migrations/', import.meta.url));
+      const files = globSync('*/*.ts', { cwd: folder }).map((path) => basename(path));
       expect(files.sort()).toEqual(names.map((name) => `${name}.ts`));
     });
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
@@ -25,7 +25,7 @@ export async function migratedDatabase(): Promise<ConnectedDatabase> {
 function cachedAt(): string {
   const engine = createRequire(import.meta.url).resolve('@electric-sql/pglite');
   const manifest = join(dirname(engine), '..', 'package.json');
-  const parts = [manifest, ...readdirSync(MIGRATIONS).map((name) => join(MIGRATIONS, name))];
+  const parts = [manifest, ...globSync('*/*.ts', { cwd: MIGRATIONS }).map((path) => join(MIGRATIONS, path))];
   const hash = createHash('sha256');
   for (const path of parts.sort()) hash.update(path).update(readFileSync(path));
   return join(CACHE, `migrated-${hash.digest('hex').slice(0, 16)}.tar`);
