@@ -22,7 +22,7 @@ export function addAll(counts: Counts, others: Iterable<readonly [string, number
 }
 
 /** Adds one record. */
-export function count(counts: Counts, record: TrafficRecord): void {
+export function countRecord(counts: Counts, record: TrafficRecord): void {
   const { route, status, duration, cache, country, consent, signals, error, bot, webContainerVersion } =
     record;
   add(counts, 'n', 1);

@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import { dayOf, TOTAL } from './object-set.ts';
 import { readRecord } from './record.ts';
-import { DELETIONS, noteObjects, objectId, readBefore, SPANS } from './store.ts';
+import { DELETIONS, noteObjects, objectId, readBefore, TRAFFIC_SPANS } from './store.ts';
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
@@ -41,7 +41,7 @@ export async function demandDeletion(
           }),
         )
         .execute();
-      for (const { table } of Object.values(SPANS)) {
+      for (const { table } of Object.values(TRAFFIC_SPANS)) {
         const name = sql.table(table);
         await sql`
           with gone as (delete from ${name} where container = ${container} returning time, probe, counts)

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { addAll, type Counts, count } from './counts.ts';
+import { addAll, type Counts, countRecord } from './counts.ts';
 import { isUuid, readRecord, type TrafficRecord } from './record.ts';
 
 /** An object that was read. */
@@ -110,7 +110,7 @@ export function sumObjects(
         if (isDeleted) deletedIn.add(key);
         if (!isNew(record, object, Math.min(number, PER_BLOCK * MOST_BLOCKS), day) || isDeleted) continue;
         records += 1;
-        count(countsOf(minutes, record), record);
+        countRecord(countsOf(minutes, record), record);
       }
     }
   }

@@ -34,7 +34,7 @@ const latest = (one: Date, other: Date) => (one > other ? one : other);
 const earliest = (one: Date, other: Date) => (one < other ? one : other);
 
 /** One point for each step of which something is known. Both ends of the range are ends of steps. */
-export async function readTraffic(
+export async function trafficPoints(
   db: Database,
   scope: Whose,
   { from, to, step, probes }: Range & { readonly step: number; readonly probes: boolean },

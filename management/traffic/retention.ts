@@ -3,7 +3,7 @@ import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { dayAt, daysBefore } from './calendar.ts';
 import { collectedUntil } from './leases.ts';
-import { SPANS } from './store.ts';
+import { TRAFFIC_SPANS } from './store.ts';
 
 /** Days for which faults are kept. */
 const FAULT_DAYS = 30;
@@ -36,8 +36,8 @@ export async function pruneTraffic({
   const hourMs = 3_600_000;
   const keep = { 60: minuteHours / 24, 3600: hourDays, 86400: dayDays };
   try {
-    for (const [seconds, { table, from }] of Object.entries(SPANS)) {
-      const days = keep[Number(seconds) as keyof typeof keep]; // the keys of SPANS
+    for (const [seconds, { table, from }] of Object.entries(TRAFFIC_SPANS)) {
+      const days = keep[Number(seconds) as keyof typeof keep]; // the keys of TRAFFIC_SPANS
       if (days === 0) continue;
       const time = new Date(daysBefore(now, days));
       // Whole hours of minutes, whole days of the others, so that sums of longer spans are never partial.

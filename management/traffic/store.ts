@@ -13,15 +13,15 @@ import {
 } from './object-set.ts';
 
 /** The tables of sums, and how much of `2026-11-23T06:22` names one of their spans. */
-export const SPANS = {
+export const TRAFFIC_SPANS = {
   60: { table: 'traffic_minutes', letters: 16, from: 'minutes_from' },
   3600: { table: 'traffic_hours', letters: 13, from: 'hours_from' },
   86400: { table: 'traffic_days', letters: 10, from: 'days_from' },
 } as const;
 
 /** Seconds. */
-type Span = keyof typeof SPANS;
-export const spanOf = (seconds: number) => SPANS[seconds as Span]; // the callers' schemas name the same three
+type Span = keyof typeof TRAFFIC_SPANS;
+export const spanOf = (seconds: number) => TRAFFIC_SPANS[seconds as Span]; // the callers' schemas name the same three
 
 /** The name of an object in the list of those that were read: one that has grown since is another one. */
 export const objectId = ({ key, size }: { readonly key: string; readonly size: number }): string =>
@@ -96,7 +96,7 @@ async function addSums(db: Database, minutes: Iterable<Sum>): Promise<void> {
   const all = [...minutes];
   if (all.length === 0) return;
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
-  const spans = Object.values(SPANS).map(({ table, letters, from }) => {
+  const spans = Object.values(TRAFFIC_SPANS).map(({ table, letters, from }) => {
     const oldest = state[from]?.toISOString().slice(0, 16) ?? '';
     const rows = widen(all, letters)
       .map(({ container, minute, probe, counts }) => ({

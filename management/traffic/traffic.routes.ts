@@ -12,7 +12,7 @@ import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { isDryRun, planAnswer } from '../view/plan.ts';
 import { demandDeletion, listDeletions } from './deletions.ts';
-import { readTraffic, type Whose } from './points.ts';
+import { trafficPoints, type Whose } from './points.ts';
 import { deletionList, deletionQuery, trafficQuery, trafficView } from './traffic.schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -50,7 +50,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
         errors: [{ path: 'from', message }],
       });
     }
-    return await readTraffic(db, scope, { ...range, step, probes: probes === '1' });
+    return await trafficPoints(db, scope, { ...range, step, probes: probes === '1' });
   }
   async function deletion(containers: string[], caller: Actor, query: unknown) {
     if (isDryRun(query)) {

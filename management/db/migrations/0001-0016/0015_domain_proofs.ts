@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { registrableDomain } from '../../../gitops/manifest/schema.ts';
+import { registrableDomain } from '../../../../gitops/manifest/schema.ts';
 
 const STATEMENTS = [
   // `seen_at`: when the record was last found. `settled`: git says of all the client's sites what the status says.
