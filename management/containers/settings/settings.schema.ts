@@ -16,7 +16,7 @@ export const suspension = z
         'true: changes wait, and the site keeps serving as it is; false: the edge answers nothing of the site (403 `serving_off`), and changes are applied',
     }),
   })
-  .meta(examples({ 'changes wait': {}, 'serving off': { serving: false } }));
+  .meta(examples({ 'serving off': { serving: false }, 'changes wait': {} }));
 
 export const protection = z
   .strictObject({ protect: z.boolean().meta({ description: 'true: the container can’t be removed' }) })
