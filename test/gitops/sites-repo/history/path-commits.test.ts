@@ -40,13 +40,13 @@ const git = (...args: string[]) =>
     encoding: 'utf8',
   }).trim();
 
-/** Compares the histories of all sites, whole and in pages, with those that git itself answers. */
+/** Compares the histories of all sites, whole, and the longer ones in pages, with those that git itself answers. */
 async function expectSame(indexed: SitesRepo, sites: readonly string[]): Promise<void> {
   const plain = await open('plain');
   for (const site of sites) {
     const whole = await plain.history(site, 100);
     expect(await indexed.history(site, 100)).toEqual(whole);
-    for (const { revision } of whole) {
+    for (const { revision } of whole.length > 2 ? whole : []) {
       expect(await indexed.history(site, 2, revision)).toEqual(await plain.history(site, 2, revision));
     }
   }
