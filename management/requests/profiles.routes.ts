@@ -62,6 +62,7 @@ export function profilesRoutes({ db, provisioner, clock }: Context): FastifyPlug
         const { id, fpid } = request.params;
         const caller = callerOf(request);
         const row = await demandContainer(db, id, caller, 'own');
+        const found = await kept(row.site_id, fpid, { requestId: request.id });
         // Reads are not in the audit log; this one is, before anything is answered.
         await db
           .insertInto('audit_log')
@@ -74,7 +75,6 @@ export function profilesRoutes({ db, provisioner, clock }: Context): FastifyPlug
             status: 200,
           })
           .execute();
-        const found = await kept(row.site_id, fpid, { requestId: request.id });
         return {
           profile: found && {
             since: timeOf(found.startedAt),

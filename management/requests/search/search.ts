@@ -18,6 +18,8 @@ const DAY_MS = 24 * HOUR_MS;
 const FILL_MS = 15_000;
 /** Milliseconds after which a day is listed as a whole again, for late, changed and deleted objects. */
 const WHOLE_MS = 5 * 60_000;
+/** Milliseconds for which a day that a search has used is kept in all cases: the next page needs it. */
+const IDLE_MS = 10 * 60_000;
 /** Milliseconds that a page waits for days that aren't read yet. */
 const WAIT_MS = 1_500;
 /** Milliseconds after which a page ends, even if it isn't full. */
@@ -275,7 +277,10 @@ export class RequestSearch {
 
   async #evict(): Promise<void> {
     const days = await Promise.all(this.#days.values());
-    const old = days.filter(({ name, filling }) => filling === null && !this.#isCurrent(name));
+    const idleAt = this.#clock.now() - IDLE_MS;
+    const old = days.filter(
+      ({ name, filling, usedAt }) => filling === null && usedAt < idleAt && !this.#isCurrent(name),
+    );
     old.sort((a, b) => a.usedAt - b.usedAt);
     for (const { name, cache } of old.slice(0, Math.max(0, days.length - this.#options.days))) {
       this.#days.delete(name);
