@@ -1,0 +1,125 @@
+import { appendFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
+import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
+import { type DuckDb, openDuckDb } from '../../../management/requests/search/duckdb.ts';
+import { fillDay } from '../../../management/requests/search/fill.ts';
+import { queryHour } from '../../../management/requests/search/query.ts';
+import { batchOf } from '../../support/management/raw-logs.ts';
+
+const DAY = '2026-02-03';
+const AT = Date.parse(`${DAY}T10:00:00Z`);
+const HOUR_MS = 3_600_000;
+
+let root: string;
+let duck: DuckDb;
+let cache: DayCache;
+/** A bucket whose listing and reads the tests choose. */
+let stored: Map<string, Buffer>;
+const objects: RawObjects = {
+  async *list(prefix, after = '') {
+    for (const key of [...stored.keys()].sort()) {
+      if (key.startsWith(prefix) && key > after) yield { key, size: stored.get(key)?.length ?? 0 };
+    }
+  },
+  read: async (key) => stored.get(key) ?? null,
+  write: async (key, body) => void stored.set(key, body),
+  remove: async (key) => void stored.delete(key),
+};
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'tagyard-fill-'));
+  stored = new Map();
+  duck = await openDuckDb(root, join(root, 'temporary'));
+  cache = await DayCache.open(join(root, 'day'));
+});
+afterEach(async () => {
+  duck.close();
+  await rm(root, { recursive: true, force: true });
+});
+
+const put = (key: string, records: readonly object[]) =>
+  stored.set(
+    `raw/dt=${DAY}/${key}`,
+    Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join('')),
+  );
+const fill = async (since: Date | null = null) =>
+  await fillDay({ objects, duck, signal: new AbortController().signal }, { day: DAY, cache, since });
+const shown = async (of = cache) => {
+  const files = of.files.map((file) => of.pathOf(file));
+  const query = { files, from: AT, to: AT + HOUR_MS, after: null, limit: 1_000 };
+  return (await queryHour(duck, { containers: null, probes: false }, query)).map(({ row }) => row.requestId);
+};
+const minute = (number: number) => new Date(AT + number * 60_000).toISOString();
+
+test('merges the files of an hour, with each record once, and deletes those that it replaces', async () => {
+  for (let number = 0; number < 12; number += 1) {
+    const own = batchOf([{ requestId: `r${number}`, time: minute(number), container: 'c' }]);
+    put(`a${number}`, own);
+    put(`b${number}`, own);
+    expect(await fill()).toBe(0);
+  }
+  const expected = Array.from({ length: 12 }, (_, index) => `r${11 - index}`);
+  expect(new Set(await shown())).toEqual(new Set(expected));
+  expect(cache.files.length).toBeLessThanOrEqual(9);
+  const merged = cache.files.find(({ rows }) => rows > 2);
+  // Nine files with two copies of a record each.
+  expect(merged?.rows).toBe(9);
+  await fill();
+  const names = (await readdir(cache.dir)).filter((name) => name.endsWith('.parquet'));
+  expect(names.sort()).toEqual(cache.files.map(({ name }) => name).sort());
+  expect(await shown(await DayCache.open(cache.dir))).toEqual(await shown());
+});
+
+test('finds late objects by a whole listing, and makes the day anew where one was changed', async () => {
+  const keyOf = (number: number, name: string) => `${minute(number).replaceAll(':', '')}-${name}`;
+  put(keyOf(30, 'first'), batchOf([{ requestId: 'first', time: minute(30) }]));
+  await fill();
+  put(keyOf(5, 'late'), batchOf([{ requestId: 'late', time: minute(5) }]));
+  put(keyOf(31, 'next'), batchOf([{ requestId: 'next', time: minute(31) }]));
+  await fill(new Date(AT + 31 * 60_000));
+  expect(await shown()).toEqual(['next', 'first']);
+  await fill();
+  expect(await shown()).toEqual(['next', 'first', 'late']);
+  // Of another day, and no record: neither is shown.
+  put(keyOf(40, 'foreign'), [...batchOf([{ time: '2026-02-04T10:00:00.000Z' }]), { nothing: true }]);
+  expect(await fill()).toBe(2);
+  put(keyOf(5, 'late'), batchOf([{ requestId: 'changed', time: minute(5), cause: 'longer' }]));
+  await fill();
+  expect(await shown()).toEqual(['next', 'first', 'changed']);
+});
+
+test('a journal that was cut off or is damaged makes the day empty', async () => {
+  put('one', batchOf([{ time: minute(1) }]));
+  for (const damage of ['{"objects":[["x', 'no json\n', '{"files":[{"name":"../../etc/passwd"}]}\n']) {
+    await fill();
+    expect((await DayCache.open(cache.dir)).files).toHaveLength(1);
+    await appendFile(join(cache.dir, 'journal.ndjson'), damage);
+    cache = await DayCache.open(cache.dir);
+    expect([cache.files, cache.objects.size]).toEqual([[], 0]);
+  }
+});
+
+test('DuckDB reads no other folder and loads nothing', async () => {
+  await expect(duck.rows(`select * from read_text('/etc/hostname')`, {})).rejects.toThrow(
+    /not allowed|disabled/i,
+  );
+  await expect(duck.rows(`install httpfs`, {})).rejects.toThrow();
+  await expect(duck.rows(`set enable_external_access = true`, {})).rejects.toThrow();
+});
+
+test('keeps folders of the newest days of this release only', async () => {
+  for (const [version, day] of [
+    ['v1', '01'],
+    ['v1', '02'],
+    ['v1', '03'],
+    ['v0', '01'],
+  ] as const) {
+    await DayCache.open(join(root, version, `dt=2026-01-${day}`));
+  }
+  await forgetOldDays(root, 'v1', 2);
+  expect((await readdir(join(root, 'v1'))).sort()).toEqual(['dt=2026-01-02', 'dt=2026-01-03']);
+  expect(await readdir(root)).not.toContain('v0');
+});
