@@ -10,7 +10,7 @@ import { proxyDriver } from './appliers/proxy/driver.ts';
 import { listenAddresses } from './appliers/proxy/listen.ts';
 import type { ApplierFactory } from './appliers/registration.ts';
 import type { Log } from './base/log.ts';
-import { type Identity, insidePreviewName } from './base/ownership.ts';
+import { type Identity, insidePolicyName, insidePreviewName } from './base/ownership.ts';
 import { type Certificates, combineCertificates } from './certificates/contract.ts';
 import { type AcmeService, openAcme } from './certificates/open.ts';
 import { OperatorFiles } from './certificates/operator-files.ts';
@@ -108,11 +108,11 @@ async function openServices(
   const files = await fileCertificates(env);
   // Child processes use the host's own network.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
-  const inside = ownNetwork ? await openInsideCas(join(env.STATE_DIR, 'inside')) : null;
+  const inside = await openInsideCas(join(env.STATE_DIR, 'inside'));
   const certificates = certificatesByMode({
     files,
     ...(acme === null ? {} : { acme: acme.keeper }),
-    ...(inside === null ? {} : { inside }),
+    inside,
   });
   const docker = ownNetwork ? await dockerEngine() : null;
   const proxy = await proxyDriver(env, {
@@ -159,6 +159,9 @@ async function openServices(
         slots: new Slots(env.LOOPBACK_SUBNET),
         ownNetwork,
         ...(ownNetwork ? { previewNameOf: (site: string) => insidePreviewName(identity, site) } : {}),
+        // Loopback addresses are reached by names under `.localhost`, which need no DNS.
+        policyNameOf: (site: string) =>
+          `${insidePolicyName(identity, site)}${ownNetwork ? '' : '.localhost'}`,
         originPort,
         edition: (site: string) => recycling.edition(site),
       },

@@ -52,6 +52,7 @@ import { provisionSteps } from './operations/provision.steps.ts';
 import { Runner } from './operations/runner.ts';
 import { OperationWaits } from './operations/waits.ts';
 import { pluginsRoutes } from './plugins/plugins.routes.ts';
+import { policiesRoutes } from './policies/policies.routes.ts';
 import { keepProofs } from './proof/keep.ts';
 import { ingestRoutes } from './requests/ingest.routes.ts';
 import { LiveRequests } from './requests/live-hub.ts';
@@ -260,6 +261,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(webhooksRoutes(context));
     await api.register(hostsRoutes(context));
     await api.register(plansRoutes(context));
+    await api.register(policiesRoutes(context));
     await api.register(rolloutsRoutes(context, () => rollouts.trigger()));
     await api.register(instanceChangesRoutes(context));
     await api.register(resourcesRoutes(context));

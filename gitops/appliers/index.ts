@@ -3,10 +3,10 @@ import { containers } from './containers/index.ts';
 import { dns } from './dns/index.ts';
 import { kv, route } from './edge/index.ts';
 import { network } from './network/index.ts';
-import { proxy } from './proxy/index.ts';
+import { policyScripts, proxy } from './proxy/index.ts';
 
 /** All appliers. A site is brought up in this order and removed in the reverse order. */
-export const APPLIERS = [network, containers, proxy, kv, route, dns] as const;
+export const APPLIERS = [network, policyScripts, containers, proxy, kv, route, dns] as const;
 
 type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
   all: infer All,

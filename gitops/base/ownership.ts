@@ -52,6 +52,11 @@ export function insidePreviewName({ instance, host }: Identity, site: string): s
   return `${site}-preview-${hash16(`${instance} ${host}`).slice(0, 5)}`;
 }
 
+/** The name of a site's policy script in the site's network, as `insidePreviewName`. */
+export function insidePolicyName({ instance, host }: Identity, site: string): string {
+  return `${site}-policy-${hash16(`${instance} ${host}`).slice(0, 5)}`;
+}
+
 /** Parses a mark. A missing mark, or one of another instance or host, is foreign. */
 export function readMark(
   identity: Identity,

@@ -9,6 +9,7 @@ import { claims, contestedNames, lostClaims } from './claims.ts';
 import { disputedDomains, lostDomains, registrableDomains } from './client-domains.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
 import { readInForce } from './in-force.ts';
+import { Policies } from './policies.ts';
 import {
   type DesiredStateSettings,
   misplacedId,
@@ -40,6 +41,7 @@ const MAX_READS = 64;
 export class DesiredStateReader {
   readonly #repo: SitesRepo;
   readonly #settings: DesiredStateSettings;
+  readonly #policies: Policies;
   #current: DesiredState | null = null;
   #cache: Cache = { readings: new Map(), isContested: true };
   /** One load per revision, also for concurrent reads: a hundred requests may wait for the same new commit. */
@@ -48,6 +50,7 @@ export class DesiredStateReader {
   constructor(repo: SitesRepo, settings: DesiredStateSettings) {
     this.#repo = repo;
     this.#settings = settings;
+    this.#policies = new Policies(repo);
   }
 
   /** Throws `SitesRepoError` if the revision can't be read, rather than return an empty desired state. */
@@ -76,6 +79,7 @@ export class DesiredStateReader {
   async #load(revision: string): Promise<Loaded> {
     const cache = this.#cache;
     const { files, misplaced } = await this.#repo.tree(revision);
+    const withPolicy = await this.#policies.at(revision);
     const isChanged = (site: string, blob: string) => cache.readings.get(site)?.blob !== blob;
     const { fresh, unreadable } = await this.#readAll(
       files.filter(({ site, blob }) => isChanged(site, blob)),
@@ -95,7 +99,7 @@ export class DesiredStateReader {
       readings.set(site, read);
       const { reading } = read;
       if (reading === null) continue;
-      if ('here' in reading) sites.set(site, reading.here);
+      if ('here' in reading) sites.set(site, withPolicy(reading.here));
       else onOtherHosts.set(site, reading.onOtherHost);
     }
     // Where no name was contested before, only a changed file can contest one.

@@ -14,8 +14,8 @@ import { describeEnd, type Supervised, supervise } from './supervisor.ts';
 interface ProcessRuntimeOptions {
   /** The script that every child runs instead of its spec's image: the stand-in tag server's main file. */
   readonly entry: string;
-  /** PEM file of a CA that children trust beside Node's own. */
-  readonly caFile?: string;
+  /** PEM file of the CAs that a child trusts beside Node's own. Unset, or `undefined`: none. */
+  readonly caFileOf?: (spec: Launch['spec']) => Promise<string | undefined>;
   /** Keys of service accounts. Unset: no child has one. */
   readonly keyFiles?: KeyFiles;
   /** Seconds between SIGTERM and SIGKILL; default 5. */
@@ -25,6 +25,7 @@ interface ProcessRuntimeOptions {
 interface Entry {
   readonly id: string;
   readonly launch: Launch;
+  readonly caFile: string | undefined;
   child: Supervised;
   stopped: boolean;
 }
@@ -34,13 +35,13 @@ interface Entry {
  * isolation. They end with the daemon, because each one exits when its IPC channel closes.
  */
 export function processRuntime(options: ProcessRuntimeOptions): Runtime {
-  const { stopGraceSeconds = 5, keyFiles } = options;
+  const { stopGraceSeconds = 5, keyFiles, caFileOf } = options;
   const entries = new Map<string, Entry>();
   const losses = new EventEmitter();
 
-  function run(launch: Launch): Supervised {
+  function run(launch: Launch, caFile: string | undefined): Supervised {
     return supervise({
-      spawn: () => spawn(launch, options),
+      spawn: () => spawn(launch, options, caFile),
       onEnd({ isStopped }) {
         if (!isStopped) losses.emit('loss', launch.name);
       },
@@ -89,7 +90,8 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
       await cleaned;
       const { serviceAccountKey } = launch.spec;
       if (serviceAccountKey !== undefined) await keyFiles?.write(launch.name, serviceAccountKey);
-      entries.set(id, { id, launch, child: run(launch), stopped: false });
+      const caFile = await caFileOf?.(launch.spec);
+      entries.set(id, { id, launch, caFile, child: run(launch, caFile), stopped: false });
       return id;
     },
 
@@ -98,7 +100,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
     async resume(id) {
       const entry = entries.get(id);
       if (entry === undefined || !entry.stopped) return;
-      entry.child = run(entry.launch);
+      entry.child = run(entry.launch, entry.caFile);
       entry.stopped = false;
     },
 
@@ -130,7 +132,11 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--single-threaded'];
 
 /** A child gets the environment of a container, and of the daemon's own only the folder of compiled code. */
-function spawn({ name, spec }: Launch, { entry, caFile, keyFiles }: ProcessRuntimeOptions) {
+function spawn(
+  { name, spec }: Launch,
+  { entry, keyFiles }: ProcessRuntimeOptions,
+  caFile: string | undefined,
+) {
   const keyFile = spec.serviceAccountKey && keyFiles?.pathOf(name);
   const { NODE_COMPILE_CACHE: compiled } = process.env;
   return fork(entry, [], {

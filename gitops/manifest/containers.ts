@@ -1,5 +1,6 @@
 import { contentHash } from '../base/ownership.ts';
 import { originUrl } from './documents.ts';
+import type { PolicyScript } from './policy/policy-script.ts';
 import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';
 import type { SlotHolder } from './slots.ts';
@@ -9,6 +10,8 @@ export interface LoadedManifest extends Manifest {
   readonly config: Secret;
   /** The JSON of `serviceAccount`'s key. */
   readonly serviceAccountKey?: Secret;
+  /** What limits the templates of the tag server; unset: nothing does. */
+  readonly policy?: PolicyScript;
 }
 
 type Role = 'processing' | 'preview';
@@ -36,6 +39,8 @@ export interface ContainerSpec {
   readonly boundAddress: string;
   /** The hostname of the preview server for the processing role, where it must resolve to this host. */
   readonly previewHost: string;
+  /** The hostname of the site's policy script, likewise; unset: the container reads none. */
+  readonly policyHost?: string;
   readonly hash: string;
 }
 
@@ -63,6 +68,8 @@ export interface ContainerSettings {
    * function. Default: its public hostname.
    */
   previewNameOf?(site: string): string;
+  /** The name under which the proxy serves a site's policy script. Default: it serves none. */
+  policyNameOf?(site: string): string;
 }
 
 /**
@@ -73,6 +80,7 @@ export interface ContainerSettings {
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
   const { site, image, resources, ports, hostnames, config, serviceAccount, serviceAccountKey } = manifest;
   const previewHost = settings.previewNameOf?.(site) ?? hostnames.preview;
+  const policyHost = policyHostOf(manifest, settings);
   const spec = (
     role: Role,
     replica: number,
@@ -115,6 +123,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       onDemand,
       boundAddress,
       previewHost,
+      ...(role === 'processing' && policyHost !== null ? { policyHost } : {}),
       hash,
     };
   };
@@ -123,10 +132,26 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
     ...Array.from({ length: processing.replicas }, (_, replica) =>
       spec('processing', replica, processing, {
         PREVIEW_SERVER_URL: originUrl(previewHost, settings.originPort),
+        ...(policyHost === null || manifest.policy === undefined
+          ? {}
+          : { POLICY_SCRIPT_URL: policyUrl(policyHost, settings.originPort, manifest.policy) }),
       }),
     ),
     spec('preview', 0, preview, { RUN_AS_PREVIEW_SERVER: 'true' }),
   ];
+}
+
+/** The name of the site's policy script; `null`: it has none. */
+export function policyHostOf(
+  { site, policy }: Pick<LoadedManifest, 'site' | 'policy'>,
+  { policyNameOf }: Pick<ContainerSettings, 'policyNameOf'>,
+): string | null {
+  return policy === undefined ? null : (policyNameOf?.(site) ?? null);
+}
+
+/** The hash makes another script another spec: a tag server reads its script only when it starts. */
+function policyUrl(host: string, port: number, { hash }: PolicyScript): string {
+  return `${originUrl(host, port)}/${hash}.js`;
 }
 
 type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;

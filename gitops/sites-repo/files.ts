@@ -1,4 +1,5 @@
 import { MAX_BYTES } from '../manifest/limits.ts';
+import { pathOf } from './edits/paths.ts';
 import type { SiteBlob } from './listing.ts';
 
 /** Replaces the text of a file above the size limit, which isn't read. The parser refuses it for its size. */
@@ -22,7 +23,7 @@ export async function readFiles(git: Git, blobs: readonly SiteBlob[]): Promise<S
   );
   return blobs.map(({ site, blob }) => ({
     site,
-    path: `${site}.yaml`,
+    path: pathOf(site),
     blob,
     text: texts.get(blob) ?? '',
   }));

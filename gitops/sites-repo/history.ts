@@ -1,4 +1,5 @@
 import { GitError } from '../clients/git.ts';
+import { pathOf } from './edits/paths.ts';
 import { SitesRepoError } from './errors.ts';
 import { EVENT_FORMAT, type FileEvent, parseEvents } from './file-events.ts';
 import { type GitDir, WHOLE_REPO } from './git-dir.ts';
@@ -25,7 +26,7 @@ export class History {
   }
 
   async commits(site: string, limit: number, revision: string): Promise<HistoryEntry[]> {
-    const args = ['log', `-${limit}`, LOG_FORMAT, revision, '--', `${site}.yaml`];
+    const args = ['log', `-${limit}`, LOG_FORMAT, revision, '--', pathOf(site)];
     return parseLog((await this.#git.run(args)).toString());
   }
 

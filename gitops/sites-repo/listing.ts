@@ -1,4 +1,5 @@
 import { escapeHidden } from '../base/text.ts';
+import { policyAt } from './edits/paths.ts';
 
 /** A site's file in a tree: a regular file `*.yaml` at the root (no link, submodule or folder). */
 export interface SiteBlob {
@@ -67,6 +68,17 @@ export function tenantAt(path: string): string | null {
   return TENANT.exec(path)?.[1] ?? null;
 }
 
+/** Arguments that list the policy scripts of a revision, for `policyBlobs`. */
+export const listPolicies = (revision: string) => [
+  ...['ls-tree', '-r', '-z', revision, '--'],
+  ...['policy.js', 'clients'],
+];
+
+/** Parses the output of `ls-tree -z`. Each has its path in place of a site. */
+export function policyBlobs(listing: Buffer): SiteBlob[] {
+  return blobsAt(listing, policyAt);
+}
+
 /** Arguments that list the files of clients and organisations of a revision, for `tenantBlobs`. */
 export const listTenants = (revision: string) => [
   ...['ls-tree', '-r', '-z', revision, '--'],
@@ -85,9 +97,12 @@ function blobsAt(listing: Buffer, nameOf: (path: string) => string | null): Site
   });
 }
 
-/** Parses the output of `ls-tree -z`. Files of clients and organisations have their path in place of a site. */
+/**
+ * Parses the output of `ls-tree -z`. Files of clients and organisations have their path in place of a site,
+ * policy scripts with the ending.
+ */
 export function siteBlobs(listing: Buffer): SiteBlob[] {
-  return blobsAt(listing, (path) => siteAt(path) ?? tenantAt(path));
+  return blobsAt(listing, (path) => siteAt(path) ?? tenantAt(path) ?? policyAt(path));
 }
 
 /** Parses the output of `LIST_TREE`. */

@@ -1,10 +1,13 @@
 import { coalesce } from '../base/coalesce.ts';
+import { pathOf } from './edits/paths.ts';
 import { SitesRepoError } from './errors.ts';
 import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';
 import type { GitDir } from './git-dir.ts';
 import {
   LIST_TREE,
+  listPolicies,
   listTenants,
+  policyBlobs,
   type SiteBlob,
   type SiteTree,
   siteBlobs,
@@ -39,6 +42,12 @@ export class SiteFiles {
   async tenants(revision: string): Promise<SiteBlob[]> {
     return await this.#git.retryAfterRefetch(async () =>
       tenantBlobs(await this.#git.run(listTenants(revision))),
+    );
+  }
+
+  async policies(revision: string): Promise<SiteBlob[]> {
+    return await this.#git.retryAfterRefetch(async () =>
+      policyBlobs(await this.#git.run(listPolicies(revision))),
     );
   }
 
@@ -96,7 +105,7 @@ export class SiteFiles {
   async textsAt(site: string, revisions: readonly string[]): Promise<Map<string, string>> {
     if (revisions.length === 0) return new Map();
     return await this.#git.retryAfterRefetch(async () => {
-      const names = revisions.map((revision) => `${revision}:${site}.yaml`);
+      const names = revisions.map((revision) => `${revision}:${pathOf(site)}`);
       const found = (await this.#git.run(['cat-file', '--batch-check'], `${names.join('\n')}\n`))
         .toString()
         .split('\n');
@@ -141,7 +150,7 @@ export class SiteFiles {
   }
 
   async #readSites(revision: string, sites: ReadonlySet<string>): Promise<Map<string, SiteFile>> {
-    const paths = [...sites].map((site) => `${site}.yaml`);
+    const paths = [...sites].map(pathOf);
     const files = await this.#git.retryAfterRefetch(async () =>
       this.read(siteBlobs(await this.#git.run(['ls-tree', '-z', revision, '--', ...paths]))),
     );

@@ -41,7 +41,8 @@ interface SitesRepoOptions {
 /**
  * The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. Management keeps
  * `clients/<id>.yaml` and `organisations/<id>.yaml` there too. Where a method takes a site, these are named by their path
- * without the ending; only `tenants` lists them.
+ * without the ending; only `tenants` lists them. Policy scripts (`policy.js`, `clients/<id>.policy.js`) are named by
+ * their path; only `policies` lists them.
  */
 export class SitesRepo {
   readonly #git: GitDir;
@@ -105,6 +106,11 @@ export class SitesRepo {
   /** The files of clients and organisations of a revision; `site` is their path without the ending. */
   async tenants(revision: string): Promise<readonly SiteBlob[]> {
     return await this.#files.tenants(revision);
+  }
+
+  /** The policy scripts of a revision: `policy.js` of the instance, `clients/<id>.policy.js` of a client. */
+  async policies(revision: string): Promise<readonly SiteBlob[]> {
+    return await this.#files.policies(revision);
   }
 
   /** The texts of these files in batches: ten thousand at once would need too much memory. */

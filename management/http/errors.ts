@@ -27,6 +27,7 @@ export const MANAGEMENT_ERRORS = {
   unknown_operation: [404, 'There is no such operation, or the caller may not read its container'],
   unknown_plan: [404, 'There is no such plan; make a new one'],
   unknown_rollout: [404, 'There is no such image rollout'],
+  unknown_policy: [404, 'There is no policy script'],
   unknown_ref: [404, 'The sites repository has no such branch or commit'],
   unknown_webhook: [
     404,
@@ -70,6 +71,7 @@ export const MANAGEMENT_ERRORS = {
   image_not_allowed: [422, 'The image is from a repository that IMAGE_REPOSITORIES doesn’t name'],
   invalid_container_config: [422, 'The container configuration is not what Tag Manager shows'],
   invalid_service_account: [422, 'The body is not the key of a Google Cloud service account'],
+  invalid_policy: [422, 'The policy script can’t be parsed, or is too large'],
   rate_limited: [429, 'Too many requests in a minute'],
   too_many_streams: [429, 'The caller has too many event streams open'],
   headers_too_large: [431, 'The request line and headers are too large'],

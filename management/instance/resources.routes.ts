@@ -12,7 +12,7 @@ import { resourceTree } from './instance.schema.ts';
 import { instanceOf } from './provisioner.ts';
 
 /** From the containers outwards. Others follow. */
-const ORDER = ['network', 'containers', 'proxy', 'certificate', 'kv', 'route', 'dns'];
+const ORDER = ['network', 'policy', 'containers', 'proxy', 'certificate', 'kv', 'route', 'dns'];
 /** States of resources, the worst first. A state that isn't listed is none of a fault. */
 const WORST = ['failed', 'conflict', 'expired', 'drifted', 'pending_dns', 'pending_certificate', 'pending'];
 

@@ -40,6 +40,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/operations/**',
         'management/plugins/**',
         'management/requests/**',
+        'management/policies/**',
         'management/session/**',
         'management/sites/**',
         'management/tenants/**',

@@ -34,8 +34,10 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'DELETE /clients/{id}/handover-links/{link}',
     'DELETE /clients/{id}/invitations/{invitation}',
     'DELETE /clients/{id}/members/{subject}',
+    'DELETE /clients/{id}/policy',
     'DELETE /organisations/{id}/invitations/{invitation}',
     'DELETE /organisations/{id}/members/{subject}',
+    'DELETE /policy',
     'DELETE /server-containers/{id}',
     'DELETE /server-containers/{id}/custom-domains',
     'DELETE /server-containers/{id}/domains',
@@ -51,6 +53,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'GET /clients/{id}/handover-links',
     'GET /clients/{id}/invitations',
     'GET /clients/{id}/members',
+    'GET /clients/{id}/policy',
     'GET /drift',
     'GET /events',
     'GET /hosts',
@@ -65,6 +68,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'GET /organisations/{id}/members',
     'GET /plans/{checksum}',
     'GET /plugins',
+    'GET /policy',
     'GET /requests',
     'GET /server-containers',
     'GET /server-containers/summary',
@@ -127,7 +131,9 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'POST /webhooks/{id}/secret',
     'POST /webhooks/{id}/test',
     'PUT /clients/{id}/members/{subject}',
+    'PUT /clients/{id}/policy',
     'PUT /organisations/{id}/members/{subject}',
+    'PUT /policy',
     'PUT /server-containers/{id}/config',
     'PUT /server-containers/{id}/domains/order',
     'PUT /server-containers/{id}/service-account',
@@ -183,7 +189,8 @@ test('has an example for every body, and each example is accepted', async () => 
           : id;
   // Only operators create clients and organisations, make plans and set images. Only owners transfer containers.
   const callerOf = (path: string, example: object) =>
-    (/^\/(clients|organisations|plans)/.test(path) && !path.endsWith('/transfer')) || 'image' in example
+    (/^\/(clients|organisations|plans|policy)/.test(path) && !path.endsWith('/transfer')) ||
+    'image' in example
       ? 'root'
       : 'owner';
   // The creation comes first, because the others change the created container.

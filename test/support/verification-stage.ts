@@ -114,7 +114,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
   const edition = (site: string) => settings.recycling.edition(site);
   const containers = containersApplier(
     settings,
-    processRuntime({ entry: TAG_SERVER_ENTRY, caFile, stopGraceSeconds: 1 }),
+    processRuntime({ entry: TAG_SERVER_ENTRY, caFileOf: async () => caFile, stopGraceSeconds: 1 }),
   );
   const manifest = siteManifest();
   const report = hostReporter({

@@ -62,7 +62,11 @@ export function createOptions(
       PortBindings: { [port]: [{ HostIp: spec.boundAddress, HostPort: String(spec.port) }] },
       // The tag server reads the hosts file only for a name that DNS doesn't have (docs/facts.md, Start and run).
       ExtraHosts:
-        spec.role === 'processing' ? [`${spec.previewHost}:${previewAddress ?? 'host-gateway'}`] : [],
+        spec.role === 'processing'
+          ? [spec.previewHost, ...(spec.policyHost === undefined ? [] : [spec.policyHost])].map(
+              (name) => `${name}:${previewAddress ?? 'host-gateway'}`,
+            )
+          : [],
       // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
       ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
       Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, KEY_PATH)],

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import type { Log } from '../../base/log.ts';
 import { type Identity, networkName } from '../../base/ownership.ts';
-import type { ContainerSettings } from '../../manifest/containers.ts';
+import type { ContainerSettings, ContainerSpec } from '../../manifest/containers.ts';
 import type { Slots } from '../../manifest/slots.ts';
 import type { Registration } from '../registration.ts';
 import { containersApplier } from './applier.ts';
@@ -14,7 +14,7 @@ import { KeyFiles } from './key-files.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
-import { type InsideAuthorities, trustedCas } from './trusted-cas.ts';
+import { type InsideAuthorities, processCaOf, trustedCas } from './trusted-cas.ts';
 
 /** The shortest wait before an old container is removed: nginx may still forward requests that it has accepted. */
 const LEAST_DRAIN_MS = 1_000;
@@ -32,12 +32,12 @@ interface Services {
   readonly log: Log;
   readonly containers: ContainerSettings & { readonly slots: Slots };
   readonly recycling: Recycling;
-  /** The CAs of the names in the sites' networks; `null`: there are no such networks. */
-  readonly inside: InsideAuthorities | null;
+  /** The CAs of the names in the sites' networks, and of policy scripts. */
+  readonly inside: InsideAuthorities;
   readonly embedded: {
     containerRuntime(options: {
       readonly entry: string;
-      readonly caFile?: string;
+      readonly caFileOf: (spec: Pick<ContainerSpec, 'policyHost'>) => Promise<string | undefined>;
       readonly keyFiles: KeyFiles;
     }): Runtime;
   };
@@ -49,8 +49,9 @@ export const containers: Registration<typeof containersSettings, Services> = {
   settings: containersSettings,
   async create(settings, services) {
     const { instance } = services.identity;
-    const ca = await trustedCas(settings.CONTAINER_CA_FILE, services.inside);
     const docker = settings.CONTAINERS_DRIVER === 'docker' ? services.docker : null;
+    const { inside } = services;
+    const ca = await trustedCas(settings.CONTAINER_CA_FILE, docker === null ? null : inside);
     const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
       file: join(services.stateDir, 'images.json'),
@@ -65,7 +66,11 @@ export const containers: Registration<typeof containersSettings, Services> = {
     const networkOf = (site: string) => networkName(instance, site);
     const runtime = docker
       ? dockerRuntime({ docker, keyFiles, networkOf, ...ca })
-      : services.embedded.containerRuntime({ entry: settings.TAG_SERVER_ENTRY, keyFiles, ...ca });
+      : services.embedded.containerRuntime({
+          entry: settings.TAG_SERVER_ENTRY,
+          keyFiles,
+          caFileOf: processCaOf(settings.CONTAINER_CA_FILE, inside),
+        });
     const applier = containersApplier(
       {
         ...services.containers,

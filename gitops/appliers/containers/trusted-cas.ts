@@ -17,7 +17,7 @@ interface TrustedCas {
   /** One PEM file for all of them. */
   readonly caFile?: string;
   /** The file for a container; made before its start. */
-  readonly caFileOf?: (spec: Pick<ContainerSpec, 'previewHost'>) => Promise<string>;
+  readonly caFileOf?: (spec: Pick<ContainerSpec, 'previewHost' | 'policyHost'>) => Promise<string>;
   /** Changes with what those files contain. */
   readonly caHash?: string;
 }
@@ -39,12 +39,14 @@ export async function trustedCas(
   const joined = new Map<string, Promise<string>>();
   return {
     caHash: hash16(`${inside.id}\n${text}`),
-    async caFileOf({ previewHost }) {
+    async caFileOf({ previewHost, policyHost }) {
       const ca = await inside.caFileOf(previewHost);
-      if (text === '') return ca;
-      const file = joined.get(ca) ?? joinCas(ca, text);
-      joined.set(ca, file);
-      file.catch(() => joined.delete(ca));
+      if (policyHost === undefined && text === '') return ca;
+      const policyCa = policyHost === undefined ? null : await inside.caFileOf(policyHost);
+      const key = `${ca} ${policyCa ?? ''}`;
+      const file = joined.get(key) ?? joinCas(ca, policyCa, text);
+      joined.set(key, file);
+      file.catch(() => joined.delete(key));
       return await file;
     },
   };
@@ -61,12 +63,26 @@ async function readCertificates(file: string): Promise<string> {
   }
 }
 
-/** Writes both to one file, because Node reads one only. Containers read it as another user. */
-async function joinCas(ca: string, own: string): Promise<string> {
-  const file = join(dirname(ca), 'trusted.pem');
-  const text = `${(await readFile(ca, 'utf8')).trim()}\n${own}`;
+/** Writes all to one file, because Node reads one only. Containers read it as another user. */
+async function joinCas(ca: string, policyCa: string | null, own: string): Promise<string> {
+  const file = join(dirname(ca), policyCa === null ? 'trusted.pem' : 'trusted-policy.pem');
+  const files = policyCa === null ? [ca] : [ca, policyCa];
+  const texts = await Promise.all(files.map(async (path) => (await readFile(path, 'utf8')).trim()));
+  const text = [...texts, own].join('\n');
   if ((await readFile(file, 'utf8').catch(() => null)) === text) return file;
   await removeFolderAt(file);
   await writeDurably(file, text, 0o644);
   return file;
+}
+
+/**
+ * The file for a child process, which trusts the operator's CA (`own`, a PEM file) and that of its policy script;
+ * `undefined`: none is needed.
+ */
+export function processCaOf(own: string | undefined, inside: InsideAuthorities) {
+  return async ({ policyHost }: Pick<ContainerSpec, 'policyHost'>): Promise<string | undefined> => {
+    if (policyHost === undefined) return own;
+    const ca = await inside.caFileOf(policyHost);
+    return own === undefined ? ca : await joinCas(ca, null, await readCertificates(own));
+  };
 }

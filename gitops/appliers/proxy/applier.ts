@@ -7,8 +7,9 @@ import { planResources } from '../plan.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';
-import { PROXY, type ProxySpec, proxyResources, servedName } from './desired.ts';
+import { isPolicyKey, PROXY, type ProxySpec, proxyResources, servedName } from './desired.ts';
 import { shortKey } from './file-name.ts';
+import { installAlone } from './install-alone.ts';
 import { awaitForwarding } from './probe.ts';
 
 /** Long enough to batch the sites of one revision into one reload, too short to delay anything noticeably. */
@@ -83,7 +84,8 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
       signal.throwIfAborted();
       if (scope === undefined) startHousekeeping();
       const keys = new Map(desired.map(({ key }) => [shortKey(key), key]));
-      return (await backend.installed()).map(({ key: installed, mark, intact, outdated, path }) => {
+      const vhosts = (await backend.installed()).filter(({ key }) => !isPolicyKey(key));
+      return vhosts.map(({ key: installed, mark, intact, outdated, path }) => {
         const key = keys.get(installed) ?? installed;
         const { owner, hash } = readMark(identity, mark);
         const observed = { target: PROXY.target, key, owner, ref: path };
@@ -138,7 +140,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   }
 
   async function installBatch(items: readonly ProxyChange[]) {
-    const outcomes = await backend.install(items);
+    const outcomes = await installAlone(backend, items);
     if (namesRemoved) {
       // The changes were installed. Unused certificates are removed with the next batch.
       await dropCertificates().catch(() => undefined);
@@ -162,7 +164,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   }
 }
 
-function toProxyChange(identity: Identity, change: Change<ProxySpec, string>): ProxyChange {
+export function toProxyChange(identity: Identity, change: Change<ProxySpec, string>): ProxyChange {
   const { key, site, desired } = change;
   return {
     key,

@@ -1,11 +1,19 @@
 import { z } from 'zod';
 import { contentHash } from '../../base/ownership.ts';
-import { type ContainerSettings, containerSpecs, type LoadedManifest } from '../../manifest/containers.ts';
+import {
+  type ContainerSettings,
+  containerSpecs,
+  type LoadedManifest,
+  policyHostOf,
+} from '../../manifest/containers.ts';
 import { hostname, provenHosts, siteId } from '../../manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 
 export const PROXY = { target: 'proxy' } as const satisfies Traits;
+
+/** What the containers read when they start, so it is served before them. */
+export const POLICY = { target: 'policy' } as const satisfies Traits;
 
 const upstream = z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65535) });
 /** IP addresses, never names: the proxy must not wait for DNS while it reads its configuration. */
@@ -19,6 +27,11 @@ const tls = z.literal('acme').optional();
 /** `inside`: the preview server's name in the site's network, with a certificate of this host's own authority. */
 const previewTls = z.enum(['acme', 'inside']).optional();
 const label = z.string().regex(/^(?!-)[a-z0-9-]{1,63}(?<!-)$/);
+/** One script of the instance and one of a client, of at most 32 KiB each, and what joins them. */
+const policyText = z
+  .string()
+  .max(3 * 32 * 1024)
+  .regex(/^[^\p{Cc}\p{Cs}]*(?:[\n\t][^\p{Cc}\p{Cs}]*)*$/u, 'must not contain control characters');
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();
 
@@ -36,6 +49,14 @@ const vhostSchema = z.discriminatedUnion('kind', [
   }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, tls, certificate, edgeHost: hostname }),
+  /** TLS only: every path answers the site's policy script, under its name in the site's network. */
+  z.strictObject({
+    kind: z.literal('policy'),
+    host: z.union([hostname, label]),
+    tls: z.literal('inside'),
+    certificate,
+    script: policyText,
+  }),
 ]);
 export type Vhost = z.output<typeof vhostSchema>;
 
@@ -91,4 +112,25 @@ export function proxyResources(
       ]),
     ),
   ];
+}
+
+const POLICY_KEY = /\/policy$/;
+
+/** Whether a vhost of this key serves a policy script: the target `policy` has it, not `proxy`. */
+export function isPolicyKey(key: string): boolean {
+  return POLICY_KEY.test(key);
+}
+
+/** The resource with the vhost of a site's policy script, pure; none without a script. */
+export function policyResources(
+  manifest: LoadedManifest,
+  settings: ContainerSettings,
+): Resource<ProxySpec>[] {
+  const { site, adopt, policy } = manifest;
+  const host = policyHostOf(manifest, settings);
+  if (host === null || policy === undefined) return [];
+  const spec: ProxySpec = { site, vhosts: [{ kind: 'policy', host, tls: 'inside', script: policy.text }] };
+  const key = `${site}/policy`;
+  const summary = `serve the policy script ${policy.hash}`;
+  return [{ target: POLICY.target, site, key, hash: contentHash(spec), summary, adopt, spec }];
 }

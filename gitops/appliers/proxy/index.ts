@@ -7,7 +7,8 @@ import { proxyApplier } from './applier.ts';
 import type { ProxyBackend } from './backend.ts';
 import type { CertificateSource } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';
-import { PROXY } from './desired.ts';
+import { POLICY, PROXY } from './desired.ts';
+import { policyApplier } from './policy-applier.ts';
 import { proxySettings } from './settings.ts';
 
 interface Services {
@@ -21,6 +22,14 @@ interface Services {
   /** The appliers that come before this one in the order. */
   readonly earlier: readonly Applier[];
 }
+
+/** The policy scripts that tag servers read when they start, served by the same proxy. */
+export const policyScripts: Registration<typeof proxySettings, Services> = {
+  ...POLICY,
+  settings: proxySettings,
+  create: (_settings, { proxy: backend, identity, containers }) =>
+    policyApplier({ backend, identity, containers }),
+};
 
 /** A site's vhosts, in nginx or in the embedded proxy. */
 export const proxy: Registration<typeof proxySettings, Services> = {

@@ -37,6 +37,7 @@ interface EmbeddedProxy {
 }
 
 const ARRIVAL_HEADERS = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
+const POLICY_HEADERS = { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': 'no-store' };
 /** Enough for long GA4 URLs and all cookies of a site. Node's default is 16 KiB. */
 const MAX_HEADER_BYTES = 256 * 1024;
 /** Less than the 5 s after which the tag server closes an idle connection. */
@@ -60,7 +61,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
   const visitorOf = visitorAddress(deps.trusted ?? (() => NO_TRUSTED_PEERS));
   let nextUpstream = 0;
 
-  function targetOf(vhost: Vhost) {
+  function targetOf(vhost: Exclude<Vhost, { kind: 'policy' }>) {
     if (vhost.kind === 'custom') {
       const { scheme, address, port } = edgeUpstream;
       const agent = scheme === 'https' ? secure : plain;
@@ -88,6 +89,10 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
       }
       if (isMisdirected(request, asked)) {
         response.writeHead(421).end();
+        return;
+      }
+      if (vhost.kind === 'policy') {
+        response.writeHead(200, POLICY_HEADERS).end(vhost.script);
         return;
       }
       request.headers = forwardedHeaders(request, vhost, asked, { hopSecret, visitorOf });

@@ -1,4 +1,5 @@
 import type { FileCommit } from './fast-import.ts';
+import { pathOf } from './paths.ts';
 
 /** An edit of one site's file. `edit` runs again on the newest text each time another writer commits first. */
 export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
@@ -46,7 +47,7 @@ export async function foldEdits(
     }
     // The first edit of an empty repository makes a commit in any case: its answer needs a revision.
     const changed = text !== before || (parent === null && commits.length === 0);
-    if (changed) commits.push({ ...rest, path: `${site}.yaml`, text });
+    if (changed) commits.push({ ...rest, path: pathOf(site), text });
     current.set(site, text);
     places.push({ status: 'fulfilled', changed, last: commits.length - 1 });
   }

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { cookieDomain } from './cookie-domain.ts';
 import { cookieValue } from './cookies.ts';
 import { type Exchange, readBody, sendAnswer } from './exchange.ts';
+import type { TagPolicy } from './policy/policy.ts';
 import type { Recorder } from './recorder.ts';
 
 /** The paths of a GA4 client in the container. */
@@ -25,23 +26,30 @@ const TWENTY_HOURS = 72_000;
 
 /**
  * Records the hit and sets the cookies of a "Server Managed" GA4 client, by default with `domain: auto`: FPID, and FPLC for
- * cross-domain links.
+ * cross-domain links. What the policy refuses isn't done, and a line of the log says so.
  */
-export async function collect(exchange: Exchange, recorder: Recorder): Promise<void> {
+export async function collect(exchange: Exchange, recorder: Recorder, policy: TagPolicy): Promise<void> {
   if (!(await recordRequest(exchange, recorder))) return;
   const { request } = exchange;
   const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
   const domain = cookieDomain(request);
   const where = `${domain === null ? '' : `Domain=${domain}; `}Path=/; Secure`;
+  const cookies = [
+    ['FPID', `FPID=${id}; Max-Age=${TWO_YEARS}; ${where}; HttpOnly; SameSite=Lax`],
+    ['FPLC', `FPLC=${link}; Max-Age=${TWENTY_HOURS}; ${where}; SameSite=Lax`],
+  ] as const;
+  const permitted = cookies.flatMap(([name, cookie]) => {
+    const refusal = policy.refusal('set_cookies', { name, domain: domain ?? 'auto', path: '/' });
+    if (refusal === null) return [cookie];
+    console.error(`Template refused: GA4 client, set_cookies ${name}: ${refusal}`);
+    return [];
+  });
   sendAnswer(exchange, 200, {
     headers: {
       'cache-control': 'no-cache, no-store, must-revalidate',
       ...corsHeaders(exchange),
-      'set-cookie': [
-        `FPID=${id}; Max-Age=${TWO_YEARS}; ${where}; HttpOnly; SameSite=Lax`,
-        `FPLC=${link}; Max-Age=${TWENTY_HOURS}; ${where}; SameSite=Lax`,
-      ],
+      ...(permitted.length === 0 ? {} : { 'set-cookie': permitted }),
     },
   });
 }

@@ -1,5 +1,7 @@
 import { buildAge } from './age.ts';
 import { fetchContainer } from './container.ts';
+import { lookupDnsFirst } from './lookup.ts';
+import { fetchPolicy, NO_POLICY } from './policy/policy.ts';
 import { buildTagServer } from './server.ts';
 import { readSettings } from './settings.ts';
 
@@ -9,7 +11,13 @@ const STOP_MS = 500;
 async function main(): Promise<void> {
   const settings = readSettings(process.argv.slice(2), process.env);
   const age = buildAge();
-  const server = buildTagServer(settings, age);
+  const { policyScriptUrl } = settings;
+  // Without its policy, no template may run.
+  const policy =
+    policyScriptUrl === null
+      ? NO_POLICY
+      : await fetchPolicy(policyScriptUrl, settings.config.id, { lookup: lookupDnsFirst() });
+  const server = buildTagServer(settings, age, policy);
   const stop = () => {
     // The server doesn't listen yet: it waits for its container, without a time limit.
     if (!server.listening) process.exit(0);

@@ -5,6 +5,7 @@ import { ContainerUnavailable, fetchContainer } from './container.ts';
 import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
 import { health, isHealthCheck } from './health.ts';
 import { buildMemos } from './memos.ts';
+import { NO_POLICY, type TagPolicy } from './policy/policy.ts';
 import { preview, USER_INTERFACE } from './preview.ts';
 import { forwardToPreview, isPreviewPath } from './preview-proxy.ts';
 import { draftOf } from './preview-session.ts';
@@ -30,7 +31,11 @@ function ageOf({ role }: TagServerSettings): Age {
 }
 
 /** The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. */
-export function buildTagServer(settings: TagServerSettings, age = ageOf(settings)): Server {
+export function buildTagServer(
+  settings: TagServerSettings,
+  age = ageOf(settings),
+  policy: TagPolicy = NO_POLICY,
+): Server {
   const recorder = buildRecorder();
   const previewDeps = { ...settings, memos: buildMemos(settings) };
 
@@ -49,7 +54,7 @@ export function buildTagServer(settings: TagServerSettings, age = ageOf(settings
     if (settings.role === 'preview') return await preview(exchange, previewDeps);
     const refused = await refusedDraft(exchange, settings);
     if (refused !== null) return sendAnswer(exchange, refused);
-    return await serveClients(exchange, settings, recorder);
+    return await serveClients(exchange, settings, { recorder, policy });
   }
 
   const server = createServer((request, response) => {
@@ -69,12 +74,12 @@ export function buildTagServer(settings: TagServerSettings, age = ageOf(settings
 async function serveClients(
   exchange: Exchange,
   { config }: TagServerSettings,
-  recorder: Recorder,
+  { recorder, policy }: { readonly recorder: Recorder; readonly policy: TagPolicy },
 ): Promise<void> {
   const { path, method } = exchange;
   if (COLLECT_PATHS.has(path) || isClaimed(path)) {
     if (method === 'OPTIONS') return collectPreflight(exchange);
-    return await (isClaimed(path) ? claim : collect)(exchange, recorder);
+    return await (isClaimed(path) ? claim(exchange, recorder) : collect(exchange, recorder, policy));
   }
   if (method === 'GET' && isScriptPath(path, config.id)) return script(exchange);
   if (method === 'GET' && isServiceWorkerPath(path)) return serviceWorker(exchange);

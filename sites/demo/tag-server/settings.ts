@@ -21,6 +21,8 @@ export interface TagServerSettings {
   readonly messageExpirySeconds: number;
   /** How often the processing role fetches its container again; 0: never. */
   readonly refreshSeconds: number;
+  /** The script that limits what templates may do, over https; `null`: none. The preview role runs no templates. */
+  readonly policyScriptUrl: string | null;
   /** The base URL in place of Google's; `null`: the stand-in answers for Google itself. */
   readonly upstream: string | null;
 }
@@ -36,6 +38,7 @@ const NAMES = [
   'GET_MEMO_LONG_POLL_TIMEOUT_SEC',
   'DEBUG_MESSAGE_EXPIRATION_SECONDS',
   'CONTAINER_REFRESH_SECONDS',
+  'POLICY_SCRIPT_URL',
 ] as const;
 type Name = (typeof NAMES)[number];
 
@@ -60,6 +63,10 @@ export function readSettings(
   if (role === 'processing' && previewServerUrl !== '' && !/^https:\/\/.+/i.test(previewServerUrl)) {
     throw new Error('Invalid preview server URL');
   }
+  const policyScriptUrl = role === 'processing' ? read('POLICY_SCRIPT_URL') : '';
+  if (policyScriptUrl !== '' && !/^https:\/\/.+/i.test(policyScriptUrl)) {
+    throw new Error('Invalid policy script URL');
+  }
   return {
     config: decodeContainerConfig(read('CONTAINER_CONFIG')),
     role,
@@ -69,6 +76,7 @@ export function readSettings(
     longPollSeconds: seconds('GET_MEMO_LONG_POLL_TIMEOUT_SEC', '20'),
     messageExpirySeconds: seconds('DEBUG_MESSAGE_EXPIRATION_SECONDS', '600'),
     refreshSeconds: seconds('CONTAINER_REFRESH_SECONDS', '60'),
+    policyScriptUrl: policyScriptUrl || null,
     upstream: env.TAG_UPSTREAM || null,
   };
 }

@@ -157,6 +157,7 @@ export async function memoryDaemon(
     repo,
     sitesRepo,
     recipient,
+    ageIdentity,
     /** The default `containerConfig` of manifests, decrypted. */
     config,
     observations: observations,

@@ -10,6 +10,7 @@ const ORIGIN = 'acme-origin.example.net';
 const PREVIEW = 'acme-preview.example.net';
 /** The preview server’s name in the site’s network. */
 const INSIDE = 'acme-preview-01234';
+const POLICY = 'acme-policy-01234';
 const CUSTOM = 'metrics.acme.example';
 const EDGE = 'acme.example.net';
 
@@ -97,6 +98,27 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       await backend?.close();
       await Promise.all([container?.close(), preview?.close(), edge?.close()]);
       await home?.remove();
+    });
+
+    test('answers the policy script under its name, byte for byte', async () => {
+      // Longer than a word of nginx's language, with all that has a meaning in one.
+      const script = `gtag('policy', 'all', () => "\\n\${1}" !== '$host;{}' /* ü */);\n\t// ${'$x'.repeat(3_000)}\n`;
+      const vhost = { kind: 'policy', host: POLICY, tls: 'inside', script } as const;
+      const install = (one: ProxySpec | null) => backend.install([put('acme/policy', one)]);
+      expect(await install({ site: 'acme', vhosts: [vhost] })).toMatchObject([{ status: 'fulfilled' }]);
+      const installed = await backend.installed();
+      expect(installed.find(({ key }) => key === 'acme/policy')).toMatchObject({ intact: true });
+      const ca = await readFile(home.ca.caFile, 'utf8');
+      const answer = await ask(endpoint, { host: POLICY, path: '/0123.js', ca });
+      expect([answer.status, answer.headers['content-type']]).toEqual([
+        200,
+        'text/javascript; charset=utf-8',
+      ]);
+      expect(answer.body).toBe(script);
+      expect((await ask(endpoint, { host: PREVIEW, path: '/0123.js', ca })).headers['x-upstream']).toBe(
+        'preview',
+      );
+      expect(await install(null)).toMatchObject([{ value: { changed: true } }]);
     });
 
     const seen = (body: string) => JSON.parse(body) as Seen; // the upstream's own answer

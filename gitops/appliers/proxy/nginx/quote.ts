@@ -65,3 +65,42 @@ export function plain<T>(schema: z.ZodType<T>, value: unknown, what: string): T 
     isOfSite: true,
   });
 }
+
+/**
+ * Bytes of one word of nginx's language. It takes 4,096 with quotes (NGX_CONF_BUFFER in nginx's source,
+ * src/core/ngx_conf_file.c).
+ */
+const MOST_BYTES = 3_900;
+
+/** A variable of the main configuration whose value is a dollar sign, which has no escape. */
+const DOLLAR = `\${tagyard_dollar}`;
+
+interface ScriptParts {
+  /** The parts of the script as words in quotes, each for a variable. */
+  readonly parts: readonly { readonly name: string; readonly text: string }[];
+  /** The word that joins the variables. */
+  readonly body: string;
+}
+
+/** A script as nginx's words. The characters that have a meaning in quotes are escaped, so no script ends its word. */
+export function scriptParts(script: string): ScriptParts {
+  const texts = [''];
+  let bytes = 0;
+  for (const character of script) {
+    const word = escaped(character);
+    const size = Buffer.byteLength(word);
+    if (bytes + size > MOST_BYTES) {
+      texts.push('');
+      bytes = 0;
+    }
+    texts[texts.length - 1] += word;
+    bytes += size;
+  }
+  const parts = texts.map((text, index) => ({ name: `tagyard_script_${index}`, text }));
+  return { parts, body: parts.map(({ name }) => `\${${name}}`).join('') };
+}
+
+function escaped(character: string): string {
+  if (character === '"' || character === '\\') return `\\${character}`;
+  return character === '$' ? DOLLAR : character;
+}

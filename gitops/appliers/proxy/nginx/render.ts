@@ -9,6 +9,7 @@ import {
   databasePath,
   type MainSettings,
   plain,
+  scriptParts,
   trustedPeers,
   versionText,
 } from './quote.ts';
@@ -44,6 +45,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const version = compile(templates.version);
   const containers = compile(templates.containers);
   const custom = compile(templates.custom);
+  const policy = compile(templates.policy);
   const { listen, httpPort, tlsPort } = settings;
   const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
   const edge = `${settings.edge.address}:${settings.edge.port}`;
@@ -56,6 +58,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
     const acme = servedName(vhost).tls === 'acme';
     const common = { ...socket, ...treatment, ...vhost, acme, cert: null, ...paths, site };
+    if (vhost.kind === 'policy') return policy({ ...common, ...scriptParts(vhost.script) });
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.tls === 'inside' ? 'inside' : vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
@@ -75,7 +78,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
 
   return {
     form: contentHash([
-      [templates.containers, templates.custom, templates.challenge, templates.place],
+      [templates.containers, templates.custom, templates.policy, templates.challenge, templates.place],
       [socket, settings.edge, DIRECT],
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,

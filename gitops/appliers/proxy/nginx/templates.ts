@@ -22,6 +22,7 @@ export const TEMPLATES = {
   version: text('version'),
   containers: text('containers'),
   custom: text('custom'),
+  policy: text('policy'),
   challenge: text('challenge'),
   place: text('place'),
 } as const;
