@@ -11,6 +11,7 @@ import { auditRoutes } from './audit/audit.routes.ts';
 import { registerAudit } from './audit.ts';
 import { bulkRoutes } from './bulk/bulk.routes.ts';
 import { consoleRoutes } from './console/console.routes.ts';
+import { checklistRoutes } from './checklist/checklist.routes.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { cloneRoutes } from './containers/clone/clone.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
@@ -247,6 +248,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(handoverLinksRoutes(context));
     await api.register(transferRoutes(context, projection));
     await api.register(verificationRoutes(context));
+    await api.register(checklistRoutes(context));
     await api.register(tenantRoutes(context, tenants));
     await api.register(tokensRoutes(context));
     await api.register(eventsRoutes(context, events));

@@ -6,7 +6,7 @@ import type { ProofStatus } from '../lifecycle/proof.ts';
 import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecycle/status.ts';
 import type { OperationKind, OperationStatus, OperationStep, SagaStep } from '../lifecycle/steps.ts';
 import type { Computed, CreatedAt, Json, UpdatedAt } from './columns.ts';
-import type { HandoverLinks } from './handover-tables.ts';
+import type { ChecklistVerdicts, HandoverLinks } from './handover-tables.ts';
 import type { ManifestView } from './manifest-view.ts';
 import type { ImageRolloutSites, ImageRollouts } from './rollout-tables.ts';
 import type {
@@ -292,6 +292,7 @@ export interface Tables extends TrafficTables {
   image_rollouts: ImageRollouts;
   image_rollout_sites: ImageRolloutSites;
   handover_links: HandoverLinks;
+  checklist_verdicts: ChecklistVerdicts;
 }
 
 /** A connection pool or an open transaction. Repository functions take either as their first argument. */

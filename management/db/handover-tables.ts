@@ -22,3 +22,17 @@ export interface HandoverLinks {
   mail_attempts: Generated<number>;
   mail_error: string | null;
 }
+
+export interface ChecklistVerdicts {
+  container_id: string;
+  item:
+    | 'tagging_server_url'
+    | 'client_claims'
+    | 'ids_agree'
+    | 'google_tag'
+    | 'server_container'
+    | 'published';
+  state: 'done' | 'open' | 'unknown';
+  detail: string;
+  checked_at: Date;
+}

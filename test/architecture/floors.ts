@@ -54,6 +54,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
       number: 6,
       rooms: [
         'management/audit.ts',
+        'management/checklist/**',
         'management/env.ts',
         'management/handover/**',
         'management/health.routes.ts',
