@@ -22,6 +22,7 @@ import * as revisionsOfCreations from './migrations/0017-0032/0019_revisions_of_
 import * as auditOfOrganisations from './migrations/0017-0032/0020_audit_of_organisations.ts';
 import * as imageRollouts from './migrations/0017-0032/0021_image_rollouts.ts';
 import * as traffic from './migrations/0017-0032/0022_traffic.ts';
+import * as handover from './migrations/0017-0032/0023_handover.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -47,6 +48,7 @@ export const MIGRATIONS = {
   '0020_audit_of_organisations': auditOfOrganisations,
   '0021_image_rollouts': imageRollouts,
   '0022_traffic': traffic,
+  '0023_handover': handover,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

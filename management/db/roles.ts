@@ -42,7 +42,6 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   handover_links:
     'select, insert, update (next_at, complete_at, mail, mail_at, mail_attempts, mail_error), delete',
   checklist_verdicts: 'select, insert, update (state, detail, checked_at)',
-  audit_log: 'select, insert, update (container_id, client_id, status, code, revision)',
 };
 const FUNCTIONS = [
   'lease_ports',
