@@ -92,7 +92,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/integration/certificates.test.ts'],
     budget: 90,
   },
-  { name: 'dns', project: 'services', files: ['test/integration/dns-*.test.ts'], budget: 30 },
+  { name: 'dns', project: 'services', files: ['test/integration/dns-*.test.ts'], budget: 45 },
   { name: 'lists', project: 'services', files: ['test/integration/block-lists.test.ts'], budget: 10 },
   { name: 'forwarders', project: 'services', files: ['test/integration/forwarders*.test.ts'], budget: 30 },
   { name: 'proxy', project: 'services', files: ['test/integration/proxy*.test.ts'], budget: 190 },

@@ -31,8 +31,9 @@ p { margin: 0 0 .75rem; max-width: 44rem; }
 button { padding: .55rem 1rem; border: 0; border-radius: .4rem; background: var(--accent); color: light-dark(#fff, #06231f);
   font: 600 .95rem/1.2 system-ui, sans-serif; cursor: pointer; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
-table { width: 100%; border-collapse: collapse; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
+table { width: 100%; table-layout: fixed; margin-bottom: 1.5rem; border-collapse: collapse; background: var(--card); border: 1px solid var(--line); border-radius: .5rem; }
 th, td { padding: .7rem .9rem; border-top: 1px solid var(--line); text-align: left; vertical-align: top; }
+thead th:nth-child(1) { width: 5.5rem; } thead th:nth-child(2) { width: 30%; } thead th:nth-child(3) { width: 34%; }
 thead th { border-top: 0; color: var(--soft); font-size: .8rem; font-weight: 600; }
 code { font: .875rem/1.5 ui-monospace, "Liberation Mono", monospace; overflow-wrap: anywhere; user-select: all; }
 td small { display: block; margin-top: .3rem; color: var(--soft); font-size: .85rem; }
