@@ -3,32 +3,31 @@ import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
 import { ConsoleStage } from '../support/console/stage.ts';
 import { eventually } from '../support/eventually.ts';
-import { creation } from '../support/management/world.ts';
+import { CONFIG } from '../support/management/world.ts';
+
+const isFocused = (element: unknown) =>
+  (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement === element;
 
 describeWith('chromium', 'the console', () => {
   let stage: ConsoleStage;
   let chromium: Visitors;
   let client: string;
-  let shop: { id: string };
+  let shop: string;
 
   beforeAll(async () => {
-    stage = await ConsoleStage.open();
-    chromium = await startChromium();
+    [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
     client = await stage.world.client('Acme');
-    const made = await stage.world.call('POST', '/server-containers', {
-      as: 'owner',
-      body: creation(client, 'acme.example'),
-    });
-    shop = made.body;
-    await eventually(async () => {
-      const { body } = await stage.world.call('GET', `/server-containers/${shop.id}`, { as: 'owner' });
-      expect(body.status).toBe('active');
-    });
+    shop = await stage.container(client, 'acme.example');
   });
   afterAll(async () => {
     await chromium?.close();
     await stage?.close();
   });
+
+  const read = async (id = shop) =>
+    (await stage.world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body;
+  const rename = (name: string) =>
+    stage.world.call('PATCH', `/server-containers/${shop}`, { as: 'admin', body: { name } });
 
   test('logs in with one click, and shows the way from the overview to a container', async () => {
     await using visitor = await chromium.newContext();
@@ -37,11 +36,158 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('link', { name: 'Acme Shop' }).waitFor();
     await page.getByRole('link', { name: 'Containers', exact: true }).click();
     await page.getByRole('link', { name: 'Acme Shop' }).click();
-    await page.waitForURL(`${stage.url}/console/containers/${shop.id}`);
+    await page.waitForURL(`${stage.url}/console/containers/${shop}`);
     for (const name of ['Traffic', 'Snippet', 'History']) {
       await page.getByRole('heading', { name, exact: true }).waitFor();
     }
     await page.getByText('Create acme-shop').waitFor();
     expect(complaints).toEqual([]);
+  });
+
+  test('offers the accounts in their order, and another account after a logout', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner');
+    await page.request.post(`${stage.url}/session/logout`, { headers: { 'sec-fetch-site': 'same-origin' } });
+    await page.goto(`${stage.url}/console`);
+    const accounts = page.getByRole('main').getByRole('link');
+    await accounts.first().waitFor();
+    expect(await accounts.allInnerTexts()).toEqual([
+      expect.stringContaining('The owner'),
+      expect.stringContaining('The viewer'),
+      expect.stringContaining('The root'),
+    ]);
+    await page.getByRole('link', { name: 'The viewer' }).click();
+    await page.getByText('The viewer').waitFor();
+    expect(new URL(page.url()).pathname).toBe('/console');
+  });
+
+  test('creates a container, shows its steps and snippet, and verifies it', async () => {
+    await using visitor = await chromium.newContext();
+    const { page, complaints } = await stage.logIn(visitor, 'owner', '/console/containers/new');
+    stage.world.provisioner.auto = false;
+    await page.getByLabel('Container configuration').fill(CONFIG);
+    expect(await page.getByLabel('Decoded configuration').innerText()).toMatch(/GTM-SRV12345[\s\S]*••••/);
+    expect(await page.locator('main').innerText()).not.toContain('auth-t0ken');
+    await page.getByLabel('Name', { exact: true }).fill('Bremen Shop');
+    await page.getByLabel('Domain', { exact: true }).fill('bremen.example');
+    await page.getByLabel('Web tag id', { exact: true }).fill('GTM-ABC1234');
+    await page.getByRole('button', { name: 'Create the container' }).click();
+    await page.waitForURL(/\/setup$/);
+    const steps = page.getByRole('list', { name: 'Steps' });
+    await steps.getByText('Running').waitFor();
+    stage.world.provisioner.auto = true;
+    const { body } = await stage.world.call('GET', '/server-containers?q=bremen', { as: 'owner' });
+    stage.world.provisioner.sites.set('bremen-shop', { reason: 'Ready', message: '' });
+    stage.world.provisioner.finish('bremen-shop', 'succeeded');
+    await page.getByRole('button', { name: 'Verify now' }).click();
+    await eventually(async () => expect((await read(body.containers[0].id)).status).toBe('verified'));
+    await page.getByText('Verified', { exact: true }).first().waitFor();
+    expect(await page.locator('#snippet pre').first().innerText()).toContain('<script>');
+    expect(complaints).toEqual([]);
+  });
+
+  test('shows another person’s change before it saves, and overwrites none of it', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const form = page.getByRole('form', { name: 'Settings' });
+    await form.getByLabel('Days of a consent').fill('100');
+    expect((await rename('Acme of the admin')).status).toBe(200);
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    const notice = page.locator('#settings').getByRole('alert');
+    await notice.getByText('changed this container while you edited it').waitFor();
+    expect(await notice.innerText()).toMatch(/name[\s\S]*Acme Shop[\s\S]*Acme of the admin/);
+    await notice.getByRole('button', { name: 'Put mine on top of theirs' }).click();
+    expect(await form.getByLabel('Days of a consent').inputValue()).toBe('100');
+    expect(await form.getByLabel('Name', { exact: true }).inputValue()).toBe('Acme of the admin');
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    await page.getByRole('heading', { name: 'What this changes' }).waitFor();
+    await form.getByRole('button', { name: 'Save' }).click();
+    await eventually(async () =>
+      expect(await read()).toMatchObject({ name: 'Acme of the admin', consentMaxDays: 100 }),
+    );
+  });
+
+  test('puts a change back from the history', async () => {
+    await rename('Acme by mistake');
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const entry = page.locator('#history li').first();
+    await entry.locator('summary').click();
+    await entry.getByRole('button', { name: 'Revert this' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Acme by mistake').waitFor();
+    await dialog.getByRole('button', { name: 'Revert', exact: true }).click();
+    await eventually(async () => expect((await read()).name).toBe('Acme of the admin'));
+  });
+
+  test('lets a viewer read everything, and offers no change', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'viewer', `/console/containers/${shop}`);
+    await page.getByText('Your role may read the settings').waitFor();
+    for (const name of ['Verify now', 'Add a domain', 'Revert this', 'Review changes', 'Remove…']) {
+      expect(await page.getByRole('button', { name }).count()).toBe(0);
+    }
+    expect(await page.getByLabel('Days of a consent').isDisabled()).toBe(true);
+    await page.goto(`${stage.url}/console/containers/new`);
+    await page.getByText('You can’t create containers').waitFor();
+    await page.goto(`${stage.url}/console/hosts`);
+    await page.getByText('Your role doesn’t allow this').waitFor();
+  });
+
+  test('is used by keyboard only', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner');
+    await page.getByRole('link', { name: 'Acme of the admin' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox').waitFor();
+    await page.keyboard.type('acme of');
+    await page.getByRole('option', { name: /Acme of the admin/, selected: true }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${stage.url}/console/containers/${shop}`);
+    await page.goto(`${stage.url}/console/containers`);
+    await page.getByRole('link', { name: 'Acme of the admin' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('bremen');
+    await eventually(async () => {
+      expect(await page.locator('tbody tr').count()).toBe(1);
+      expect(new URL(page.url()).search).toBe('?q=bremen');
+    });
+    for (const name of ['Name', 'Status', 'Changed']) {
+      while (!(await page.getByRole('button', { name, exact: true }).evaluate(isFocused))) {
+        await page.keyboard.press('Tab');
+      }
+    }
+    await page.keyboard.press('j');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/console\/containers\/[0-9a-f-]{36}$/);
+    await page.getByRole('heading', { name: 'Bremen Shop', level: 1 }).waitFor();
+  });
+
+  test('keeps what was typed when the session ends, and sends it after a new login', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const form = page.getByRole('form', { name: 'Settings' });
+    await form.getByLabel('Name', { exact: true }).fill('Typed before the end');
+    await stage.world.owner.deleteFrom('sessions').execute();
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Your session has ended' });
+    const opened = visitor.waitForEvent('page');
+    await dialog.getByRole('link', { name: 'Log in again' }).click();
+    // The provider knows the person still, so the second window closes by itself.
+    await (await opened).waitForEvent('close');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(await form.getByLabel('Name', { exact: true }).inputValue()).toBe('Typed before the end');
+    await form.getByRole('button', { name: 'Save' }).click();
+    await eventually(async () => expect((await read()).name).toBe('Typed before the end'));
+  });
+
+  test('says what is unknown while the provisioner is away', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner');
+    await stage.world.provisioner.stop();
+    await page.goto(`${stage.url}/console/containers/${shop}`);
+    await page.getByRole('heading', { name: 'Snippet' }).waitFor();
+    await page.locator('#health').getByRole('alert').waitFor();
+    expect(await page.locator('#health').getByRole('alert').innerText()).toMatch(/Request [\w-]+/);
   });
 });

@@ -37,7 +37,7 @@ async function open(settings: Partial<LoginSettings> = {}): Promise<void> {
     clientId: LOGIN_CLIENT_ID,
     clientSecret: 'login-s3cret',
     publicUrl: url,
-    hints: [],
+    hints: ['owner', 'viewer'].map((hint) => ({ hint, name: `The ${hint}`, description: hint })),
     idleSeconds: 1_800,
     absoluteSeconds: 8 * 3_600,
     ...settings,
@@ -121,6 +121,23 @@ describe('a session', () => {
       });
       expect(bulk.body).toMatchObject({ done: 1, refused: 0 });
     }
+  });
+
+  test('is of the account that a page of this origin chose, whoever was logged in before', async () => {
+    const choose = (hint: string, headers: Record<string, string>) =>
+      visitor.visit(`${url}/session/login?returnTo=/session&hint=${hint}`, undefined, { headers });
+    for (const hint of ['owner', 'viewer', 'owner']) {
+      expect(JSON.parse((await choose(hint, own)).text)).toMatchObject({ subject: hint });
+    }
+    // A link of another site chooses none, so the provider's own login counts.
+    expect(JSON.parse((await choose('viewer', { 'sec-fetch-site': 'none' })).text)).toMatchObject({
+      subject: 'owner',
+    });
+    expect((await call('/session/logins')).body).toMatchObject({
+      isPossible: true,
+      hasSession: true,
+      accounts: [{ hint: 'owner' }, { hint: 'viewer' }],
+    });
   });
 
   test('knows an operator', async () => {

@@ -25,6 +25,7 @@ export interface ProviderOptions {
 const API_RESOURCE = 'urn:tagyard:management';
 const SCOPES = 'openid profile email';
 const LONGEST_FORM = 1_000;
+const SESSION_SECONDS = 86_400;
 
 /**
  * The OpenID provider of an embedded instance, with a login page that has a button for each account. A `login_hint` that
@@ -38,19 +39,29 @@ export function buildProvider(options: ProviderOptions): RequestListener {
     if (!/^\/login\/[\w-]+$/.test(request.url ?? '')) return await serve(request, response);
     try {
       // Throws if the login wasn't begun in this browser, or has ended.
-      const { params } = await provider.interactionDetails(request, response);
+      const { params, session } = await provider.interactionDetails(request, response);
       const isChosen = accounts.some(({ subject }) => subject === params.login_hint);
       if (request.method !== 'POST' && !isChosen) return answerPage(response, 200, loginPage(accounts));
       const chosen = isChosen ? params.login_hint : new URLSearchParams(await formOf(request)).get('account');
       const account = accounts.find(({ subject }) => subject === chosen);
       if (account === undefined) return answerPage(response, 400, loginPage(accounts));
       const login = { accountId: account.subject, remember: true };
-      await provider.interactionFinished(request, response, { login });
+      const next = await provider.interactionResult(request, response, { login });
+      if (session !== undefined && session.accountId !== account.subject) await detach(provider, session.uid);
+      response.writeHead(303, { location: next, 'content-length': '0' }).end();
     } catch {
       const text = 'Go back to the application and log in again.';
       answerPage(response, 400, messagePage('This login has ended', text));
     }
   };
+}
+
+/** Ends the login of a session before another account's: else the provider asks the person for a logout in between. */
+async function detach(provider: Provider, uid: string): Promise<void> {
+  const session = await provider.Session.findByUid(uid);
+  if (session === undefined) return;
+  Object.assign(session, { accountId: undefined, authorizations: {} });
+  await session.save(SESSION_SECONDS);
 }
 
 function configuration({ signingKey, audience, client, accounts }: ProviderOptions): Configuration {
@@ -143,7 +154,7 @@ function configuration({ signingKey, audience, client, accounts }: ProviderOptio
       AuthorizationCode: 60,
       IdToken: 3_600,
       Interaction: 3_600,
-      Session: 86_400,
+      Session: SESSION_SECONDS,
       Grant: 86_400,
       RefreshToken: 86_400,
     },

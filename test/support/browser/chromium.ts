@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BrowserContext, chromium } from 'playwright-core';
+import { type BrowserContext, type BrowserContextOptions, chromium } from 'playwright-core';
 import { noteFailure } from './disturbance.ts';
 
 /** Flags for tests: no sandbox (CI runs as root), no QUIC (it would bypass the proxy), no requests of its own. */
@@ -59,7 +59,7 @@ function watched(context: BrowserContext): BrowserContext {
 /** One browser for several visitors, which are isolated from each other. */
 export interface Visitors {
   /** `await using visitor = await chromium.newContext();` */
-  newContext(): Promise<BrowserContext>;
+  newContext(options?: BrowserContextOptions): Promise<BrowserContext>;
   close(): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export interface Visitors {
 export async function startChromium(network: Network = {}): Promise<Visitors> {
   const browser = await chromium.launch(program(network));
   return {
-    newContext: async () => watched(await browser.newContext()),
+    newContext: async (options) => watched(await browser.newContext(options)),
     close: () => browser.close(),
   };
 }

@@ -1,9 +1,11 @@
 import getPort from 'get-port';
 import type { BrowserContext, Page } from 'playwright-core';
+import { expect } from 'vitest';
 import { VerificationClient } from '../../../management/clients/verification-client.ts';
+import { eventually } from '../eventually.ts';
 import { LOGIN_CLIENT_ID, LoginProvider } from '../login/provider.ts';
 import { VERIFIER_SECRET, VerifierFixture } from '../management/verifier.ts';
-import { World } from '../management/world.ts';
+import { creation, World } from '../management/world.ts';
 
 const SECRET = 'login-s3cret';
 
@@ -53,6 +55,20 @@ export class ConsoleStage {
     });
     await world.management?.app.listen({ host: '127.0.0.1', port });
     return new ConsoleStage(world, url, { provider, verifier });
+  }
+
+  /** An active container of the client, with a domain of its own. */
+  async container(client: string, domain: string, extra: object = {}): Promise<string> {
+    const { world } = this;
+    const { body } = await world.call('POST', '/server-containers', {
+      as: 'owner',
+      body: creation(client, domain, extra),
+    });
+    await eventually(async () => {
+      const { body: now } = await world.call('GET', `/server-containers/${body.id}`, { as: 'owner' });
+      expect(now.status).toBe('active');
+    });
+    return body.id;
   }
 
   async close(): Promise<void> {

@@ -64,7 +64,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
           >
             Find <kbd>⌘K</kbd>
           </button>
-          <button type="button" class="quiet" onClick={nextTheme} aria-label={`Theme: ${theme.value}`}>
+          <button type="button" class="quiet" onClick={nextTheme} title="Theme">
+            <span class="hidden">Theme: </span>
             {theme.value === 'system' ? 'Auto' : theme.value === 'dark' ? 'Dark' : 'Light'}
           </button>
           <span class={`live ${isLive.value ? 'on' : ''}`} role="status">

@@ -33,9 +33,12 @@ export function plural(number: number, one: string, many = `${one}s`): string {
 
 /** `verification_failed` as `Verification failed`. */
 export function words(code: string): string {
-  const text = code.replaceAll('_', ' ').replace(/([a-z])([A-Z])/g, (_all, a: string, b: string) => {
-    return `${a} ${b.toLowerCase()}`;
-  });
+  const text = code
+    .replaceAll('_', ' ')
+    .replace(/\b(dns|tls|kv|url|api|csp)\b/g, (name) => name.toUpperCase())
+    .replace(/([a-z])([A-Z])/g, (_all, a: string, b: string) => {
+      return `${a} ${b.toLowerCase()}`;
+    });
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -24,7 +24,7 @@ export function Overview() {
         )
       }
     >
-      <Attention />
+      {counts.data?.total !== 0 && <Attention />}
       <Known query={counts} rows={2}>
         {(known) => (
           <ul class="tiles" aria-label="Containers in numbers">
@@ -63,7 +63,16 @@ export function Overview() {
                     Create the first one
                   </a>
                 ) : (
-                  <p>An owner or admin of your client can create one.</p>
+                  <p>
+                    {me().isOperator
+                      ? 'Containers of a client are shown to its members. As an operator you manage '
+                      : 'An owner or admin of your client can create one.'}
+                    {me().isOperator && (
+                      <>
+                        <a href="/console/hosts">hosts</a> and <a href="/console/clients">clients</a>.
+                      </>
+                    )}
+                  </p>
                 )}
               </Empty>
             ) : (

@@ -1,0 +1,45 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually } from '../eventually.ts';
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+
+declare const axe: { run(): Promise<AxeResults> };
+
+/** Ends the test if axe finds something on the page as it is now. The page has axe-core by its context. */
+export async function expectAccessible(page: Page): Promise<void> {
+  const { violations } = await page.evaluate(() => axe.run());
+  expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([]);
+}
+
+/** The addresses of all screens of a person; `container` and `client` are ids. */
+export function screensOf(container: string, client: string): string[] {
+  return [
+    '/console',
+    '/console/containers',
+    '/console/containers/new',
+    `/console/containers/${container}`,
+    `/console/containers/${container}/setup`,
+    '/console/changes',
+    '/console/clients',
+    `/console/clients/${client}`,
+    '/console/tokens',
+    '/console/webhooks',
+    '/console/audit',
+    '/console/nowhere',
+  ];
+}
+
+/** The screens that only operators have. */
+export const OPERATORS_SCREENS = ['/console/plans', '/console/drift', '/console/hosts'];
+
+/** Resolves when the page shows its data: no skeleton is there any more. */
+export async function settled(page: Page): Promise<void> {
+  await page.locator('h1').waitFor();
+  await eventually(async () => expect(await page.locator('.skeleton').count()).toBe(0));
+}
