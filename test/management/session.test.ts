@@ -123,7 +123,7 @@ describe('a session', () => {
     }
   });
 
-  test('is of the account that a page of this origin chose, whoever was logged in before', async () => {
+  test('is of the account that a page of this origin chose, also after another account’s login', async () => {
     const choose = (hint: string, headers: Record<string, string>) =>
       visitor.visit(`${url}/session/login?returnTo=/session&hint=${hint}`, undefined, { headers });
     for (const hint of ['owner', 'viewer', 'owner']) {

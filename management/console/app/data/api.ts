@@ -14,7 +14,7 @@ export function continueRequests(): void {
 }
 
 /** Sends a request; if the session has ended, again after the person has logged in. So no change is lost. */
-async function sendInSession(request: Request): Promise<Response> {
+export async function sendInSession(request: Request): Promise<Response> {
   const again = request.clone();
   const response = await fetch(request);
   if (response.status !== 401) return response;

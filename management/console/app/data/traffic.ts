@@ -1,4 +1,5 @@
 import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
+import { sendInSession } from './api.ts';
 
 /** The parts of an answer of the traffic API that the console shows. Times are RFC 3339. */
 export interface Traffic {
@@ -14,6 +15,12 @@ export interface Traffic {
 interface TrafficPoint {
   readonly time: string;
   readonly requests: number;
+  /** Requests that were answered with an error code. */
+  readonly errors?: number;
+  /** Reports of pages that something was blocked. */
+  readonly blocked?: number;
+  /** Events of analytics. */
+  readonly events?: number;
 }
 
 /** The spans that a chart can show, with the seconds of one point. */
@@ -25,13 +32,16 @@ export const SPANS = [
 ] as const;
 export type Span = (typeof SPANS)[number];
 
-/** The traffic of a container up to now; `null`: this installation doesn’t measure any. */
-export async function readTraffic(id: string, { seconds, step }: Span): Promise<Traffic | null> {
+/**
+ * The traffic of a container, or of all that the person may read, up to now; `null`: this installation doesn’t measure
+ * any.
+ */
+export async function readTraffic(id: string | null, { seconds, step }: Span): Promise<Traffic | null> {
   const now = Math.ceil(Date.now() / 1000 / step) * step;
   const at = (time: number) => new Date(time * 1000).toISOString();
   const query = new URLSearchParams({ from: at(now - seconds), to: at(now), step: String(step) });
-  const path = `/server-containers/${encodeURIComponent(id)}/traffic?${query}`;
-  const response = await fetch(path, { headers: { accept: 'application/json' } });
+  const path = `${id === null ? '' : `/server-containers/${encodeURIComponent(id)}`}/traffic?${query}`;
+  const response = await sendInSession(new Request(path, { headers: { accept: 'application/json' } }));
   if (response.ok) return (await response.json()) as Traffic;
   const body: unknown = await response.json().catch(() => null);
   // The route is missing, not the container.
@@ -43,6 +53,10 @@ function codeOf(body: unknown): unknown {
   return typeof body === 'object' && body !== null && 'code' in body ? body.code : null;
 }
 
-export function requestsIn({ points }: Traffic): number {
-  return points.reduce((sum, { requests }) => sum + requests, 0);
+type Counted = 'requests' | 'errors' | 'blocked' | 'events';
+
+/** The sum of all points; `null`: the API doesn't count it. */
+export function sumOf({ points }: Traffic, what: Counted): number | null {
+  if (what !== 'requests' && !points.some((point) => point[what] !== undefined)) return null;
+  return points.reduce((sum, point) => sum + (point[what] ?? 0), 0);
 }

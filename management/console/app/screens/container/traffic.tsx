@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useQuery } from '../../data/query.ts';
-import { readTraffic, requestsIn, SPANS, type Span } from '../../data/traffic.ts';
+import { readTraffic, SPANS, type Span, sumOf, type Traffic } from '../../data/traffic.ts';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { TrafficChart } from './traffic-chart.tsx';
@@ -45,14 +45,32 @@ export function TrafficSection({ id }: { id: string }) {
           ) : (
             <>
               <p class="figure">
-                <strong>{requestsIn(traffic)} requests</strong>{' '}
+                <strong>{sumOf(traffic, 'requests')} requests</strong>{' '}
                 <span class="dim">in the last {span.name.toLowerCase()}</span>
               </p>
+              <Counts traffic={traffic} />
               <TrafficChart traffic={traffic} />
             </>
           )
         }
       </Known>
     </Section>
+  );
+}
+
+const COUNTS = [
+  ['events', 'events'],
+  ['errors', 'answered with an error'],
+  ['blocked', 'reports of blocked tags'],
+] as const;
+
+function Counts({ traffic }: { traffic: Traffic }) {
+  return (
+    <p class="dim">
+      {COUNTS.flatMap(([what, name]) => {
+        const sum = sumOf(traffic, what);
+        return sum === null ? [] : [`${sum} ${name}`];
+      }).join(' · ')}
+    </p>
   );
 }

@@ -5,6 +5,7 @@ import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { count, plural } from '../../text/format.ts';
+import { AllTraffic } from './all-traffic.tsx';
 import { Attention } from './attention.tsx';
 
 const SHOWN = 12;
@@ -96,6 +97,7 @@ export function Overview() {
           }
         </Known>
       </Section>
+      <AllTraffic />
       {counts.data && counts.data.total > SHOWN && (
         <p class="dim">{plural(counts.data.total - SHOWN, 'further container')} in the list.</p>
       )}
