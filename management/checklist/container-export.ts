@@ -31,8 +31,6 @@ export const containerExport = z
     }),
   })
   .meta({
-    id: 'ContainerExport',
-    description: 'the file of Admin, Export container; nothing of it is kept but the verdicts',
     ...examples({
       'a web container': {
         exportFormatVersion: 2,
