@@ -56,7 +56,7 @@ describe('the environment', () => {
   });
 
   test.each([
-    ['tape=warn', 'tape is none of the targets network, containers, proxy, kv, route, dns'],
+    ['tape=warn', 'tape is none of the targets network, policy, containers, proxy, kv, route, dns'],
     ['dns=maybe', 'dns=maybe must be <target>=<mode>, with one of the modes enforce, warn, ignore'],
     ['dns', 'dns must be <target>=<mode>'],
     ['dns=warn=ignore', 'dns=warn=ignore must be <target>=<mode>'],

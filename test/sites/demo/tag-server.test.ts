@@ -34,6 +34,7 @@ describe('the stand-in’s settings', () => {
       longPollSeconds: 20,
       messageExpirySeconds: 600,
       refreshSeconds: 60,
+      policyScriptUrl: null,
       upstream: null,
     });
   });
