@@ -13,6 +13,26 @@ const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'
 const [processing, preview] = launches.map((launch) => createOptions(launch, { caFile: '/var/ca.pem' }));
 
 describe('the options of a container in Docker', () => {
+  test('name the policy script’s host and URL for the processing role only, by the preview’s address', () => {
+    const policy = { text: 'x', hash: '0123456789abcdef' };
+    const settings = {
+      slots: new Slots('127.77'),
+      originPort: 8443,
+      policyNameOf: (site: string) => `${site}-policy-01234`,
+    };
+    const network = { name: 'n', previewAddress: '172.17.0.1' };
+    const [first, second] = desiredContainers({ ...loadedManifest(), policy }, settings).map(({ spec }) =>
+      createOptions({ name: 'x', mark: 'y', spec }, { network }),
+    );
+    expect(first?.Env).toContain('POLICY_SCRIPT_URL=https://acme-shop-policy-01234:8443/0123456789abcdef.js');
+    expect(first?.HostConfig?.ExtraHosts).toEqual([
+      'acme-shop-preview.example.net:172.17.0.1',
+      'acme-shop-policy-01234:172.17.0.1',
+    ]);
+    expect(second?.HostConfig?.ExtraHosts).toEqual([]);
+    expect(second?.Env?.join()).not.toContain('POLICY_SCRIPT_URL');
+  });
+
   test('is read-only, without privileges and capabilities, not root, and within limits', () => {
     for (const options of [processing, preview]) {
       expect(options).toMatchObject({

@@ -38,6 +38,17 @@ test('a container trusts the CA of its own preview server and the operator’s, 
   expect((await stat(file)).ino).toBe(ino);
 });
 
+test('a container with a policy script trusts that name’s CA, too', async () => {
+  const cas = await inside();
+  const policyHost = 'acme-policy-01234';
+  const own = await trustedCas(at('own.pem'), cas);
+  const text = await readFile((await own.caFileOf?.({ ...SPEC, policyHost })) ?? '', 'utf8');
+  const parts = [SPEC.previewHost, policyHost].map(async (name) =>
+    (await readFile(await cas.caFileOf(name), 'utf8')).trim(),
+  );
+  for (const part of [...(await Promise.all(parts)), OWN]) expect(text).toContain(part);
+});
+
 test('a folder that an engine created in place of the file for containers is replaced', async () => {
   const file = (await (await trustedCas(at('own.pem'), await inside())).caFileOf?.(SPEC)) ?? '';
   await replaceByFolder(file);
