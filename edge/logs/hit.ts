@@ -45,17 +45,21 @@ export function noteHit(
   if (ads) notes.consent = consentState(ads === '1', analytics === '1');
   if (!(body instanceof ReadableStream)) return body;
 
-  const scanned = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      // Names have ASCII letters only, so a character that is cut between two chunks doesn't matter.
-      scan(decoder.decode(chunk));
-      controller.enqueue(chunk);
-    },
-  });
   const stated = Number(headers.get('content-length'));
   // The tag server gets the length as it was stated.
   const { readable, writable } = stated > 0 ? new FixedLengthStream(stated) : new TransformStream();
+  const writer = writable.getWriter();
+  const pass = async () => {
+    for await (const chunk of body) {
+      // Names have ASCII letters only, so a character that is cut between two chunks doesn't matter.
+      scan(decoder.decode(chunk));
+      await writer.write(chunk);
+    }
+    await writer.close();
+  };
   // Of a body that doesn't pass as a whole, what has passed is counted.
-  notes.passing = body.pipeThrough(scanned).pipeTo(writable).then(end, end);
+  notes.passing = pass()
+    .catch(() => writer.abort())
+    .then(end, end);
   return readable;
 }
