@@ -6,7 +6,7 @@ import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 89,538 octets, 34,125 gzipped.
+  // Raise a limit only if a rule needs it. Measured: 89,614 octets, 34,152 gzipped.
   test('is under 91 KB minified and 34.7 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(91_000);

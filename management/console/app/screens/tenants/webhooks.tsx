@@ -34,7 +34,7 @@ export default function WebhooksScreen() {
 }
 
 function WebhookCard({ webhook }: { webhook: Webhook }) {
-  const { id, url, clientId, enabled, events, pausedUntil, notice } = webhook;
+  const { id, url, client, enabled, events, pausedUntil, notice } = webhook;
   const { isBusy, error, run } = useAction();
   const params = { path: { id } };
   const change = async (work: () => Promise<unknown>) => {
