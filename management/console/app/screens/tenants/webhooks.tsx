@@ -79,7 +79,7 @@ function WebhookCard({ webhook }: { webhook: Webhook }) {
       }
     >
       <p class="small dim">
-        {clientId === null ? 'organisation' : clientName(clientId)} · {events.join(', ')}
+        {client === null ? 'organisation' : clientName(client)} · {events.join(', ')}
       </p>
       {notice !== null && (
         <p class="notice warn">
@@ -100,7 +100,7 @@ function NewWebhook() {
   const { isBusy, error, run } = useAction();
   if (clients.length === 0) return null;
   const create = async () => {
-    const { data } = await api.post('/webhooks', { body: { clientId: client, url: url.trim() } });
+    const { data } = await api.post('/webhooks', { body: { client, url: url.trim() } });
     setSecret(data.secret);
     setUrl('');
     refresh('webhooks');
