@@ -21,11 +21,11 @@ const NOTE_MS = 5_000;
 /** After a longer pause, new objects may have keys that no longer count as recent. */
 const GAP_MS = 180_000;
 /** Octets and objects that are counted in one transaction. */
-const SET_OCTETS = 16 * 2 ** 20;
+const SET_OCTETS = 8 * 2 ** 20;
 const SET_OBJECTS = 500;
 /** Larger objects aren't of the edge: a delivery has at most 100 messages of 128 KB. */
 const LARGEST = 64 * 2 ** 20;
-const READS_AT_ONCE = 8;
+const READS_AT_ONCE = 4;
 /** Names of recent objects that need no further query. */
 const REMEMBERED = 20_000;
 

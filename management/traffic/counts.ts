@@ -53,21 +53,26 @@ type ByValue = Record<string, number>;
 /** What is shown of one span of time. */
 export function presentCounts(counts: ReadonlyMap<string, number>) {
   const of = (name: string) => counts.get(name) ?? 0;
-  const by = (letter: string, shown: (value: string) => string = (value) => value): ByValue =>
-    Object.fromEntries(
-      [...counts]
-        .filter(([name]) => name.startsWith(`${letter}:`))
-        .map(([name, value]) => [shown(name.slice(2)), value] as const)
-        .sort(([, a], [, b]) => b - a),
-    );
+  const groups = new Map<string, [string, number][]>();
+  for (const [name, value] of counts) {
+    if (name[1] !== ':') continue;
+    const letter = name.slice(0, 1);
+    const group = groups.get(letter);
+    if (group === undefined) groups.set(letter, [[name.slice(2), value]]);
+    else group.push([name.slice(2), value]);
+  }
+  const valuesOf = (letter: string) => (groups.get(letter) ?? []).sort(([, a], [, b]) => b - a);
+  const by = (letter: string): ByValue => Object.fromEntries(valuesOf(letter));
   const consent = by('p');
   const known = Object.values(consent).reduce((sum, value) => sum + value, 0);
-  const latency = new Map(Object.entries(by('l')).map(([bucket, value]) => [Number(bucket), value]));
+  const latency = new Map(valuesOf('l').map(([bucket, value]) => [Number(bucket), value]));
   return {
     requests: of('n'),
     events: of('e'),
     routes: by('r'),
-    statuses: by('s', (digit) => (digit === '0' ? 'other' : `${digit}xx`)),
+    statuses: Object.fromEntries(
+      valuesOf('s').map(([digit, value]) => [digit === '0' ? 'other' : `${digit}xx`, value]),
+    ),
     cache: by('c'),
     blocked: of('b'),
     reports: of('d'),

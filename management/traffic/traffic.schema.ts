@@ -1,34 +1,6 @@
 import { z } from 'zod';
 import { dryRunQuery } from '../view/plan.ts';
 
-const EXAMPLE = {
-  from: '2026-11-23T06:00:00.000Z',
-  to: '2026-11-23T08:00:00.000Z',
-  step: 3600,
-  points: [
-    {
-      time: '2026-11-23T06:00:00.000Z',
-      requests: 1204,
-      events: 3310,
-      routes: { '/g/collect': 900, '/boot': 304 },
-      statuses: { '2xx': 1200, '5xx': 4 },
-      cache: { hit: 290, miss: 14 },
-      blocked: 12,
-      reports: 100,
-      errors: 4,
-      latency: { p50: 11, p95: 45.4, p99: 128 },
-      consent: { all: 800, none: 200 },
-      consentShare: 0.8,
-      countries: { DE: 1000, FR: 204 },
-      bytesIn: 401200,
-      bytesOut: 9120400,
-      bots: 31,
-      webContainerVersions: { '12': 700, '13': 4 },
-    },
-  ],
-  missing: [{ from: '2026-11-23T07:12:04.000Z', to: '2026-11-23T08:00:00.000Z' }],
-};
-
 const byValue = z.record(z.string(), z.int());
 const milliseconds = z.number().nullable().meta({ description: 'milliseconds; null: no request' });
 
@@ -76,7 +48,7 @@ export const trafficView = z
     points: z.array(point),
     missing: rangeList,
   })
-  .meta({ id: 'Traffic', examples: [EXAMPLE] });
+  .meta({ id: 'Traffic' });
 
 /** `1`: with our own probes. */
 export const probesQuery = z

@@ -62,34 +62,7 @@ const usageItem = z
   })
   .meta({ id: 'Usage' });
 
-const usagePage = pageSchema(usageItem)
-  .extend({ missing: rangeList })
-  .meta({
-    id: 'UsagePage',
-    examples: [
-      {
-        items: [
-          {
-            ...{ day: '2026-11-22', from: '2026-11-22T00:00:00.000Z', to: '2026-11-23T00:00:00.000Z' },
-            clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
-            containerId: '0b1f7f5e-6f0e-4f0c-9a52-3a3d0c8f2d11',
-            ...{ requests: 58_000, events: 160_000, bytesIn: 21_000_000, bytesOut: 480_000_000 },
-            edgeOperations: {
-              requests: 58_000,
-              kvReads: 61_000,
-              kvWrites: 9_000,
-              queueOperations: 114_000,
-              r2Writes: 10_000,
-            },
-            listPrice: 0.1835,
-            warnings: [],
-          },
-        ],
-        next: null,
-        missing: [],
-      },
-    ],
-  });
+const usagePage = pageSchema(usageItem).extend({ missing: rangeList }).meta({ id: 'UsagePage' });
 
 const usageKey = z.tuple([z.iso.date(), z.uuid(), z.uuid()]);
 

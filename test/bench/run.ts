@@ -17,6 +17,7 @@ import { managementLoad } from './management-load.ts';
 import { managementRestore } from './management-restore.ts';
 import { packageFigures } from './package.ts';
 import { requests } from './requests.ts';
+import { traffic } from './traffic.ts';
 
 /** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
 const SUITES: Readonly<Record<string, Suite>> = {
@@ -33,6 +34,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'management-history': managementHistory,
   restore: managementRestore,
   requests,
+  traffic,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

@@ -17,6 +17,8 @@ import { eventually } from '../eventually.ts';
 export interface TestBucket {
   readonly objects: RawObjects;
   readonly settings: Readonly<Record<string, string>>;
+  /** Where the server keeps its objects as files, by their keys. */
+  readonly folder?: string;
   close(): Promise<void>;
 }
 
@@ -92,6 +94,7 @@ export async function s3Bucket(): Promise<TestBucket> {
   const objects = opened(settings);
   await eventually(() => objects.read('raw/none'));
   return {
+    folder: join(dir, RAW_LOG_BUCKET),
     objects,
     settings,
     async close() {

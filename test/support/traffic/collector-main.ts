@@ -65,9 +65,14 @@ if (!given.database.startsWith('postgres:')) {
 }
 const collector = new Collector(collectorParts(db, mortal(objects)));
 if (given.once) {
+  const start = performance.now();
+  const before = process.cpuUsage();
   await collector.collect();
+  const ms = performance.now() - start;
+  const { user, system } = process.cpuUsage(before);
   await db.destroy();
-  process.send?.({ passed }, () => process.exit(0));
+  const figures = { ms, cpuMs: (user + system) / 1_000, peakMiB: process.resourceUsage().maxRSS / 1_024 };
+  process.send?.({ passed, ...figures }, () => process.exit(0));
 } else {
   process.send?.('started');
   await collector.run(AbortSignal.timeout(600_000));
