@@ -39,12 +39,13 @@ afterEach(async () => {
 });
 
 const parts = () => collectorParts(db, bucket.objects);
-/** Collects once, as a process that has just been started, and whose parts no other one has. */
-async function collect(): Promise<void> {
+/** A process that has just been started, and whose parts no other one has. */
+async function started(): Promise<Collector> {
   await db.updateTable('traffic_leases').set({ holder: null, until: null }).execute();
   await db.deleteFrom('traffic_collectors').execute();
-  await new Collector(parts()).collect();
+  return new Collector(parts());
 }
+const collect = async () => (await started()).collect();
 
 async function requests(
   container: string,
@@ -139,7 +140,7 @@ describe('the collector', () => {
 
   test('a running one finds new objects by themselves, and none twice', async () => {
     const stopping = new AbortController();
-    const running = new Collector(parts()).run(stopping.signal);
+    const running = (await started()).run(stopping.signal);
     for (const sum of [3, 6, 9]) {
       await deliver(bucket.objects, batchOf(some(3, new Date().toISOString())));
       await eventually(async () => expect(await requests(SHOP)).toBe(sum));
@@ -201,7 +202,7 @@ describe('deletion', () => {
     expect([await requests(SHOP), await requests(OTHER), await requests(TOTAL)]).toEqual([0, 3, 3]);
 
     const stopping = new AbortController();
-    const running = new Collector(parts()).run(stopping.signal);
+    const running = (await started()).run(stopping.signal);
     await eventually(async () => expect((await listDeletions(db, [SHOP]))[0]?.completedAt).not.toBeNull());
     expect(await listDeletions(db, [SHOP])).toMatchObject([
       { objects: 2, records: 4, until: at.toISOString() },
