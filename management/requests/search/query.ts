@@ -3,8 +3,8 @@ import type { KeyedRow, RowKey } from '../rows/record.ts';
 import type { DuckDb, Parameters } from './duckdb.ts';
 import { readRow } from './parquet.ts';
 
-/** Rows of some files of one hour. */
-interface HourQuery {
+/** Rows of some files. */
+export interface HoursQuery {
   readonly files: readonly string[];
   /** Milliseconds since the epoch: from the first on, before the second. */
   readonly from: number;
@@ -15,7 +15,11 @@ interface HourQuery {
 }
 
 /** The newest rows first. A record that is in several files is there as often. */
-export async function queryHour(duck: DuckDb, filter: RequestFilter, query: HourQuery): Promise<KeyedRow[]> {
+export async function queryHours(
+  duck: DuckDb,
+  filter: RequestFilter,
+  query: HoursQuery,
+): Promise<KeyedRow[]> {
   const { files, from, to, after, limit } = query;
   const conditions = ['"at" >= $from', '"at" < $to'];
   const parameters: Record<string, Parameters[string]> = { files, from, to, limit };

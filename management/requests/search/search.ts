@@ -6,14 +6,17 @@ import { acquireLock } from '../../../gitops/base/lock.ts';
 import { missingPackages } from '../../../gitops/base/runtime/optional.ts';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
 import type { RequestFilter } from '../rows/filter.ts';
-import type { KeyedRow, RowKey } from '../rows/record.ts';
+import type { KeyedRow } from '../rows/record.ts';
 import { DayCache, forgetOldDays } from './day-cache.ts';
 import { type DuckDb, openDuckDb } from './duckdb.ts';
 import { fillDay } from './fill.ts';
-import { queryHour } from './query.ts';
+import { queryHours } from './query.ts';
+import { type PageQuery, type RangeReader, readRange } from './range.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
+/** The most hours that one query reads. */
+const MOST_HOURS = 24;
 /** Milliseconds between two listings of today and yesterday. */
 const FILL_MS = 15_000;
 /** Milliseconds after which a day is listed as a whole again, for late, changed and deleted objects. */
@@ -53,14 +56,6 @@ interface Day {
   filling: Promise<void> | null;
 }
 
-interface PageQuery {
-  /** Milliseconds since the epoch: from the first on, before the second. */
-  readonly from: number;
-  readonly to: number;
-  readonly after: RowKey | null;
-  readonly limit: number;
-}
-
 interface FoundRows {
   readonly rows: readonly KeyedRow[];
   /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
@@ -77,6 +72,10 @@ export class RequestSearch {
   readonly #days = new Map<string, Promise<Day>>();
   readonly #queries = limit(QUERIES);
   readonly #fills = limit(FILLS);
+  readonly #reading: RangeReader = {
+    files: (at) => this.#files(at),
+    query: (filter, query) => this.#queries(() => queryHours(this.#demandOpen().duck, filter, query)),
+  };
   #open: { readonly duck: DuckDb; readonly signal: AbortSignal } | null = null;
   #reason = 'the search is starting; try again in a moment';
 
@@ -97,15 +96,32 @@ export class RequestSearch {
     const until = this.#clock.now() + BUDGET_MS;
     const rows: KeyedRow[] = [];
     const newest = Math.min(to, (after?.at ?? to) + 1) - 1;
-    for (let start = newest - (newest % HOUR_MS); start > from - HOUR_MS; start -= HOUR_MS) {
-      const hour = { from: Math.max(from, start), to: Math.min(to, start + HOUR_MS) };
-      const found = await this.#hour(filter, { ...hour, after, limit: most - rows.length });
-      if (found === null) missing.add(dayOf(start));
-      else rows.push(...found);
+    let end = newest - (newest % HOUR_MS) + HOUR_MS;
+    // More hours at once each time: a query costs some milliseconds, however few rows it finds.
+    for (let hours = 1; end > from; hours = Math.min(2 * hours, MOST_HOURS)) {
+      const start = end - hours * HOUR_MS;
+      const range = { from: Math.max(from, start), to: Math.min(to, end) };
+      const query = { ...range, after, limit: most - rows.length };
+      const found = await readRange(this.#reading, filter, query);
+      rows.push(...found.rows);
+      for (const { at, cause } of found.damaged) {
+        missing.add(dayOf(at));
+        await this.#remake(at, cause);
+      }
       if (rows.length >= most) break;
-      if (this.#clock.now() > until) return { rows, reached: start, missing: [...missing].sort() };
+      if (start > from && this.#clock.now() > until) {
+        return { rows, reached: start, missing: [...missing].sort() };
+      }
+      end = start;
     }
     return { rows, reached: null, missing: [...missing].sort() };
+  }
+
+  /** The files of the hour of this time. */
+  async #files(at: number): Promise<string[]> {
+    const { cache } = await this.#day(dayOf(at));
+    const hour = new Date(at).getUTCHours();
+    return cache.files.flatMap((file) => (file.hour === hour ? [cache.pathOf(file)] : []));
   }
 
   /** Waits until the days are read. Returns those that aren't by then. */
@@ -125,42 +141,6 @@ export class RequestSearch {
     return stale.flatMap(({ name, wholeAt, listedAt }) =>
       wholeAt === null || listedAt === null || listedAt < now ? [name] : [],
     );
-  }
-
-  /** `null`: the day's files were damaged; it is read again. */
-  async #hour(filter: RequestFilter, query: PageQuery): Promise<KeyedRow[] | null> {
-    const day = await this.#day(dayOf(query.from));
-    for (let attempt = 0; ; attempt += 1) {
-      const hour = new Date(query.from).getUTCHours();
-      const files = day.cache.files.flatMap((file) => (file.hour === hour ? [day.cache.pathOf(file)] : []));
-      if (files.length === 0) return [];
-      try {
-        return await this.#unique(filter, { ...query, files });
-      } catch (err) {
-        // The files may have been merged meanwhile.
-        if (attempt === 0) continue;
-        this.#log.error({ err, day: day.name }, 'the search cache is damaged and is made again');
-        await this.#clear(day);
-        return null;
-      }
-    }
-  }
-
-  /** The same record may be in several files, so a page of a query may have fewer records than rows. */
-  async #unique(
-    filter: RequestFilter,
-    query: PageQuery & { readonly files: readonly string[] },
-  ): Promise<KeyedRow[]> {
-    const rows: KeyedRow[] = [];
-    let { after } = query;
-    while (rows.length < query.limit) {
-      const page = { ...query, after, limit: query.limit };
-      const found = await this.#queries(() => queryHour(this.#demandOpen().duck, filter, page));
-      for (const row of found) if (row.row.id !== rows.at(-1)?.row.id) rows.push(row);
-      after = found.at(-1) ?? after;
-      if (found.length < query.limit) break;
-    }
-    return rows.slice(0, query.limit);
   }
 
   /** Fills today and yesterday until the signal. */
@@ -261,6 +241,12 @@ export class RequestSearch {
     } catch (err) {
       this.#log.error({ err, day: day.name }, 'raw logs can’t be read for the search');
     }
+  }
+
+  async #remake(at: number, err: unknown): Promise<void> {
+    const day = await this.#day(dayOf(at));
+    this.#log.error({ err, day: day.name }, 'the search cache is damaged and is made again');
+    await this.#clear(day);
   }
 
   /** Empties the day and reads it again, behind what fills it now. */

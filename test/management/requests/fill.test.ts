@@ -6,7 +6,7 @@ import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts'
 import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
 import { type DuckDb, openDuckDb } from '../../../management/requests/search/duckdb.ts';
 import { fillDay } from '../../../management/requests/search/fill.ts';
-import { queryHour } from '../../../management/requests/search/query.ts';
+import { queryHours } from '../../../management/requests/search/query.ts';
 import { batchOf } from '../../support/management/raw-logs.ts';
 
 const DAY = '2026-02-03';
@@ -50,7 +50,7 @@ const fill = async (since: Date | null = null) =>
 const shown = async (of = cache) => {
   const files = of.files.map((file) => of.pathOf(file));
   const query = { files, from: AT, to: AT + HOUR_MS, after: null, limit: 1_000 };
-  return (await queryHour(duck, { containers: null, probes: false }, query)).map(({ row }) => row.requestId);
+  return (await queryHours(duck, { containers: null, probes: false }, query)).map(({ row }) => row.requestId);
 };
 const minute = (number: number) => new Date(AT + number * 60_000).toISOString();
 
