@@ -63,6 +63,8 @@ export function ingestRoutes(
         }
         if (refused > 0) log.warn({ refused }, 'lines that the edge has sent are no records');
         live.push(recent.add(rows, clock.date().getTime()));
+        // Otherwise its connection, kept alive for 72 s, can delay a stop.
+        reply.header('connection', 'close');
         return reply.status(202).send({ accepted: rows.length, refused });
       },
     });
