@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
-import { expectAccessible, OPERATORS_SCREENS, screensOf, settled } from '../support/console/pages.ts';
+import { findingsOf, OPERATORS_SCREENS, screensOf, settled } from '../support/console/pages.ts';
 import { ConsoleStage } from '../support/console/stage.ts';
 import { eventually } from '../support/eventually.ts';
 
@@ -35,13 +35,15 @@ describeWith('chromium', 'the console’s screens', () => {
     await using visitor = await chromium.newContext({ colorScheme, viewport });
     await visitor.addInitScript({ content: axeCore.source });
     const { page, complaints } = await stage.logIn(visitor, 'owner');
+    const findings: unknown[] = [];
     for (const path of screensOf(shop, client)) {
       await page.goto(`${stage.url}${path}`);
       await settled(page);
-      await expectAccessible(page);
+      for (const finding of await findingsOf(page)) findings.push([path, finding]);
       const [shown, available] = await page.evaluate<number[]>(WIDTHS);
-      expect([path, shown]).toEqual([path, available]);
+      if (shown !== available) findings.push([path, `is ${shown} wide`]);
     }
+    expect(findings).toEqual([]);
     expect(complaints).toEqual([]);
     const ground = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
     expect(ground).toBe(colorScheme === 'dark' ? 'rgb(14, 17, 22)' : 'rgb(246, 247, 249)');
@@ -54,7 +56,7 @@ describeWith('chromium', 'the console’s screens', () => {
     for (const path of OPERATORS_SCREENS) {
       await page.goto(`${stage.url}${path}`);
       await settled(page);
-      await expectAccessible(page);
+      expect([path, await findingsOf(page)]).toEqual([path, []]);
     }
     expect(complaints).toEqual([]);
   });

@@ -119,7 +119,7 @@ function HostRow({ container, host }: { container: Container; host: CustomDomain
         <button
           type="button"
           disabled={isBusy}
-          aria-label={`Check ${domain} now`}
+          aria-label={`Check now: ${domain}`}
           onClick={() => void run(check)}
         >
           Check now

@@ -121,7 +121,7 @@ function DomainRow({ container, domain }: { container: Container; domain: Domain
         <button
           type="button"
           disabled={action.isBusy}
-          aria-label={`Check ${domain.domain} now`}
+          aria-label={`Check now: ${domain.domain}`}
           onClick={() =>
             void action.run(async () => {
               await api.post('/server-containers/{id}/domains/{domain}/check', { params: { path } });

@@ -39,7 +39,7 @@ function CheckButton({ id, domain }: { id: string; domain: string }) {
       <button
         type="button"
         disabled={isBusy}
-        aria-label={`Check ${domain} now`}
+        aria-label={`Check now: ${domain}`}
         onClick={() => void run(check)}
       >
         Check now
