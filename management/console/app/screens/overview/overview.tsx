@@ -35,11 +35,7 @@ export function Overview() {
               name="live"
               href="/console/containers?status=active,verified"
             />
-            <Tile
-              number={known.health.healthy}
-              name="healthy on their host"
-              href="/console/containers?health=healthy"
-            />
+            <Tile number={known.health.healthy} name="healthy" href="/console/containers?health=healthy" />
             <Tile
               number={known.status.provisioning}
               name="being set up"
