@@ -7,7 +7,7 @@ import { sql } from 'kysely';
 import { z } from 'zod';
 import type { Database } from '../../management/db/database.ts';
 import { prepare } from '../../management/prepare.ts';
-import { readTraffic } from '../../management/traffic/points.ts';
+import { trafficPoints } from '../../management/traffic/points.ts';
 import { type DatabaseUrls, PostgresqlFixture } from '../support/management/postgresql.ts';
 import { s3Bucket, type TestBucket } from '../support/traffic/buckets.ts';
 import { batchOf, keyAt, ndjson, recordAt } from '../support/traffic/records.ts';
@@ -158,7 +158,7 @@ async function charts(bench: Bench, db: Database, containers: readonly string[])
       const container = containers[Math.floor(Math.random() * containers.length)];
       const start = performance.now();
       const one = { containers: sql`select ${container}::uuid` };
-      const { points } = await readTraffic(db, one, { from, to, step: 3_600, probes: false });
+      const { points } = await trafficPoints(db, one, { from, to, step: 3_600, probes: false });
       if (points.length < 700) throw new Error(`the chart has ${points.length} points`);
       return performance.now() - start;
     },
