@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { EXTENSION, TAG_SERVER_ENTRY } from './tag-server/entry.ts';
 
@@ -54,8 +54,9 @@ async function program(path: string, source: string, role: 'node' | 'library'): 
 
 /** The stand-in's sources, and the one package that they import. */
 export async function sourceFiles(): Promise<ImageFile[]> {
-  const sources = globSync(join(dirname(TAG_SERVER_ENTRY), `*${EXTENSION}`)).sort();
-  const files = sources.map((source) => [`/app/${basename(source)}`, source] as const);
+  const folder = dirname(TAG_SERVER_ENTRY);
+  const sources = globSync(`**/*${EXTENSION}`, { cwd: folder }).sort();
+  const files = sources.map((source) => [`/app/${source}`, join(folder, source)] as const);
   return await Promise.all(
     [...files, [PSL_PATH, PSL_BUNDLE] as const].map(async ([path, source]) => ({
       path,
