@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { environmentAccess, environmentClient } from './client.ts';
 import { embeddedAccess } from './instance/embedded-access.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';
-import { type LogRecord, rawRecords } from './logs/raw.ts';
+import { rawRecords } from './logs/raw.ts';
 import { renderRecord } from './logs/request-line.ts';
 import {
   type ContainerRequests,
@@ -119,23 +119,17 @@ async function accessTo(context: CliContext, site: string): Promise<ContainerReq
   throw new CliError(`there is no site ${site}, or the token's subject is not a member of its client`);
 }
 
-/** The second record with the same request id is marked: in records of earlier releases, callers chose the id. */
 async function rawLogs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const day = options.day ?? new Date().toISOString().slice(0, 10);
   const { status = '' } = options;
   const wanted = new RegExp(`^${status.replace('xx', '\\d\\d')}`);
-  const seen = new Set<string>();
+  let isEmpty = true;
   for await (const one of rawRecords(context, day)) {
     if (one.site !== site) continue;
-    const duplicate = seen.has(one.requestId);
-    seen.add(one.requestId);
+    isEmpty = false;
     if (!wanted.test(String(one.status))) continue;
-    process.stdout.write(options.json ? jsonLine(one, duplicate) : renderRecord(one, duplicate));
+    process.stdout.write(options.json ? `${JSON.stringify(one)}\n` : renderRecord(one));
   }
   // A removed site may still have records, so its name is checked only if there are none.
-  if (seen.size === 0) await requireSite(context, site);
-}
-
-function jsonLine(one: LogRecord, duplicate: boolean): string {
-  return `${JSON.stringify(duplicate ? { ...one, duplicate } : one)}\n`;
+  if (isEmpty) await requireSite(context, site);
 }
