@@ -116,6 +116,7 @@ test('a summary has what a list shows', async () => {
         status: 'active',
         statusReason: null,
         suspended: false,
+        serving: true,
         health: expect.stringMatching(/healthy|unknown/),
         domains: ['list0.example'],
         createdAt: expect.any(String),
