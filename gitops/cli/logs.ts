@@ -48,23 +48,27 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
   const filters = filtersOf(where, status);
   const from = since === undefined ? undefined : sinceOf(since);
   const api = await accessTo(context, site);
-  let last: string | undefined;
+  let past: readonly ShownRequest[] = [];
   if (day !== undefined || from !== undefined || follow === undefined) {
     const range =
       day === undefined
         ? { ...(from === undefined ? {} : { from }) }
         : { from: `${day}T00:00:00Z`, to: new Date(Date.parse(day) + DAY_MS).toISOString() };
-    last = await printPast(api, { ...filters, ...range }, options);
+    past = await printPast(api, { ...filters, ...range }, options);
   }
   if (follow !== true) return;
-  for await (const one of liveRequests(api, filters, last)) printLive(one, options);
+  // What was printed may have arrived behind the last one, too.
+  const printed = new Set(past.map(({ id }) => id));
+  for await (const one of liveRequests(api, filters, past.at(-1)?.id)) {
+    if ('missed' in one || !printed.delete(one.id)) printLive(one, options);
+  }
 }
 
 async function printPast(
   api: ContainerRequests,
   query: Parameters<typeof pastRequests>[1],
   options: LogsOptions,
-): Promise<string | undefined> {
+): Promise<readonly ShownRequest[]> {
   const { requests, isCut, missing } = await pastRequests(api, query);
   if (isCut) process.stderr.write('tagyard: there are older requests; give a shorter time or more filters\n');
   for (const one of requests) printLive(one, options);
@@ -72,7 +76,7 @@ async function printPast(
     process.stderr.write(`tagyard: not all requests of ${missing.join(', ')} can be searched yet\n`);
     process.exitCode = 1;
   }
-  return requests.at(-1)?.id;
+  return requests;
 }
 
 function printLive(one: ShownRequest | Gap, { json }: LogsOptions): void {

@@ -83,6 +83,9 @@ const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUr
 /** Lists and maps in a parameter are this deep at most. */
 const DEPTH = 6;
 const MOST_VALUES = 2_000;
+const LONGEST_VALUE = 2_000;
+/** Many tags may name one variable: it is read once. */
+const READ = new WeakMap<readonly unknown[], ReadonlyMap<string, string>>();
 
 type Site = Pick<ManifestView, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>;
 
@@ -142,8 +145,10 @@ function serverState(
   const settings = settingsOf(tag.parameter);
   const shared = settings.get('configSettingsVariable');
   const named = shared === undefined ? undefined : variableOf(shared, variables);
-  const all = new Map([...(named === undefined ? [] : settingsOf(named.parameter)), ...settings]);
-  const given = SERVER_KEYS.map((key) => all.get(key)).find((value) => value !== undefined && value !== '');
+  const inherited = named === undefined ? undefined : settingsOf(named.parameter);
+  const given = SERVER_KEYS.map((key) => settings.get(key) ?? inherited?.get(key)).find(
+    (value) => value !== undefined && value !== '',
+  );
   if (given === undefined) return shared !== undefined && named === undefined ? 'unknown' : 'none';
   const url = resolved(given, variables);
   if (url === null) return 'unknown';
@@ -164,9 +169,12 @@ function variableOf(text: string, variables: readonly Entity[]): Entity | undefi
 }
 
 /** The values of parameters, and of the rows of their tables, by their keys. */
-function settingsOf(parameters: readonly unknown[]): Map<string, string> {
+function settingsOf(parameters: readonly unknown[]): ReadonlyMap<string, string> {
+  const known = READ.get(parameters);
+  if (known !== undefined) return known;
   const found = new Map<string, string>();
   collect(parameters, found, DEPTH);
+  READ.set(parameters, found);
   return found;
 }
 
@@ -176,7 +184,7 @@ function collect(parameters: readonly unknown[], found: Map<string, string>, dep
   for (const one of parameters) {
     if (typeof one !== 'object' || one === null || found.size > MOST_VALUES) continue;
     const { key, value, list, map } = one as Record<string, unknown>; // checked below
-    if (typeof key === 'string' && typeof value === 'string') {
+    if (typeof key === 'string' && typeof value === 'string' && value.length <= LONGEST_VALUE) {
       found.set(key, value);
       row.set(key, value);
     }

@@ -40,7 +40,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   traffic_deletions: 'select, insert, update',
   audit_log: 'select, insert, update (container_id, client_id, organisation_id, status, code, revision)',
   handover_links:
-    'select, insert, update (next_at, complete_at, mail, mail_at, mail_attempts, mail_error), delete',
+    'select, insert, update (expires_at, recipients, next_at, complete_at, mail, mail_at, mail_attempts, mail_error), delete',
   checklist_verdicts: 'select, insert, update (state, detail, checked_at)',
 };
 const FUNCTIONS = [

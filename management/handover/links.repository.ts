@@ -40,32 +40,38 @@ export async function listLinks(
   return await query.execute();
 }
 
+/** Links that haven't ended, and those of the last day: else a client could send mails without end by short links. */
 export async function countLinks(db: Database, client: string, now: Date): Promise<number> {
+  const dayAgo = new Date(now.getTime() - 86_400_000);
   const { count } = await db
     .selectFrom('handover_links')
     .select(({ fn }) => fn.countAll<string>().as('count'))
     .where('client_id', '=', client)
-    .where('expires_at', '>', now)
+    .where(({ or, eb }) => or([eb('expires_at', '>', now), eb('created_at', '>', dayAgo)]))
     .executeTakeFirstOrThrow();
   return Number(count);
 }
 
-/** `false`: the client has no such link. */
-export async function deleteLink(db: Database, client: string, id: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('handover_links')
-    .where('client_id', '=', client)
+/** Ends a link at once. Its row stays a while, without the recipients, because links of the last day are counted. */
+export async function revokeLink(db: Database, id: string, now: Date): Promise<void> {
+  await db
+    .updateTable('handover_links')
+    .set({ expires_at: now, recipients: JSON.stringify([]), mail: 'none' })
     .where('id', '=', id)
-    .executeTakeFirst();
-  return numDeletedRows > 0n;
+    .execute();
 }
 
-export async function findLink(db: Database, client: string, id: string): Promise<LinkRow | undefined> {
+/** The client's link, unless it has ended. */
+export async function findLink(
+  db: Database,
+  { client, id, now }: { readonly client: string; readonly id: string; readonly now: Date },
+): Promise<LinkRow | undefined> {
   return await db
     .selectFrom('handover_links')
     .selectAll()
     .where('client_id', '=', client)
     .where('id', '=', id)
+    .where('expires_at', '>', now)
     .executeTakeFirst();
 }
 

@@ -13,11 +13,11 @@ import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import {
   containersOf,
   countLinks,
-  deleteLink,
   findLink,
   insertLink,
   type LinkRow,
   listLinks,
+  revokeLink,
 } from './links.repository.ts';
 import { createdLink, linkPage, linkParams, linkQuery, newLink } from './links.schema.ts';
 
@@ -73,7 +73,7 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
         }
         if ((await countLinks(db, client_id, now)) >= MOST_OPEN) {
           throw new ManagementProblem('limit_reached', {
-            detail: `there are ${MOST_OPEN} links; revoke one, or wait until one expires`,
+            detail: `there are ${MOST_OPEN} links, with those that were made and ended within a day; wait until one is older`,
           });
         }
         if (isDryRun(request.query)) {
@@ -133,10 +133,11 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
       async (request, reply) => {
         const { id, link } = request.params;
         await demandRoleIn(context, { kind: 'clients', id }, callerOf(request), 'act');
-        const known = await findLink(db, id, link);
+        const now = clock.date();
+        const known = await findLink(db, { client: id, id: link, now });
         if (known === undefined) throw new ManagementProblem('unknown_handover_link');
         if (isDryRun(request.query)) return { plan: planOf({ id: link }, null) };
-        await deleteLink(db, id, link);
+        await revokeLink(db, link, now);
         return reply.status(204).send(null);
       },
     );

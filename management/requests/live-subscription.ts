@@ -4,8 +4,8 @@ import type { KeyedRow } from './rows/record.ts';
 
 /** Shorter than the minute of silence after which proxies close a connection. */
 const HEARTBEAT_MS = 15_000;
-/** The most rows that wait for a slow reader. Beyond that all of them are dropped, and the stream says so. */
-const MOST_WAITING = 2_000;
+/** The most rows that wait for a slow reader: more than a delivery has. Beyond that the oldest are dropped, and the stream says so. */
+const MOST_WAITING = 6_000;
 
 /** Who follows a container's requests. */
 export interface Follower {
@@ -41,9 +41,10 @@ export class LiveSubscription {
     const asked = rows.filter(({ row }) => isAskedFor(row, this.of.filter));
     if (asked.length === 0 || this.#hasEnded) return;
     this.#waiting.push(...asked);
-    if (this.#waiting.length > MOST_WAITING) {
-      if (this.#missed !== null) this.#missed += this.#waiting.length;
-      this.#waiting = [];
+    const excess = this.#waiting.length - MOST_WAITING;
+    if (excess > 0) {
+      this.#waiting.splice(0, excess);
+      if (this.#missed !== null) this.#missed += excess;
     }
     this.#arrived.resolve();
   }

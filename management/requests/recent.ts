@@ -2,7 +2,7 @@ import { isAskedFor, type RequestFilter } from './rows/filter.ts';
 import type { KeyedRow } from './rows/record.ts';
 
 /** Rows kept of one container, and of all together. A row takes about half a kilobyte. */
-const MOST_OF_ONE = 2_000;
+const MOST_OF_ONE = 6_000;
 const MOST = 40_000;
 /** By then a row is in the bucket. */
 const LONGEST_MS = 15 * 60_000;

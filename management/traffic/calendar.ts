@@ -10,7 +10,8 @@ export const dayAt = (time: number): string => new Date(time).toISOString().slic
 /** The days (UTC) from one time to another, the newest first. */
 export function daysBetween(from: number, to: number): string[] {
   const days: string[] = [];
-  for (let time = to; dayAt(time) >= dayAt(from); time -= DAY_MS) days.push(dayAt(time));
+  const first = Math.floor(from / DAY_MS) * DAY_MS;
+  for (let time = to; time >= first; time -= DAY_MS) days.push(dayAt(time));
   return days;
 }
 

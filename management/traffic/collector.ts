@@ -188,7 +188,9 @@ export class Collector {
     const objects = bodies.filter((one): one is ReadObject => one !== null && one.body !== null);
     if (objects.length > 0) {
       const { records, faults, deletedIn } = await storeObjects(db, objects);
-      for (const object of objects) this.#remember(objectId(object));
+      for (const object of objects) {
+        if (!deletedIn.includes(object.key)) this.#remember(objectId(object));
+      }
       for (const fault of faults) log.warn(fault, 'lines of an object of the raw logs are no records');
       for (const key of deletedIn) await rewriteObject(this.#parts, key);
       log.debug({ objects: objects.length, records }, 'records were counted');

@@ -10,6 +10,8 @@ type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
 /** Objects between two notes of how far the search is. */
 const PER_NOTE = 50;
+/** A multiple of `PER_NOTE`. */
+const OBJECTS_AT_ONCE = 200;
 
 interface Deletion {
   readonly container: string;
@@ -72,7 +74,10 @@ export async function listDeletions(db: Database, containers: readonly string[])
   }));
 }
 
-/** Searches the whole bucket for the records of one demanded deletion at a time, from where the last process ended. */
+/**
+ * Searches the bucket for the records of one demanded deletion at a time, from where the last call or process ended. A call
+ * ends after some objects: the bucket has those of all clients, whose new objects must be counted meanwhile.
+ */
 export async function continueDeletions(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, rawObjects, log } = parts;
   const next = await db
@@ -92,9 +97,13 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
     own(sql`position = ${key}, objects = objects + ${objects}, records = records + ${records}`);
 
   let [seen, objects, records] = [0, 0, 0];
+  let isWhole = true;
   let last = next.position ?? undefined;
   for await (const { key } of rawObjects.list('raw/', last)) {
-    if (signal.aborted) break;
+    if (signal.aborted || seen >= OBJECTS_AT_ONCE) {
+      isWhole = false;
+      break;
+    }
     const removed = dayOf(key) === null ? 0 : await rewriteObject(parts, key);
     last = key;
     seen += 1;
@@ -105,7 +114,7 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
     [objects, records] = [0, 0];
   }
   if (last !== undefined && seen % PER_NOTE !== 0) await note(last, objects, records);
-  if (signal.aborted) return;
+  if (!isWhole) return;
   await own(sql`completed_at = now()`);
   log.info({ container }, 'the records of a container were deleted');
 }

@@ -14,6 +14,9 @@ export class TimeZoneError extends Error {
   override name = 'TimeZoneError';
 }
 
+/** The date of a time in a zone. Throws `TimeZoneError`. */
+export const localDate = (time: number, timeZone: string): string => dates(timeZone)(time);
+
 /** The days from one date to another, both included. Throws `TimeZoneError`. */
 export function localDays(first: string, last: string, timeZone: string): LocalDay[] {
   const dateAt = dates(timeZone);

@@ -43,8 +43,12 @@ function isRecord(value: unknown): value is TrafficRecord {
   return (
     typeof time === 'string' &&
     TIME.test(time) &&
+    !Number.isNaN(Date.parse(time)) &&
     typeof route === 'string' &&
     route.length <= 200 &&
+    // The database refuses such texts, and with them all other lines.
+    route.isWellFormed() &&
+    !route.includes('\0') &&
     typeof status === 'number' &&
     typeof duration === 'number' &&
     (container === null || typeof container === 'string')

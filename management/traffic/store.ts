@@ -49,7 +49,11 @@ export async function storeObjects(db: Database, objects: readonly ReadObject[])
     const counted = await claimRecords(trx, sums);
     if (counted.size > 0) sums = sumObjects(objects, { counted, deleted });
     await addSums(trx, sums.minutes.values());
-    await noteObjects(trx, objects);
+    // An object with deleted records is read again until those are gone from it.
+    await noteObjects(
+      trx,
+      objects.filter(({ key }) => !sums.deletedIn.includes(key)),
+    );
     await noteFaults(trx, sums.faults);
     return sums;
   });

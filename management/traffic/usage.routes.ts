@@ -10,7 +10,7 @@ import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { keyFrom, listPage, pageQuery, pageSchema } from '../view/page.ts';
 import { dayAt, daysBefore } from './calendar.ts';
-import { type LocalDay, localDays, TimeZoneError } from './local-days.ts';
+import { type LocalDay, localDate, localDays, TimeZoneError } from './local-days.ts';
 import { missingIn, presentRange } from './points.ts';
 import { edgeOperations, listPrice } from './prices.ts';
 import { spanOf } from './store.ts';
@@ -154,15 +154,15 @@ export function usageRoutes(context: Context): FastifyPluginAsyncZod {
 
 /** Throws `invalid_request`. */
 function daysOf({ from, to, timeZone }: z.output<typeof usageQuery>, now: number): LocalDay[] {
-  const last = to ?? dayAt(now);
-  const first = from ?? dayAt(daysBefore(Date.parse(last), 30));
   const refuse = (path: string, message: string) =>
     new ManagementProblem('invalid_request', { detail: `${path} ${message}`, errors: [{ path, message }] });
-  if (first > last) throw refuse('from', 'must not be after to');
-  if (Date.parse(last) - Date.parse(first) > MOST_DAYS * DAY * 1_000) {
-    throw refuse('from', `must be at most ${MOST_DAYS} days before to`);
-  }
   try {
+    const last = to ?? localDate(now, timeZone);
+    const first = from ?? dayAt(daysBefore(Date.parse(last), 30));
+    if (first > last) throw refuse('from', 'must not be after to');
+    if (Date.parse(last) - Date.parse(first) > MOST_DAYS * DAY * 1_000) {
+      throw refuse('from', `must be at most ${MOST_DAYS} days before to`);
+    }
     return localDays(first, last, timeZone);
   } catch (error) {
     if (error instanceof TimeZoneError) throw refuse('timeZone', `can’t be used: ${error.message}`);

@@ -110,6 +110,10 @@ test('finds requests of raw logs by each member, the newest first, each record o
   }
   for (const query of ['?status=9xx', '?after=x', '?limit=1001', `?from=${ago(60 * 24 * 40)}`, '?nothing=1'])
     expect((await search(query)).body.code).toBe('invalid_request');
+  const forged = Buffer.from(JSON.stringify([Date.now(), 'x', 9_999_999_999_999])).toString('base64url');
+  expect((await search(`?after=${forged}`)).body.code).toBe('invalid_request');
+  // A year beyond 9999 in UTC.
+  expect((await search('?from=9999-12-31T23:59:59-14:00')).body.requests ?? []).toEqual([]);
 });
 
 test('shows a request as soon as the edge reports it, and once when the raw logs have it too', async () => {

@@ -22,6 +22,8 @@ export function policyProblem(text: string): PolicyProblem | null {
   if (size > LARGEST_POLICY) return { message: `is larger than ${LARGEST_POLICY / 1024} KiB`, line: null };
   const hidden = text.split(/\r?\n/).findIndex((line) => /[^\t\P{Cc}]|\p{Cs}/u.test(line));
   if (hidden >= 0) return { message: 'must not contain control characters', line: hidden + 1 };
+  // Inside the function that joins scripts it is a syntax error.
+  if (text.startsWith('#!')) return { message: 'must not begin with #!', line: 1 };
   try {
     new Script(text, { filename: 'policy.js' });
     return null;

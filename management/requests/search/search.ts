@@ -8,6 +8,7 @@ import type { RawObjects } from '../../raw-objects/raw-objects.ts';
 import type { RequestFilter } from '../rows/filter.ts';
 import type { KeyedRow } from '../rows/record.ts';
 import { DayCache, forgetOldDays } from './day-cache.ts';
+import { DayQueue } from './day-queue.ts';
 import { type DuckDb, openDuckDb } from './duckdb.ts';
 import { fillDay } from './fill.ts';
 import { queryHours } from './query.ts';
@@ -27,9 +28,8 @@ const IDLE_MS = 10 * 60_000;
 const WAIT_MS = 1_500;
 /** Milliseconds after which a page ends, even if it isn't full. */
 const BUDGET_MS = 2_500;
-/** Queries, and days that are filled, at once. */
+/** Queries at once. */
 const QUERIES = 2;
-const FILLS = 2;
 /** Part of the folder's name. Another release's folder is not read. */
 const VERSION = 'v1';
 
@@ -71,7 +71,7 @@ export class RequestSearch {
   readonly #log: SearchLog;
   readonly #days = new Map<string, Promise<Day>>();
   readonly #queries = limit(QUERIES);
-  readonly #fills = limit(FILLS);
+  readonly #fills = new DayQueue();
   readonly #reading: RangeReader = {
     files: (at) => this.#files(at),
     query: (filter, query) => this.#queries(() => queryHours(this.#demandOpen().duck, filter, query)),
@@ -128,7 +128,9 @@ export class RequestSearch {
   async #prepared(from: number, to: number): Promise<string[]> {
     const last = Math.min(to, this.#clock.date().getTime());
     const names: string[] = [];
-    for (let at = last - 1; dayOf(at) >= dayOf(from); at -= DAY_MS) names.push(dayOf(at));
+    // Compared as numbers: as texts, years beyond 9999 come before all others.
+    const first = Math.floor(from / DAY_MS) * DAY_MS;
+    for (let at = last - 1; at >= first; at -= DAY_MS) names.push(dayOf(at));
     const days = await Promise.all(names.map((name) => this.#day(name)));
     const now = this.#clock.now();
     for (const day of days) day.usedAt = now;
@@ -136,7 +138,9 @@ export class RequestSearch {
       const most = this.#isCurrent(name) ? 2 * FILL_MS : WHOLE_MS;
       return wholeAt === null || listedAt === null || now - listedAt > most;
     });
-    const reading = Promise.all(stale.map((day) => this.#fill(day)));
+    // The others are named as missing, and are read when they are asked for again.
+    const able = stale.filter((day) => this.#isCurrent(day.name) || this.#fills.hasRoom);
+    const reading = Promise.all(able.map((day) => this.#fill(day)));
     if (stale.length > 0) await Promise.race([reading, this.#clock.sleep(WAIT_MS, { ref: false })]);
     return stale.flatMap(({ name, wholeAt, listedAt }) =>
       wholeAt === null || listedAt === null || listedAt < now ? [name] : [],
@@ -219,9 +223,11 @@ export class RequestSearch {
 
   /** One at a time for each day. What fails is logged, and tried again at the next listing. */
   async #fill(day: Day): Promise<void> {
-    day.filling ??= this.#fills(() => this.#read(day)).finally(() => {
-      day.filling = null;
-    });
+    day.filling ??= this.#fills
+      .run(this.#isCurrent(day.name), () => this.#read(day))
+      .finally(() => {
+        day.filling = null;
+      });
     await day.filling;
   }
 
@@ -245,6 +251,7 @@ export class RequestSearch {
 
   async #remake(at: number, err: unknown): Promise<void> {
     const day = await this.#day(dayOf(at));
+    if (day.wholeAt === null) return; // it is made again already
     this.#log.error({ err, day: day.name }, 'the search cache is damaged and is made again');
     await this.#clear(day);
   }
@@ -253,10 +260,11 @@ export class RequestSearch {
   async #clear(day: Day): Promise<void> {
     await day.filling;
     day.wholeAt = null;
-    day.filling ??= this.#fills(async () => {
+    const again = async () => {
       await day.cache.clear();
       await this.#read(day);
-    }).finally(() => {
+    };
+    day.filling ??= this.#fills.run(this.#isCurrent(day.name), again).finally(() => {
       day.filling = null;
     });
   }

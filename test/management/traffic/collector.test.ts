@@ -104,7 +104,15 @@ describe('the collector', () => {
     expect(half).toBeLessThan(40);
     await deliver(bucket.objects, batch);
     const foreign = keyAt(ago(2));
-    const lines = ['[1]', '{"time":"yesterday"}', '{"half', JSON.stringify(recordAt(daysAgo(1)))];
+    // The database would refuse the last two, and with them all lines of the set.
+    const lines = [
+      '[1]',
+      '{"time":"yesterday"}',
+      '{"half',
+      JSON.stringify(recordAt(daysAgo(1))),
+      JSON.stringify({ ...recordAt(ago(2)), time: `${ago(2).slice(0, 10)}T25:61:00Z` }),
+      JSON.stringify({ ...recordAt(ago(2)), route: '/\u0000' }),
+    ];
     await bucket.objects.write(foreign, Buffer.from(`${lines.join('\n')}\n\n${ndjson(some(1))}`));
     await bucket.objects.write(`raw/dt=${ago(2).slice(0, 10)}/notes.txt`, Buffer.from('hello'));
     await collect();
@@ -113,7 +121,7 @@ describe('the collector', () => {
     expect(new Set(faults)).toEqual(
       new Set([
         { key: torn, kind: 'torn', lines: 1 },
-        { key: foreign, kind: 'foreign', lines: 2 },
+        { key: foreign, kind: 'foreign', lines: 4 },
         { key: foreign, kind: 'unreadable', lines: 1 },
         { key: foreign, kind: 'misplaced', lines: 1 },
         { key: `raw/dt=${ago(2).slice(0, 10)}/notes.txt`, kind: 'object', lines: 0 },

@@ -1,0 +1,28 @@
+import { limit } from '../../../gitops/base/limit.ts';
+
+/** Days that are filled at once. */
+const CURRENT = 2;
+/** Older days that may wait. A caller can ask for ever different ones. */
+const MOST_OLD = 62;
+
+/** Fills of days: today and yesterday don't wait behind the older days of callers. */
+export class DayQueue {
+  readonly #current = limit(CURRENT);
+  readonly #old = limit(1);
+  #waiting = 0;
+
+  /** True if a further older day may wait. */
+  get hasRoom(): boolean {
+    return this.#waiting < MOST_OLD;
+  }
+
+  async run(isCurrent: boolean, work: () => Promise<void>): Promise<void> {
+    if (isCurrent) return await this.#current(work);
+    this.#waiting += 1;
+    try {
+      await this.#old(work);
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+}
