@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 
 interface QueryState<Data> {
   /** The last known data, also while they are read again and after a failure. */
@@ -12,13 +12,18 @@ interface QueryState<Data> {
 
 export interface Query<Data> extends QueryState<Data> {
   reload(): Promise<void>;
+  /** Reads again unless a read is under way: for timers, so that slow answers don’t pile up. */
+  poll(): void;
 }
 
 interface Entry {
   readonly state: Signal<QueryState<unknown>>;
   load: () => Promise<unknown>;
   users: number;
+  /** Reads that were begun; each has its number. */
   runs: number;
+  /** The number of the newest read that has ended. */
+  ended: number;
 }
 
 /** Data that are younger are not read again when a view opens, milliseconds. */
@@ -35,7 +40,7 @@ function entryOf(key: string, load: () => Promise<unknown>): Entry {
     known.load = load;
     return known;
   }
-  const made: Entry = { state: signal(EMPTY), load, users: 0, runs: 0 };
+  const made: Entry = { state: signal(EMPTY), load, users: 0, runs: 0, ended: 0 };
   entries.set(key, made);
   for (const [old, { users }] of entries) {
     if (entries.size <= MOST_KEPT) break;
@@ -47,12 +52,17 @@ function entryOf(key: string, load: () => Promise<unknown>): Entry {
 async function read(entry: Entry): Promise<void> {
   const run = ++entry.runs;
   entry.state.value = { ...entry.state.peek(), isLoading: true };
+  const end = (result: Partial<QueryState<unknown>>) => {
+    // An older answer must not replace a newer one.
+    if (run < entry.ended) return;
+    entry.ended = run;
+    entry.state.value = { ...entry.state.peek(), ...result, isLoading: run < entry.runs };
+  };
   try {
     const data = await entry.load();
-    // An older answer must not replace a newer one.
-    if (run === entry.runs) entry.state.value = { data, error: null, isLoading: false, at: Date.now() };
+    end({ data, error: null, at: Date.now() });
   } catch (error) {
-    if (run === entry.runs) entry.state.value = { ...entry.state.peek(), error, isLoading: false };
+    end({ error });
   }
 }
 
@@ -67,7 +77,26 @@ export function useQuery<Data>(key: string, load: () => Promise<Data>): Query<Da
     };
   }, [entry]);
   const state = entry.state.value as QueryState<Data>; // the key names one loader
-  return { ...state, reload: () => read(entry) };
+  return {
+    ...state,
+    reload: () => read(entry),
+    poll: () => {
+      if (!entry.state.peek().isLoading) void read(entry);
+    },
+  };
+}
+
+/** Polls while the page is visible; `everyMs` is `null` where nothing new is expected. */
+export function usePolling({ poll }: Query<unknown>, everyMs: number | null): void {
+  const latest = useRef(poll);
+  latest.current = poll;
+  useEffect(() => {
+    if (everyMs === null) return;
+    const timer = setInterval(() => {
+      if (!document.hidden) latest.current();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
 }
 
 /** Reads what is shown now again, if its key contains one of the texts. */

@@ -1,4 +1,4 @@
-import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
+import { problemFrom } from '../../../../gitops/clients/management/index.ts';
 import { sendInSession } from './api.ts';
 
 /** The parts of an answer of the traffic API that the console shows. Times are RFC 3339. */
@@ -23,6 +23,9 @@ interface TrafficPoint {
   readonly events?: number;
 }
 
+/** Traffic is read again this often while it is shown, milliseconds. */
+export const TRAFFIC_POLL_MS = 2_000;
+
 /** The spans that a chart can show, with the seconds of one point. */
 export const SPANS = [
   { name: 'Hour', seconds: 3_600, step: 60 },
@@ -43,14 +46,10 @@ export async function readTraffic(id: string | null, { seconds, step }: Span): P
   const path = `${id === null ? '' : `/server-containers/${encodeURIComponent(id)}`}/traffic?${query}`;
   const response = await sendInSession(new Request(path, { headers: { accept: 'application/json' } }));
   if (response.ok) return (await response.json()) as Traffic;
-  const body: unknown = await response.json().catch(() => null);
+  const problem = await problemFrom('GET traffic', response);
   // The route is missing, not the container.
-  if (response.status === 404 && codeOf(body) !== 'unknown_container') return null;
-  throw new ApiProblem('GET traffic', response, null);
-}
-
-function codeOf(body: unknown): unknown {
-  return typeof body === 'object' && body !== null && 'code' in body ? body.code : null;
+  if (problem.status === 404 && problem.code !== 'unknown_container') return null;
+  throw problem;
 }
 
 type Counted = 'requests' | 'errors' | 'blocked' | 'events';

@@ -1,6 +1,6 @@
 import { useEffect } from 'preact/hooks';
 import { api } from '../../data/api.ts';
-import { refresh, useQuery } from '../../data/query.ts';
+import { refresh, usePolling, useQuery } from '../../data/query.ts';
 import { StateMark } from '../../parts/marks.tsx';
 import { Known } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
@@ -13,15 +13,12 @@ export function OperationSteps({ id }: { id: string }) {
   const query = useQuery(`operation ${id}`, async () => {
     return (await api.get('/operations/{id}', { params: { path: { id } } })).data;
   });
-  const { data, reload } = query;
+  const { data } = query;
   const isRunning = data === undefined || data.status === 'running';
   const container = data?.containerId;
+  usePolling(query, isRunning ? AGAIN_MS : null);
   useEffect(() => {
-    if (isRunning) {
-      const timer = setInterval(() => void reload(), AGAIN_MS);
-      return () => clearInterval(timer);
-    }
-    if (container !== undefined) refresh(`container ${container}`, 'containers');
+    if (!isRunning && container !== undefined) refresh(`container ${container}`, 'containers');
   }, [isRunning, id, container]);
   return (
     <Known query={query} rows={4}>

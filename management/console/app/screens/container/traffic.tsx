@@ -1,26 +1,16 @@
-import { useEffect, useState } from 'preact/hooks';
-import { useQuery } from '../../data/query.ts';
-import { readTraffic, SPANS, type Span, sumOf, type Traffic } from '../../data/traffic.ts';
+import { useState } from 'preact/hooks';
+import { usePolling, useQuery } from '../../data/query.ts';
+import { readTraffic, SPANS, type Span, sumOf, TRAFFIC_POLL_MS, type Traffic } from '../../data/traffic.ts';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { TrafficChart } from './traffic-chart.tsx';
-
-/** Traffic is read again this often while it is shown, milliseconds. */
-const AGAIN_MS = 2_000;
 
 /** How much arrived: the sum without a click, its course as a chart, and the same as a table. */
 export function TrafficSection({ id }: { id: string }) {
   const [span, setSpan] = useState<Span>(SPANS[1]);
   const query = useQuery(`traffic ${id} ${span.name}`, () => readTraffic(id, span));
-  const { reload } = query;
   const isMeasured = query.data !== null;
-  useEffect(() => {
-    if (!isMeasured) return;
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') void reload();
-    }, AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [id, span, isMeasured]);
+  usePolling(query, isMeasured ? TRAFFIC_POLL_MS : null);
   return (
     <Section
       id="traffic"
