@@ -25,12 +25,17 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 /** What went wrong, in words, with the request's id for a question to the operator. */
-export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
-  const problem = error instanceof ApiProblem ? error : null;
-  const isForbidden = problem?.status === 403;
-  const title = isForbidden
-    ? 'Your role doesn’t allow this'
-    : (problem?.problem?.title ?? 'This didn’t work');
+export function Failure({
+  error,
+  retry,
+  isBusy = false,
+}: {
+  error: unknown;
+  retry?: () => void;
+  isBusy?: boolean;
+}) {
+  const problem = problemOf(error);
+  const title = titleOf(error);
   const detail =
     problem === null
       ? 'The API can’t be reached. Check the connection, then try again.'
@@ -50,15 +55,33 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
       )}
       {problem?.requestId && (
         <p class="dim">
-          Request <code>{problem.requestId}</code>
+          <RequestId problem={problem} />
         </p>
       )}
       {retry && (
-        <button type="button" onClick={retry}>
+        <button type="button" disabled={isBusy} onClick={retry}>
           Try again
         </button>
       )}
     </div>
+  );
+}
+
+function problemOf(error: unknown): ApiProblem | null {
+  return error instanceof ApiProblem ? error : null;
+}
+
+function titleOf(error: unknown): string {
+  const problem = problemOf(error);
+  if (problem?.status === 403) return 'Your role doesn’t allow this';
+  return problem?.problem?.title ?? 'This didn’t work';
+}
+
+function RequestId({ problem }: { problem: ApiProblem }) {
+  return (
+    <>
+      Request <code>{problem.requestId}</code>
+    </>
   );
 }
 
@@ -74,15 +97,18 @@ export function Known<Data>({
 }) {
   const { data, error, isLoading, at, reload } = query;
   if (data === undefined) {
-    if (error === null || isLoading) return <Skeleton {...(rows === undefined ? {} : { rows })} />;
-    return <Failure error={error} retry={() => void reload()} />;
+    if (error === null) return <Skeleton {...(rows === undefined ? {} : { rows })} />;
+    return <Failure error={error} retry={() => void reload()} isBusy={isLoading} />;
   }
+  const problem = problemOf(error);
   return (
     <>
-      {error !== null && !isLoading && (
+      {error !== null && (
         <p class="notice warn" role="status">
-          Last known <Ago at={at} />: the API doesn’t answer at the moment.{' '}
-          <button type="button" class="quiet" onClick={() => void reload()}>
+          Last known <Ago at={at} />:{' '}
+          {problem === null ? 'the API doesn’t answer at the moment' : titleOf(error)}.{' '}
+          {problem?.requestId && <RequestId problem={problem} />}{' '}
+          <button type="button" class="quiet" disabled={isLoading} onClick={() => void reload()}>
             Try again
           </button>
         </p>
