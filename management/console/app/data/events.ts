@@ -1,26 +1,46 @@
 import { signal } from '@preact/signals';
 import { refresh } from './query.ts';
+import { followStream } from './stream.ts';
 
 /** Whether changes arrive by themselves at the moment. */
 export const isLive = signal(false);
 
-/** Follows the events of all containers that the person may read, and reads again what they concern. */
-export function followEvents(): void {
-  const source = new EventSource('/events');
-  source.onopen = () => {
-    // What happened while the connection was away is unknown.
-    if (!isLive.value) refresh('container');
-    isLive.value = true;
+/** Events within this time are one refresh, milliseconds. */
+const BATCH_MS = 200;
+const KINDS = ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof'];
+
+/**
+ * Follows the events of all containers that the person may read, and reads again what they concern. Returns what ends it.
+ */
+export function followEvents(): () => void {
+  const concerned = new Set<string>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const refreshLater = (container: string) => {
+    for (const part of [container, 'containers', 'operation', 'instance']) concerned.add(part);
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      refresh(...concerned);
+      concerned.clear();
+    }, BATCH_MS);
   };
-  source.onerror = () => {
-    isLive.value = false;
+  const end = followStream('/events', {
+    kinds: KINDS,
+    onOpen: () => {
+      // What happened while the connection was away is unknown.
+      if (!isLive.value) refresh('container', 'operation', 'instance');
+      isLive.value = true;
+    },
+    onLost: () => {
+      isLive.value = false;
+    },
+    onEvent: ({ data }) => {
+      const event: unknown = JSON.parse(data);
+      if (typeof event !== 'object' || event === null || !('containerId' in event)) return;
+      refreshLater(String(event.containerId));
+    },
+  });
+  return () => {
+    end();
+    clearTimeout(timer);
   };
-  const onEvent = ({ data }: MessageEvent<string>) => {
-    const event: unknown = JSON.parse(data);
-    if (typeof event !== 'object' || event === null || !('containerId' in event)) return;
-    refresh(String(event.containerId), 'containers', 'operation', 'instance');
-  };
-  for (const kind of ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof']) {
-    source.addEventListener(kind, onEvent);
-  }
 }

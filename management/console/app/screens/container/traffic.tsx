@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { useLiveRequests } from '../../data/live-requests.ts';
 import { usePolling, useQuery } from '../../data/query.ts';
 import { readTraffic, SPANS, type Span, sumOf, TRAFFIC_POLL_MS, type Traffic } from '../../data/traffic.ts';
 import { Section } from '../../parts/page.tsx';
@@ -11,6 +12,7 @@ export function TrafficSection({ id }: { id: string }) {
   const query = useQuery(`traffic ${id} ${span.name}`, () => readTraffic(id, span));
   const isMeasured = query.data !== null;
   usePolling(query, isMeasured ? TRAFFIC_POLL_MS : null);
+  useLiveRequests(id, query);
   return (
     <Section
       id="traffic"

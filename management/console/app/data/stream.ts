@@ -1,0 +1,43 @@
+/** Browsers don’t try again by themselves after a refused stream (401, 429, 503), milliseconds. */
+const REOPEN_MS = 5_000;
+
+interface Listener {
+  readonly kinds: readonly string[];
+  onEvent(event: MessageEvent<string>): void;
+  onOpen?(): void;
+  /** What happens from now on is not known until the stream is open again. */
+  onLost?(): void;
+}
+
+/**
+ * Follows a stream of events while the page is visible: browsers have few connections for all pages together. Returns what
+ * ends it.
+ */
+export function followStream(path: string, { kinds, onEvent, onOpen, onLost }: Listener): () => void {
+  let end = () => {};
+  const open = () => {
+    const source = new EventSource(path);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    source.onopen = () => onOpen?.();
+    source.onerror = () => {
+      onLost?.();
+      if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, REOPEN_MS);
+    };
+    for (const kind of kinds) source.addEventListener(kind, onEvent);
+    end = () => {
+      clearTimeout(timer);
+      source.close();
+    };
+  };
+  const onVisibility = () => {
+    end();
+    if (document.hidden) onLost?.();
+    else open();
+  };
+  document.addEventListener('visibilitychange', onVisibility);
+  if (!document.hidden) open();
+  return () => {
+    document.removeEventListener('visibilitychange', onVisibility);
+    end();
+  };
+}
