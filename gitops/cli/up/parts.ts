@@ -122,7 +122,8 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     RAW_LOGS_API_URL: cloudflareUrl(setup),
     RAW_LOGS_API_TOKEN: instance.cloudflareToken,
     RAW_LOGS_API_RATE: '1000',
-    RAW_LOGS_POLL_SECONDS: '1',
+    // The real limit of calls counts these, too.
+    RAW_LOGS_POLL_SECONDS: env.CLOUDFLARE_EMULATOR === 'real' ? '1' : '0.25',
     VERIFICATION_WORKER_URL: `http://127.0.0.1:${ports.verification}`,
     VERIFICATION_SECRET: instance.verificationSecret,
     INGEST_SECRET: instance.ingestSecret,
