@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { CONTAINER_HEALTHS, CONTAINER_STATUSES } from '../../data/containers.ts';
 import { me } from '../../data/session.ts';
 import { stateWords } from '../../text/status.ts';
@@ -12,13 +12,22 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
   const [text, setText] = useState(query.q ?? '');
   const latest = useRef(change);
   latest.current = change;
-  useEffect(() => setText(query.q ?? ''), [query.q]);
+  /** The search that the address got from here. Another one comes from a link or the history. */
+  const sent = useRef(text);
+  // Before the next timer: it would send another search.
+  useLayoutEffect(() => {
+    const q = query.q ?? '';
+    if (q === sent.current) return;
+    sent.current = q;
+    setText(q);
+  }, [query.q]);
   useEffect(() => {
-    if (text === (query.q ?? '')) return;
-    const timer = setTimeout(
-      () => latest.current({ q: text.trim() === '' ? undefined : text }, true),
-      TYPING_MS,
-    );
+    const q = text.trim() === '' ? '' : text;
+    if (q === sent.current) return;
+    const timer = setTimeout(() => {
+      sent.current = q;
+      latest.current({ q }, true);
+    }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
   const clients = me().clients;
