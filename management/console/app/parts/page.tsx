@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 
 /** A screen: its title in the window and as the heading, and its actions beside it. */
 export function Page({
@@ -42,8 +42,13 @@ export function Section({
   aside?: ComponentChildren;
   children: ComponentChildren;
 }) {
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // Browsers scroll only to what is there when the address changes.
+    if (location.hash === `#${id}`) section.current?.scrollIntoView();
+  }, [id]);
   return (
-    <section class="card" aria-labelledby={`${id}-title`} id={id}>
+    <section ref={section} class="card" aria-labelledby={`${id}-title`} id={id}>
       <header class="card-head">
         <h2 id={`${id}-title`}>{title}</h2>
         {aside && <div class="aside">{aside}</div>}

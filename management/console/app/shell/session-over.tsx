@@ -23,7 +23,15 @@ export function SessionOver() {
     return () => channel.close();
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby="session-over" onCancel={(event) => event.preventDefault()}>
+    <dialog
+      ref={dialog}
+      aria-labelledby="session-over"
+      onCancel={(event) => event.preventDefault()}
+      onClose={() => {
+        // Browsers close it at a second Escape nevertheless.
+        if (isSessionOver.value) dialog.current?.showModal();
+      }}
+    >
       <h2 id="session-over">Your session has ended</h2>
       <p>
         Log in again in a new window. Everything you typed is still here, and what you saved is sent then.
