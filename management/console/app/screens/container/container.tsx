@@ -57,7 +57,7 @@ export default function ContainerScreen() {
           </a>
         ))}
       </nav>
-      <Known query={query} rows={12}>
+      <Known key={id} query={query} rows={12}>
         {(versioned) => (
           <>
             <TrafficSection id={id} />
@@ -65,7 +65,7 @@ export default function ContainerScreen() {
             <SnippetSection container={versioned.container} />
             <DomainsSection versioned={versioned} />
             <VerificationSection container={versioned.container} />
-            <SettingsSection key={id} versioned={versioned} />
+            <SettingsSection versioned={versioned} />
             <KeysSection container={versioned.container} />
             <HistorySection versioned={versioned} />
             <DangerSection container={versioned.container} />

@@ -15,7 +15,8 @@ export function Attention() {
       fetchContainers({ health: ['degraded'], sort: '-updatedAt', limit: MOST }),
     ]);
     const all = new Map([...failed.containers, ...degraded.containers].map((one) => [one.id, one]));
-    return { items: [...all.values()].slice(0, MOST), hasMore: all.size > MOST || failed.next !== null };
+    const hasMore = all.size > MOST || failed.next !== null || degraded.next !== null;
+    return { items: [...all.values()].slice(0, MOST), hasMore };
   });
   return (
     <Section id="attention" title="Needs attention">
@@ -32,7 +33,8 @@ export function Attention() {
               </ul>
               {hasMore && (
                 <p>
-                  <a href="/console/containers?status=failed,verification_failed">All with trouble</a>
+                  <a href="/console/containers?status=failed,verification_failed">All that failed</a>{' '}
+                  <a href="/console/containers?health=degraded">All that are degraded</a>
                 </p>
               )}
             </>

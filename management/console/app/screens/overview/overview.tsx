@@ -29,7 +29,11 @@ export function Overview() {
       <Known query={counts} rows={2}>
         {(known) => (
           <ul class="tiles" aria-label="Containers in numbers">
-            <Tile number={known.total} name="containers" href="/console/containers" />
+            <Tile
+              number={known.total}
+              name={known.total === 1 ? 'container' : 'containers'}
+              href="/console/containers"
+            />
             <Tile
               number={known.status.verified + known.status.active}
               name="live"
@@ -41,7 +45,7 @@ export function Overview() {
               name="being set up"
               href="/console/containers?status=provisioning"
             />
-            <Tile number={known.suspended} name="suspended" href="/console/containers" />
+            <Tile number={known.suspended} name="suspended" />
           </ul>
         )}
       </Known>
@@ -101,13 +105,22 @@ export function Overview() {
   );
 }
 
-function Tile({ number, name, href }: { number: number; name: string; href: string }) {
+function Tile({ number, name, href }: { number: number; name: string; href?: string }) {
+  const content = (
+    <>
+      <span class="number">{count(number)}</span>
+      <span class="dim">{name}</span>
+    </>
+  );
   return (
     <li>
-      <a class="tile" href={href}>
-        <span class="number">{count(number)}</span>
-        <span class="dim">{name}</span>
-      </a>
+      {href === undefined ? (
+        <div class="tile">{content}</div>
+      ) : (
+        <a class="tile" href={href}>
+          {content}
+        </a>
+      )}
     </li>
   );
 }
