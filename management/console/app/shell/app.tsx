@@ -1,3 +1,4 @@
+import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { ErrorBoundary, LocationProvider, lazy, Route, Router } from 'preact-iso';
 import { followEvents } from '../data/events.ts';
@@ -12,18 +13,23 @@ import { Palette } from './palette.tsx';
 import { Returned, SessionOver } from './session-over.tsx';
 import { Shell } from './shell.tsx';
 
-const ChangesScreen = lazy(() => import('../screens/instance/changes.tsx'));
-const PlansScreen = lazy(() => import('../screens/instance/plans.tsx'));
-const DriftScreen = lazy(() => import('../screens/instance/drift.tsx'));
-const HostsScreen = lazy(() => import('../screens/instance/hosts.tsx'));
-const ClientsScreen = lazy(() => import('../screens/tenants/clients.tsx'));
-const ClientScreen = lazy(() => import('../screens/tenants/client.tsx'));
-const TokensScreen = lazy(() => import('../screens/tenants/tokens.tsx'));
-const WebhooksScreen = lazy(() => import('../screens/tenants/webhooks.tsx'));
-const AuditScreen = lazy(() => import('../screens/tenants/audit.tsx'));
-const CreateScreen = lazy(() => import('../screens/create/create.tsx'));
-const SetupScreen = lazy(() => import('../screens/create/setup.tsx'));
-const ContainerScreen = lazy(() => import('../screens/container/container.tsx'));
+/** A screen whose code is loaded when it is first shown. After an update of the console it can be gone. */
+function screen(load: () => Promise<{ default: ComponentType }>) {
+  return lazy(() => load().catch(() => ({ default: Unloadable })));
+}
+
+const ChangesScreen = screen(() => import('../screens/instance/changes.tsx'));
+const PlansScreen = screen(() => import('../screens/instance/plans.tsx'));
+const DriftScreen = screen(() => import('../screens/instance/drift.tsx'));
+const HostsScreen = screen(() => import('../screens/instance/hosts.tsx'));
+const ClientsScreen = screen(() => import('../screens/tenants/clients.tsx'));
+const ClientScreen = screen(() => import('../screens/tenants/client.tsx'));
+const TokensScreen = screen(() => import('../screens/tenants/tokens.tsx'));
+const WebhooksScreen = screen(() => import('../screens/tenants/webhooks.tsx'));
+const AuditScreen = screen(() => import('../screens/tenants/audit.tsx'));
+const CreateScreen = screen(() => import('../screens/create/create.tsx'));
+const SetupScreen = screen(() => import('../screens/create/setup.tsx'));
+const ContainerScreen = screen(() => import('../screens/container/container.tsx'));
 
 /** The whole console: the login page, or the screens. */
 export function App() {
@@ -76,6 +82,17 @@ function Screens() {
       <Palette />
       <SessionOver />
     </Shell>
+  );
+}
+
+function Unloadable() {
+  return (
+    <Page title="This screen can’t be loaded">
+      <p>The API can’t be reached, or the console was updated since you opened it.</p>
+      <button type="button" onClick={() => location.reload()}>
+        Load the console again
+      </button>
+    </Page>
   );
 }
 

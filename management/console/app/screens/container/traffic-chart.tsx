@@ -32,9 +32,12 @@ export function TrafficChart({ traffic }: { traffic: Traffic }) {
     const host = box.current;
     if (host === null) return;
     let isOver = false;
-    void import('./bars.ts').then(({ drawBars }) => {
-      if (!isOver) chart.current = drawBars(host, HEIGHT, latest.current);
-    });
+    import('./bars.ts').then(
+      ({ drawBars }) => {
+        if (!isOver) chart.current = drawBars(host, HEIGHT, latest.current);
+      },
+      () => {}, // after an update the file can be gone; the table has the numbers
+    );
     return () => {
       isOver = true;
       chart.current?.destroy();
