@@ -41,6 +41,10 @@ describeWith('chromium', 'the console', () => {
       await page.getByRole('heading', { name, exact: true }).waitFor();
     }
     await page.getByText('Create acme-shop').waitFor();
+    await page
+      .locator('#traffic')
+      .getByText(/^\d+ requests$/)
+      .waitFor();
     expect(complaints).toEqual([]);
   });
 
@@ -49,14 +53,14 @@ describeWith('chromium', 'the console', () => {
     const { page } = await stage.logIn(visitor, 'owner');
     await page.request.post(`${stage.url}/session/logout`, { headers: { 'sec-fetch-site': 'same-origin' } });
     await page.goto(`${stage.url}/console`);
-    const accounts = page.getByRole('main').getByRole('link');
+    const accounts = page.getByRole('main').getByRole('button');
     await accounts.first().waitFor();
     expect(await accounts.allInnerTexts()).toEqual([
       expect.stringContaining('The owner'),
       expect.stringContaining('The viewer'),
       expect.stringContaining('The root'),
     ]);
-    await page.getByRole('link', { name: 'The viewer' }).click();
+    await page.getByRole('button', { name: 'The viewer' }).click();
     await page.getByText('The viewer').waitFor();
     expect(new URL(page.url()).pathname).toBe('/console');
   });

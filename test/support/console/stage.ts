@@ -89,7 +89,7 @@ export class ConsoleStage {
       }
     });
     await page.goto(`${this.url}${path}`);
-    await page.getByRole('link', { name: `The ${subject}` }).click();
+    await page.getByRole('button', { name: `The ${subject}` }).click();
     await page.getByRole('button', { name: 'Log out' }).waitFor();
     return { page, complaints };
   }

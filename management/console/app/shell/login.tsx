@@ -6,7 +6,10 @@ export function LoginPage({ logins }: { logins: Logins }) {
   useEffect(() => {
     document.title = 'Log in · Tagyard';
   }, []);
-  const returnTo = location.pathname + location.search;
+  // A navigation of this page, so that the API lets it choose the account.
+  const logIn = (hint?: string) => {
+    location.assign(loginUrl(location.pathname + location.search + location.hash, hint));
+  };
   return (
     <main class="login">
       <h1>
@@ -20,9 +23,9 @@ export function LoginPage({ logins }: { logins: Logins }) {
       ) : logins.accounts.length === 0 ? (
         <>
           <p>See your containers, their traffic and their history.</p>
-          <a class="button primary wide" href={loginUrl(returnTo)}>
+          <button type="button" class="primary wide" onClick={() => logIn()}>
             Log in
-          </a>
+          </button>
         </>
       ) : (
         <>
@@ -30,10 +33,14 @@ export function LoginPage({ logins }: { logins: Logins }) {
           <ul class="accounts">
             {logins.accounts.map(({ hint, name, description }, index) => (
               <li key={hint}>
-                <a class={`button wide ${index === 0 ? 'primary' : ''}`} href={loginUrl(returnTo, hint)}>
+                <button
+                  type="button"
+                  class={`wide ${index === 0 ? 'primary' : ''}`}
+                  onClick={() => logIn(hint)}
+                >
                   <span class="strong">{name}</span>
                   <span class="small">{description}</span>
-                </a>
+                </button>
               </li>
             ))}
           </ul>
