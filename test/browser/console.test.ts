@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
@@ -7,6 +8,10 @@ import { CONFIG } from '../support/management/world.ts';
 
 const isFocused = (element: unknown) =>
   (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement === element;
+
+const HISTORY_TOP = "document.querySelector('#history').getBoundingClientRect().top";
+/** Longer than the console's timer for traffic. */
+const SLOW_MS = 2_500;
 
 describeWith('chromium', 'the console', () => {
   let stage: ConsoleStage;
@@ -114,11 +119,17 @@ describeWith('chromium', 'the console', () => {
   test('puts a change back from the history', async () => {
     await rename('Acme by mistake');
     await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}#history`);
     const entry = page.locator('#history li').first();
+    await entry.waitFor();
+    await eventually(async () => expect(await page.evaluate<number>(HISTORY_TOP)).toBeLessThan(500));
     await entry.locator('summary').click();
-    await entry.getByRole('button', { name: 'Revert this' }).click();
+    const revert = entry.getByRole('button', { name: 'Revert this' });
+    await revert.click();
     const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await eventually(async () => expect(await revert.evaluate(isFocused)).toBe(true));
+    await revert.click();
     await dialog.getByText('Acme by mistake').waitFor();
     await dialog.getByRole('button', { name: 'Revert', exact: true }).click();
     await eventually(async () => expect((await read()).name).toBe('Acme of the admin'));
@@ -183,6 +194,40 @@ describeWith('chromium', 'the console', () => {
     expect(await form.getByLabel('Name', { exact: true }).inputValue()).toBe('Typed before the end');
     await form.getByRole('button', { name: 'Save' }).click();
     await eventually(async () => expect((await read()).name).toBe('Typed before the end'));
+  });
+
+  test('shows slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner');
+    await page.route(/\/traffic\?/, async (route) => {
+      await setTimeout(SLOW_MS);
+      await route.continue();
+    });
+    await page.route('**/events', (route) => route.fulfill({ status: 503 }), { times: 1 });
+    await page.route('**/assets/audit-*', (route) => route.abort());
+    await page.goto(`${stage.url}/console/containers/${shop}`);
+    await page.getByText('Connecting').waitFor();
+    await page
+      .locator('#traffic')
+      .getByText(/^\d+ requests$/)
+      .waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Audit' }).click();
+    await page.getByRole('button', { name: 'Load the console again' }).waitFor();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
+
+  test('reads a container’s traffic when a request is reported', async () => {
+    await using visitor = await chromium.newContext();
+    await visitor.addInitScript({ content: 'window.setInterval = () => 0' });
+    const { page } = await stage.logIn(visitor, 'owner');
+    const opened = page.waitForResponse(/\/requests\/live$/);
+    await page.goto(`${stage.url}/console/containers/${shop}`);
+    await opened;
+    await page.getByText('Live', { exact: true }).waitFor();
+    const read = page.waitForRequest(/\/traffic\?/);
+    await stage.report([{ container: shop, requestId: 'a' }]);
+    await read;
   });
 
   test('says what is unknown while the provisioner is away', async () => {

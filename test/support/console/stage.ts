@@ -4,10 +4,12 @@ import { expect } from 'vitest';
 import { VerificationClient } from '../../../management/clients/verification-client.ts';
 import { eventually } from '../eventually.ts';
 import { LOGIN_CLIENT_ID, LoginProvider } from '../login/provider.ts';
+import { batchOf } from '../management/raw-logs.ts';
 import { VERIFIER_SECRET, VerifierFixture } from '../management/verifier.ts';
 import { creation, World } from '../management/world.ts';
 
 const SECRET = 'login-s3cret';
+const INGEST_SECRET = 'ingest-s3cret-of-the-console';
 
 /** A management API with the console, its OpenID provider and a verification worker. */
 export class ConsoleStage {
@@ -42,6 +44,7 @@ export class ConsoleStage {
       logLevel: 'warn',
       verifier: new VerificationClient({ url: verifier.url, secret: VERIFIER_SECRET }),
       settings: {
+        ingestSecret: INGEST_SECRET,
         login: {
           issuer: provider.url,
           clientId: LOGIN_CLIENT_ID,
@@ -69,6 +72,16 @@ export class ConsoleStage {
       expect(now.status).toBe('active');
     });
     return body.id;
+  }
+
+  /** Reports requests as the edge does. They are in no sums. */
+  async report(records: readonly object[]): Promise<void> {
+    const body = batchOf(records)
+      .map((record) => JSON.stringify(record))
+      .join('\n');
+    const headers = { authorization: `Bearer ${INGEST_SECRET}`, 'content-type': 'application/x-ndjson' };
+    const { status } = await fetch(`${this.url}/ingest`, { method: 'POST', body, headers });
+    expect(status).toBe(202);
   }
 
   async close(): Promise<void> {
