@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
@@ -10,8 +9,6 @@ const isFocused = (element: unknown) =>
   (globalThis as unknown as { document: { activeElement: unknown } }).document.activeElement === element;
 
 const HISTORY_TOP = "document.querySelector('#history').getBoundingClientRect().top";
-/** Longer than the console's timer for traffic. */
-const SLOW_MS = 2_500;
 
 describeWith('chromium', 'the console', () => {
   let stage: ConsoleStage;
@@ -199,19 +196,21 @@ describeWith('chromium', 'the console', () => {
   test('shows slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
-    await page.route(/\/traffic\?/, async (route) => {
-      await setTimeout(SLOW_MS);
-      await route.continue();
-    });
+    // Only the first read of the traffic is answered, after the times for further ones.
+    const slow = Promise.withResolvers<void>();
+    const traffic = new RegExp(`${shop}/traffic\\?`);
+    await page.route(traffic, () => {});
+    await page.route(traffic, (route) => slow.promise.then(() => route.continue()), { times: 1 });
     await page.route('**/events', (route) => route.fulfill({ status: 503 }), { times: 1 });
     await page.route('**/assets/audit-*', (route) => route.abort());
     await page.goto(`${stage.url}/console/containers/${shop}`);
     await page.getByText('Connecting').waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    slow.resolve();
     await page
       .locator('#traffic')
       .getByText(/^\d+ requests$/)
       .waitFor();
-    await page.getByText('Live', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Audit' }).click();
     await page.getByRole('button', { name: 'Load the console again' }).waitFor();
     await page.unrouteAll({ behavior: 'ignoreErrors' });
