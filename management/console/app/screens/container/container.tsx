@@ -12,7 +12,7 @@ import { HistorySection } from './history.tsx';
 import { KeysSection } from './keys.tsx';
 import { SettingsSection } from './settings/settings.tsx';
 import { SnippetSection } from './snippet.tsx';
-import { TrafficSection } from './traffic.tsx';
+import { TrafficSection } from './traffic-section.tsx';
 import { VerificationSection } from './verification.tsx';
 
 const PARTS = [
