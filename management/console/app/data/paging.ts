@@ -6,7 +6,7 @@ interface PageOf<Item> {
   readonly next: string | null;
 }
 
-interface Paged<Item> {
+export interface Paged<Item> {
   readonly query: Query<PageOf<Item>>;
   readonly isFirst: boolean;
   next(): void;

@@ -4,15 +4,15 @@ import { usePages } from '../../data/paging.ts';
 import { clientName } from '../../data/session.ts';
 import { Ago } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
-import { Pager } from '../../parts/pager.tsx';
-import { Empty, Known } from '../../parts/states.tsx';
+import { PagedTable } from '../../parts/paged-table.tsx';
+import { Empty } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
 
 /** Who sent which change, and how it was answered. */
 export default function AuditScreen() {
   const [actor, setActor] = useState('');
   const filter = actor.trim();
-  const { query, isFirst, next, back } = usePages(`audit ${filter}`, async (cursor) => {
+  const pages = usePages(`audit ${filter}`, async (cursor) => {
     const of = { ...(filter === '' ? {} : { actor: filter }), ...(cursor === undefined ? {} : { cursor }) };
     return (await api.get('/audit', { params: { query: of } })).data;
   });
@@ -29,69 +29,55 @@ export default function AuditScreen() {
           onInput={({ currentTarget }) => setActor(currentTarget.value)}
         />
       </search>
-      <Known query={query} rows={10}>
-        {({ items, next: following }) =>
-          items.length === 0 ? (
-            <Empty title="Nothing was changed yet" />
-          ) : (
-            <>
-              <div class="table-box">
-                <table class="list">
-                  <thead>
-                    <tr>
-                      <th scope="col">Action</th>
-                      <th scope="col">By</th>
-                      <th scope="col">Client</th>
-                      <th scope="col">Answer</th>
-                      <th scope="col" class="wide-only">
-                        Request
-                      </th>
-                      <th scope="col" class="right">
-                        When
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {items.map((one) => (
-                      <tr key={one.id}>
-                        <td>
-                          {one.containerId === null ? (
-                            words(one.action)
-                          ) : (
-                            <a href={`/console/containers/${one.containerId}`} data-row>
-                              {words(one.action)}
-                            </a>
-                          )}
-                        </td>
-                        <td>{one.actor}</td>
-                        <td>
-                          {one.clientId === null ? <span class="dim">–</span> : clientName(one.clientId)}
-                        </td>
-                        <td>
-                          {one.status === null ? (
-                            <span class="dim">none</span>
-                          ) : (
-                            <span class={one.status >= 400 ? 'bad-text' : ''}>
-                              {one.status} {one.code !== null && <code>{one.code}</code>}
-                            </span>
-                          )}
-                        </td>
-                        <td class="wide-only">
-                          <code title={one.requestId}>{one.requestId.slice(0, 8)}</code>
-                        </td>
-                        <td class="right dim">
-                          <Ago at={one.at} />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-              <Pager isFirst={isFirst} hasNext={following !== null} next={next} back={back} />
-            </>
-          )
+      <PagedTable
+        pages={pages}
+        rows={10}
+        empty={<Empty title="Nothing was changed yet" />}
+        head={
+          <>
+            <th scope="col">Action</th>
+            <th scope="col">By</th>
+            <th scope="col">Client</th>
+            <th scope="col">Answer</th>
+            <th scope="col" class="wide-only">
+              Request
+            </th>
+            <th scope="col" class="right">
+              When
+            </th>
+          </>
         }
-      </Known>
+        row={(one) => (
+          <tr key={one.id}>
+            <td>
+              {one.containerId === null ? (
+                words(one.action)
+              ) : (
+                <a href={`/console/containers/${one.containerId}`} data-row>
+                  {words(one.action)}
+                </a>
+              )}
+            </td>
+            <td>{one.actor}</td>
+            <td>{one.clientId === null ? <span class="dim">–</span> : clientName(one.clientId)}</td>
+            <td>
+              {one.status === null ? (
+                <span class="dim">none</span>
+              ) : (
+                <span class={one.status >= 400 ? 'bad-text' : ''}>
+                  {one.status} {one.code !== null && <code>{one.code}</code>}
+                </span>
+              )}
+            </td>
+            <td class="wide-only">
+              <code title={one.requestId}>{one.requestId.slice(0, 8)}</code>
+            </td>
+            <td class="right dim">
+              <Ago at={one.at} />
+            </td>
+          </tr>
+        )}
+      />
     </Page>
   );
 }

@@ -7,58 +7,48 @@ import { useAction } from '../../parts/action.tsx';
 import { TextField } from '../../parts/fields.tsx';
 import { StateMark } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
-import { Pager } from '../../parts/pager.tsx';
-import { Empty, Failure, Known } from '../../parts/states.tsx';
+import { PagedTable } from '../../parts/paged-table.tsx';
+import { Empty, Failure } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
 
 /** The clients that the person may read. */
 export default function ClientsScreen() {
-  const { query, isFirst, next, back } = usePages('clients', async (cursor) => {
+  const pages = usePages('clients', async (cursor) => {
     const params = { query: cursor === undefined ? {} : { cursor } };
     return (await api.get('/clients', { params })).data;
   });
   return (
     <Page title="Clients">
       {me().isOperator && <NewClient />}
-      <Known query={query} rows={6}>
-        {({ items, next: following }) =>
-          items.length === 0 ? (
-            <Empty title="No client yet">
-              <p>{me().isOperator ? 'Create one above.' : 'Ask an owner for an invitation.'}</p>
-            </Empty>
-          ) : (
-            <>
-              <div class="table-box">
-                <table class="list">
-                  <thead>
-                    <tr>
-                      <th scope="col">Name</th>
-                      <th scope="col">Your role</th>
-                      <th scope="col">State</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {items.map(({ id, name, role, archivedAt }) => (
-                      <tr key={id}>
-                        <td>
-                          <a class="strong row-link" href={`/console/clients/${id}`} data-row>
-                            {name}
-                          </a>
-                        </td>
-                        <td>{role === null ? <span class="dim">operator</span> : words(role)}</td>
-                        <td>
-                          <StateMark of={archivedAt === null ? 'active' : 'archived'} />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-              <Pager isFirst={isFirst} hasNext={following !== null} next={next} back={back} />
-            </>
-          )
+      <PagedTable
+        pages={pages}
+        rows={6}
+        empty={
+          <Empty title="No client yet">
+            <p>{me().isOperator ? 'Create one above.' : 'Ask an owner for an invitation.'}</p>
+          </Empty>
         }
-      </Known>
+        head={
+          <>
+            <th scope="col">Name</th>
+            <th scope="col">Your role</th>
+            <th scope="col">State</th>
+          </>
+        }
+        row={({ id, name, role, archivedAt }) => (
+          <tr key={id}>
+            <td>
+              <a class="strong row-link" href={`/console/clients/${id}`} data-row>
+                {name}
+              </a>
+            </td>
+            <td>{role === null ? <span class="dim">operator</span> : words(role)}</td>
+            <td>
+              <StateMark of={archivedAt === null ? 'active' : 'archived'} />
+            </td>
+          </tr>
+        )}
+      />
     </Page>
   );
 }

@@ -8,8 +8,8 @@ import { Confirm } from '../../parts/confirm.tsx';
 import { ChoiceField, TextField } from '../../parts/fields.tsx';
 import { Ago, Code } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
-import { Pager } from '../../parts/pager.tsx';
-import { Empty, Failure, Known } from '../../parts/states.tsx';
+import { PagedTable } from '../../parts/paged-table.tsx';
+import { Empty, Failure } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
 
 const SCOPES = ['viewer', 'editor', 'admin'] as const;
@@ -17,60 +17,46 @@ const SCOPES = ['viewer', 'editor', 'admin'] as const;
 /** Tokens of programs: what each may do, and when it was used last. */
 export default function TokensScreen() {
   const [revoked, revoke] = useState<{ id: string; name: string } | null>(null);
-  const { query, isFirst, next, back } = usePages('tokens', async (cursor) => {
+  const pages = usePages('tokens', async (cursor) => {
     return (await api.get('/tokens', { params: { query: cursor === undefined ? {} : { cursor } } })).data;
   });
   return (
     <Page title="Tokens" sub="For programs that call the API">
-      <Known query={query} rows={4}>
-        {({ items, next: following }) =>
-          items.length === 0 ? (
-            <Empty title="No token yet">
-              <p>A program, an import or an assistant calls the API with a token.</p>
-            </Empty>
-          ) : (
-            <>
-              <div class="table-box">
-                <table class="list">
-                  <thead>
-                    <tr>
-                      <th scope="col">Name</th>
-                      <th scope="col">Of</th>
-                      <th scope="col">May</th>
-                      <th scope="col">Last used</th>
-                      <th scope="col">Ends</th>
-                      <th scope="col">
-                        <span class="hidden">Actions</span>
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {items.map(({ id, name, client, scopes, lastUsedAt, expiresAt }) => (
-                      <tr key={id}>
-                        <td class="strong">{name}</td>
-                        <td>{client === null ? 'organisation' : clientName(client)}</td>
-                        <td>{scopes.map(words).join(', ')}</td>
-                        <td class="dim">{lastUsedAt === null ? 'never' : <Ago at={lastUsedAt} />}</td>
-                        <td class="dim">{expiresAt === null ? 'never' : <Ago at={expiresAt} />}</td>
-                        <td class="right">
-                          <button
-                            type="button"
-                            aria-label={`Revoke ${name}`}
-                            onClick={() => revoke({ id, name })}
-                          >
-                            Revoke
-                          </button>
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-              <Pager isFirst={isFirst} hasNext={following !== null} next={next} back={back} />
-            </>
-          )
+      <PagedTable
+        pages={pages}
+        rows={4}
+        empty={
+          <Empty title="No token yet">
+            <p>A program, an import or an assistant calls the API with a token.</p>
+          </Empty>
         }
-      </Known>
+        head={
+          <>
+            <th scope="col">Name</th>
+            <th scope="col">Of</th>
+            <th scope="col">May</th>
+            <th scope="col">Last used</th>
+            <th scope="col">Ends</th>
+            <th scope="col">
+              <span class="hidden">Actions</span>
+            </th>
+          </>
+        }
+        row={({ id, name, client, scopes, lastUsedAt, expiresAt }) => (
+          <tr key={id}>
+            <td class="strong">{name}</td>
+            <td>{client === null ? 'organisation' : clientName(client)}</td>
+            <td>{scopes.map(words).join(', ')}</td>
+            <td class="dim">{lastUsedAt === null ? 'never' : <Ago at={lastUsedAt} />}</td>
+            <td class="dim">{expiresAt === null ? 'never' : <Ago at={expiresAt} />}</td>
+            <td class="right">
+              <button type="button" aria-label={`Revoke ${name}`} onClick={() => revoke({ id, name })}>
+                Revoke
+              </button>
+            </td>
+          </tr>
+        )}
+      />
       <NewToken />
       {revoked !== null && (
         <Confirm
