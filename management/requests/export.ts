@@ -51,20 +51,20 @@ interface ExportPage {
  * read wholly yet: an export has no place to say so. If that happens later, the text ends without its end.
  */
 export async function* exportedRequests(
-  read: (after: string | undefined) => Promise<ExportPage>,
+  read: (cursor: string | undefined) => Promise<ExportPage>,
   format: keyof typeof REQUEST_EXPORTS,
 ): AsyncGenerator<string> {
   const { head, line } = REQUEST_EXPORTS[format];
-  for (let after: string | undefined; ; ) {
-    const { requests, next, missing } = await read(after);
+  for (let cursor: string | undefined; ; ) {
+    const { requests, next, missing } = await read(cursor);
     if (missing.length > 0) {
       const detail = `the records of ${missing.join(', ')} are still being read`;
       throw new ManagementProblem('search_unavailable', { detail });
     }
-    const text = (after === undefined ? head : '') + requests.map(line).join('');
+    const text = (cursor === undefined ? head : '') + requests.map(line).join('');
     if (text !== '') yield text;
     if (next === null) return;
-    after = next;
+    cursor = next;
   }
 }
 

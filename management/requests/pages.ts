@@ -16,7 +16,7 @@ export const RETRY_SECONDS = 5;
 
 /** The search has the index as an INTEGER of 32 bits. */
 const index = z.number().int().min(0).max(2_147_483_647);
-const cursor = z.tuple([z.number().int(), z.string().max(300), index]);
+const position = z.tuple([z.number().int(), z.string().max(300), index]);
 
 interface Page {
   readonly requests: RequestRow[];
@@ -35,7 +35,7 @@ interface PageParts {
 export async function requestPage(
   { search, recent, clock }: PageParts,
   filter: RequestFilter,
-  query: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'after'>,
+  query: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'cursor'>,
 ): Promise<Page> {
   const reason = search === null ? 'RAW_LOGS_… are not set' : search.unavailable;
   if (search === null || reason !== null) {
@@ -45,7 +45,7 @@ export async function requestPage(
   const asked = query.to === undefined ? now + AHEAD_MS : Date.parse(query.to);
   const to = Math.min(asked, now + AHEAD_MS);
   const from = query.from === undefined ? Math.min(asked, now) - DAY_MS : Date.parse(query.from);
-  const key = keyFrom(query.after, cursor);
+  const key = keyFrom(query.cursor, position);
   const after: RowKey | null = key && { at: key[0], batch: key[1], index: key[2] };
   const { limit } = query;
   const found = await search.page(filter, { from, to, after, limit: limit + 1 });

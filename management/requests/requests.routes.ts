@@ -53,7 +53,7 @@ export function requestsRoutes(
 
   async function answer(reply: FastifyReply, query: RequestsQuery, readable: ReadableContainers) {
     const { format, ...page } = query;
-    const read = async (asked: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'after'>) =>
+    const read = async (asked: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'cursor'>) =>
       await requestPage(
         { search, recent, clock },
         { ...filterOf(page), containers: await readable() },
@@ -63,7 +63,7 @@ export function requestsRoutes(
       if (format === 'json') return await read(page);
       const to = page.to ?? clock.date().toISOString();
       const from = page.from ?? new Date(Date.parse(to) - DAY_MS).toISOString();
-      const rows = exportedRequests((after) => read({ from, to, limit: 1_000, after }), format);
+      const rows = exportedRequests((cursor) => read({ from, to, limit: 1_000, cursor }), format);
       // What the first page throws is answered as a problem, before the answer has begun.
       const text = Readable.from(prefetched(await rows.next(), rows));
       reply.header('content-disposition', `attachment; filename="requests.${format}"`);

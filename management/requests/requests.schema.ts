@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { probesQuery } from '../view/probes.ts';
 import { recordedRequest } from './rows/record.ts';
 
 const DAY_MS = 86_400_000;
@@ -21,10 +22,7 @@ const filters = {
   requestId: z.string().max(200).optional(),
   method: z.string().max(20).optional(),
   country: z.string().max(20).optional(),
-  probes: z
-    .stringbool({ truthy: ['1', 'true'], falsy: ['0', 'false'] })
-    .default(false)
-    .meta({ description: 'also show Tagyard’s own probes' }),
+  probes: probesQuery,
 };
 
 const time = z.iso.datetime({ offset: true });
@@ -33,7 +31,7 @@ const search = {
   to: time.optional().meta({ description: 'before this time; default: now' }),
   ...filters,
   limit: z.coerce.number().int().min(1).max(1_000).default(50),
-  after: z.string().max(2_000).optional().meta({ description: '`next` of the previous page' }),
+  cursor: z.string().max(2_000).optional().meta({ description: '`next` of the previous page' }),
   format: z
     .enum(['json', 'ndjson', 'csv'])
     .default('json')
@@ -56,7 +54,7 @@ export type RequestsQuery = z.output<typeof containerRequestsQuery>;
 export const requestsPage = z.object({
   requests: z.array(requestView).meta({ description: 'the newest first' }),
   next: z.string().nullable().meta({
-    description: 'pass it as `after`; null: this is the last page. A page may have fewer rows than `limit`',
+    description: 'pass it as `cursor`; null: this is the last page. A page may have fewer rows than `limit`',
   }),
   missing: z
     .array(z.iso.date())

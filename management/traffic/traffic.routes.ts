@@ -50,7 +50,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
         errors: [{ path: 'from', message }],
       });
     }
-    return await trafficPoints(db, scope, { ...range, step, probes: probes === '1' });
+    return await trafficPoints(db, scope, { ...range, step, probes });
   }
   async function deletion(containers: string[], caller: Actor, query: unknown) {
     if (isDryRun(query)) {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { dryRunQuery } from '../view/plan.ts';
+import { probesQuery } from '../view/probes.ts';
 
 const byValue = z.record(z.string(), z.int());
 const milliseconds = z.number().nullable().meta({ description: 'milliseconds; null: no request' });
@@ -49,12 +50,6 @@ export const trafficView = z
     missing: rangeList,
   })
   .meta({ id: 'Traffic' });
-
-/** `1`: with our own probes. */
-export const probesQuery = z
-  .enum(['0', '1'])
-  .default('0')
-  .meta({ description: '`1`: with the installation’s own probes' });
 
 export const trafficQuery = z.strictObject({
   from: z.iso.datetime({ offset: true }).optional().meta({ description: 'default: 24 hours before `to`' }),

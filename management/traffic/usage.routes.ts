@@ -9,12 +9,13 @@ import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { keyFrom, listPage, pageQuery, pageSchema } from '../view/page.ts';
+import { probesQuery } from '../view/probes.ts';
 import { dayAt, daysBefore } from './calendar.ts';
 import { type LocalDay, localDate, localDays, TimeZoneError } from './local-days.ts';
 import { missingIn, presentRange } from './points.ts';
 import { edgeOperations, listPrice } from './prices.ts';
 import { spanOf } from './store.ts';
-import { probesQuery, rangeList } from './traffic.schema.ts';
+import { rangeList } from './traffic.schema.ts';
 import { listUsage, type UsageRow } from './usage.ts';
 
 const MOST_DAYS = 400;
@@ -128,7 +129,7 @@ export function usageRoutes(context: Context): FastifyPluginAsyncZod {
           days,
           clients: client === undefined ? own : sql`select ${client}::uuid`,
           container,
-          probes: probes === '1',
+          probes,
           after: keyFrom(cursor, usageKey),
           limit: limit + 1,
         });

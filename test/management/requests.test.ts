@@ -99,19 +99,19 @@ test('finds requests of raw logs by each member, the newest first, each record o
 
   for (const limit of [1, 2]) {
     const found: string[] = [];
-    for (let after = ''; ; ) {
-      const page = (await search(`?limit=${limit}${after}`, 'root', '/requests')).body;
+    for (let cursor = ''; ; ) {
+      const page = (await search(`?limit=${limit}${cursor}`, 'root', '/requests')).body;
       expect(page.requests.length).toBeLessThanOrEqual(limit);
       found.push(...ids(page.requests));
       if (page.next === null) break;
-      after = `&after=${page.next}`;
+      cursor = `&cursor=${page.next}`;
     }
     expect(found).toEqual(['r3', 'u1', 'f1', 'r2', 'r1']);
   }
-  for (const query of ['?status=9xx', '?after=x', '?limit=1001', `?from=${ago(60 * 24 * 40)}`, '?nothing=1'])
+  for (const query of ['?status=9xx', '?cursor=x', '?limit=1001', `?from=${ago(60 * 24 * 40)}`, '?nothing=1'])
     expect((await search(query)).body.code).toBe('invalid_request');
   const forged = Buffer.from(JSON.stringify([Date.now(), 'x', 9_999_999_999_999])).toString('base64url');
-  expect((await search(`?after=${forged}`)).body.code).toBe('invalid_request');
+  expect((await search(`?cursor=${forged}`)).body.code).toBe('invalid_request');
   // A year beyond 9999 in UTC.
   expect((await search('?from=9999-12-31T23:59:59-14:00')).body.requests ?? []).toEqual([]);
 });

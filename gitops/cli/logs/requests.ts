@@ -10,7 +10,7 @@ const PAGE = 1_000;
 const RETRY_MS = 2_000;
 
 type Query = NonNullable<operations['listContainerRequests']['parameters']['query']>;
-export type RequestFilters = Omit<Query, 'from' | 'to' | 'limit' | 'after' | 'format'>;
+export type RequestFilters = Omit<Query, 'from' | 'to' | 'limit' | 'cursor' | 'format'>;
 export type ShownRequest =
   operations['listContainerRequests']['responses'][200]['content']['application/json']['requests'][number];
 
@@ -37,16 +37,16 @@ export async function pastRequests(
   const client = createClient({ url, token });
   const requests: ShownRequest[] = [];
   const missing = new Set<string>();
-  let after: string | undefined;
+  let cursor: string | undefined;
   do {
-    const page = { ...query, limit: PAGE, ...(after === undefined ? {} : { after }) };
+    const page = { ...query, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
     const params = { path: { id: container }, query: page };
     const { data } = await orCliError(url, client.get('/server-containers/{id}/requests', { params }));
     requests.push(...data.requests);
     for (const day of data.missing) missing.add(day);
-    after = data.next ?? undefined;
-  } while (after !== undefined && requests.length < MOST);
-  return { requests: requests.reverse(), isCut: after !== undefined, missing: [...missing] };
+    cursor = data.next ?? undefined;
+  } while (cursor !== undefined && requests.length < MOST);
+  return { requests: requests.reverse(), isCut: cursor !== undefined, missing: [...missing] };
 }
 
 /** A gap in the stream: so many requests were not sent; `null`: an unknown number. */
