@@ -16,6 +16,7 @@ packages=(
   knot knot-dnsutils        # a DNS server that takes RFC 2136 updates, and its clients
   pebble                    # an ACME server
   opensmtpd                 # a mail server
+  webext-ublock-origin-firefox    # EasyList and EasyPrivacy
   python3-certbot-dns-cloudflare  # a client of Cloudflare's API that others wrote
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
