@@ -5,7 +5,7 @@ import type { Database, Tables } from './database.ts';
 const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   clients: 'select, insert, update (name, organisation_id, archived_at, blob)',
   client_memberships: 'select, insert, update, delete',
-  organisations: 'select, insert, update (name, blob)',
+  organisations: 'select, insert, update (name, archived_at, blob)',
   organisation_memberships: 'select, insert, update, delete',
   service_tokens: 'select, insert, update (hash, last_used_at, revoked_at)',
   invitations: 'select, insert, update (hash, accepted_by, accepted_at), delete',

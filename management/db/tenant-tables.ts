@@ -15,6 +15,8 @@ export interface Clients {
 export interface Organisations {
   id: string;
   name: string;
+  /** Not `null`: hidden from lists, and without clients that aren't archived. */
+  archived_at: Generated<Date | null>;
   /** As of clients. */
   blob: Generated<string | null>;
   created_at: CreatedAt;

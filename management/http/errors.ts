@@ -41,6 +41,8 @@ export const MANAGEMENT_ERRORS = {
   last_owner: [409, 'A client or organisation keeps at least one owner'],
   client_in_use: [409, 'The client has containers; remove or transfer them first'],
   client_archived: [409, 'The client is archived; unarchive it first'],
+  organisation_in_use: [409, 'The organisation has clients; archive or move them first'],
+  organisation_archived: [409, 'The organisation is archived; unarchive it first'],
   limit_reached: [409, 'The installation allows no more of these; `detail` says of what'],
   tenant_file_broken: [
     409,

@@ -4,10 +4,16 @@ import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { planOf } from '../view/plan.ts';
-import { demandTenantTag } from './etag.ts';
-import { demandClientLimits } from './limits.ts';
+import { demandArchivable, demandClientLimits } from './limits.ts';
 import type { TenantProjection } from './projection.ts';
-import { formatTenant, MOST_MEMBERS, parseTenant, type Tenant, tenantName } from './tenant-file.ts';
+import {
+  demandTenantTag,
+  formatTenant,
+  MOST_MEMBERS,
+  parseTenant,
+  type Tenant,
+  tenantName,
+} from './tenant-file.ts';
 import { readTenant } from './tenants.repository.ts';
 
 interface TenantChange {
@@ -81,6 +87,7 @@ export class TenantChanges {
     if (next.members.length > Math.max(most, current?.members.length ?? 0)) {
       throw new ManagementProblem('limit_reached', { detail: `at most ${most} members are allowed` });
     }
+    await demandArchivable(this.#context.db, ref, current, next);
     await demandClientLimits(this.#context, ref, current, next);
     return next;
   }

@@ -10,10 +10,9 @@ import { roleInClient } from '../records/memberships.repository.ts';
 import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, planAnswer } from '../view/plan.ts';
 import { demandTenant } from './access.ts';
-import { tenantTag } from './etag.ts';
-import { hasLiveContainers, listClients } from './lists.repository.ts';
+import { listClients } from './lists.repository.ts';
 import { answerChange, TENANT_REFUSALS, type TenantParts } from './requests.ts';
-import type { Tenant } from './tenant-file.ts';
+import { type Tenant, tenantTag } from './tenant-file.ts';
 import {
   clientPage,
   clientPatch,
@@ -61,6 +60,7 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
             ...problems(
               ...TENANT_REFUSALS,
               'unknown_organisation',
+              'organisation_archived',
               'request_in_progress',
               'idempotency_key_reused',
             ),
@@ -147,7 +147,12 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           body: clientPatch,
           response: {
             200: z.union([clientView, planAnswer]),
-            ...problems(...TENANT_REFUSALS, 'unknown_client', 'unknown_organisation'),
+            ...problems(
+              ...TENANT_REFUSALS,
+              'unknown_client',
+              'unknown_organisation',
+              'organisation_archived',
+            ),
           },
         },
       },
@@ -196,7 +201,11 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
             querystring: dryRunQuery,
             response: {
               200: z.union([clientView, planAnswer]),
-              ...problems(...TENANT_REFUSALS, 'unknown_client', 'client_in_use'),
+              ...problems(
+                ...TENANT_REFUSALS,
+                'unknown_client',
+                isArchiving ? 'client_in_use' : 'organisation_archived',
+              ),
             },
           },
         },
@@ -204,7 +213,6 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           const caller = callerOf(request);
           const { id } = request.params;
           const { tenant } = await demandTenant(context, ref(id), caller, 'own');
-          if (isArchiving && (await hasLiveContainers(db, id))) throw new ManagementProblem('client_in_use');
           const role = await roleInClient(db, id, caller.subject);
           const now = context.clock.date().toISOString();
           return await answerChange(parts, { request, reply }, ref(id), {

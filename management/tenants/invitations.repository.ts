@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely';
+import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import type { Database, Tables } from '../db/database.ts';
 
@@ -24,20 +25,40 @@ export async function insertInvitation(db: Database, { of, ...row }: NewInvitati
     .executeTakeFirstOrThrow();
 }
 
+interface InvitationFilter {
+  /** Only those that this subject manages; `null`: all. */
+  readonly manager: string | null;
+  readonly client?: string | undefined;
+  readonly organisation?: string | undefined;
+  /** The last one of the previous page. */
+  readonly after: string | undefined;
+  readonly limit: number;
+  readonly now: Date;
+}
+
 /** Those that can still be accepted, by id. */
 export async function listInvitations(
   db: Database,
-  { kind, id }: TenantRef,
-  { after, limit, now }: { readonly after: string | undefined; readonly limit: number; readonly now: Date },
+  { manager, client, organisation, after, limit, now }: InvitationFilter,
 ): Promise<InvitationRow[]> {
   let query = db
     .selectFrom('invitations')
     .selectAll()
-    .where(COLUMN[kind], '=', id)
     .where('accepted_at', 'is', null)
     .where('expires_at', '>', now)
     .orderBy('id')
     .limit(limit);
+  if (client !== undefined) query = query.where('client_id', '=', client);
+  if (organisation !== undefined) query = query.where('organisation_id', '=', organisation);
+  if (manager !== null) {
+    const caller = { subject: manager };
+    query = query.where(({ or, eb }) =>
+      or([
+        eb('client_id', 'in', administeredClients(db, caller)),
+        eb('organisation_id', 'in', administeredOrganisations(db, caller)),
+      ]),
+    );
+  }
   if (after !== undefined) query = query.where('id', '>', after);
   return await query.execute();
 }

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { hashOf, newSecret } from '../access/secret-token.ts';
-import { demandMayGive, demandRoleIn, roleIn, type TenantRef } from '../access/tenants.ts';
+import { demandMayGive, demandRoleIn, isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -28,6 +28,7 @@ import {
   createdInvitation,
   invitationPage,
   invitationParams,
+  invitationQuery,
   newInvitation,
 } from './invitations.schema.ts';
 import { withRole } from './members.ts';
@@ -125,10 +126,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         const of = { kind, id: request.params.id };
         await demandRoleIn(context, of, callerOf(request), 'act');
         const { limit, cursor } = request.query;
-        const [after] = keyFrom(cursor, z.tuple([z.uuid()])) ?? [];
-        const rows = await listInvitations(db, of, { after, limit: limit + 1, now: clock.date() });
-        const { items, next } = listPage(rows, limit, ({ id }) => [id]);
-        return { items: items.map(present), next };
+        return await page(context, { limit, cursor }, { manager: null, [one]: of.id });
       },
     );
 
@@ -161,11 +159,45 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
   };
 }
 
-/** Accepting an invitation of either kind. */
-export function acceptanceRoutes({ context, changes }: TenantParts): FastifyPluginAsyncZod {
+type Managed = Pick<Parameters<typeof listInvitations>[1], 'manager' | 'client' | 'organisation'>;
+
+async function page(
+  { db, clock }: Pick<Context, 'db' | 'clock'>,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
+  managed: Managed,
+) {
+  const [after] = keyFrom(cursor, z.tuple([z.uuid()])) ?? [];
+  const rows = await listInvitations(db, { ...managed, after, limit: limit + 1, now: clock.date() });
+  const { items, next } = listPage(rows, limit, ({ id }) => [id]);
+  return { items: items.map(present), next };
+}
+
+/** The invitations of both kinds: their list, and accepting one. */
+export function allInvitationsRoutes({ context, changes }: TenantParts): FastifyPluginAsyncZod {
   const { db, clock } = context;
 
   return async (app) => {
+    app.get(
+      '/invitations',
+      {
+        config: { access: 'self' },
+        schema: {
+          operationId: 'listAllInvitations',
+          summary:
+            'List the invitations that can still be accepted, which the caller manages as owner or admin; operators see all',
+          tags: ['clients'],
+          querystring: invitationQuery,
+          response: { 200: invitationPage, ...problems('invalid_request') },
+        },
+      },
+      async (request) => {
+        const caller = callerOf(request);
+        const { client, organisation, ...at } = request.query;
+        const manager = isOperator(context, caller) ? null : caller.subject;
+        return await page(context, at, { manager, client, organisation });
+      },
+    );
+
     app.post(
       '/invitations/accept',
       {
@@ -250,9 +282,11 @@ function tenantOf({ client_id, organisation_id }: InvitationRow): TenantRef {
 }
 
 function present(row: InvitationRow) {
-  const { id, email, role, created_by } = row;
+  const { id, client_id, organisation_id, email, role, created_by } = row;
   return {
     id,
+    client: client_id,
+    organisation: organisation_id,
     email,
     role: roleFrom(role),
     createdBy: created_by,

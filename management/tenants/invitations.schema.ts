@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { examples } from '../http/examples.ts';
-import { pageSchema } from '../view/page.ts';
+import { pageQuery, pageSchema } from '../view/page.ts';
 
 const role = z.enum(['owner', 'admin', 'editor', 'viewer']);
 
@@ -22,6 +22,8 @@ export const newInvitation = z
 const invitation = z
   .object({
     id: z.uuid(),
+    client: z.uuid().nullable(),
+    organisation: z.uuid().nullable(),
     email: z.string().nullable(),
     role,
     createdBy: z.string().meta({ description: 'subject' }),
@@ -36,6 +38,11 @@ export const createdInvitation = invitation
 export const invitationPage = pageSchema(invitation).meta({
   id: 'InvitationList',
   description: 'those that can still be accepted',
+});
+export const invitationQuery = z.strictObject({
+  client: z.uuid().optional(),
+  organisation: z.uuid().optional(),
+  ...pageQuery,
 });
 export const invitationParams = z.strictObject({ id: z.uuid(), invitation: z.uuid() });
 

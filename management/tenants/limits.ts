@@ -67,3 +67,56 @@ async function fullSubject(
     .executeTakeFirst();
   return found?.subject ?? null;
 }
+
+/**
+ * Throws if a change archives a client that has containers, or an organisation that has clients, or if it brings a client
+ * into an organisation that is archived. Requests at the same moment may pass it together.
+ */
+export async function demandArchivable(
+  db: Database,
+  { kind, id }: TenantRef,
+  before: Tenant | null,
+  after: Tenant,
+): Promise<void> {
+  const isArchived = after.archivedAt !== null;
+  const wasArchived = before !== null && before.archivedAt !== null;
+  if (isArchived && !wasArchived) {
+    if (kind === 'clients') await demandNoContainers(db, id);
+    else await demandNoClients(db, id);
+  }
+  const { organisation } = after;
+  if (isArchived || organisation === null) return;
+  const isThere = before !== null && !wasArchived && before.organisation === organisation;
+  if (!isThere) await demandOpenOrganisation(db, organisation);
+}
+
+async function demandNoContainers(db: Database, client: string): Promise<void> {
+  const live = await db
+    .selectFrom('containers')
+    .select('id')
+    .where('client_id', '=', client)
+    .where('status', '!=', 'removed')
+    .limit(1)
+    .executeTakeFirst();
+  if (live !== undefined) throw new ManagementProblem('client_in_use');
+}
+
+async function demandNoClients(db: Database, organisation: string): Promise<void> {
+  const active = await db
+    .selectFrom('clients')
+    .select('id')
+    .where('organisation_id', '=', organisation)
+    .where('archived_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+  if (active !== undefined) throw new ManagementProblem('organisation_in_use');
+}
+
+async function demandOpenOrganisation(db: Database, organisation: string): Promise<void> {
+  const row = await db
+    .selectFrom('organisations')
+    .select('archived_at')
+    .where('id', '=', organisation)
+    .executeTakeFirst();
+  if (row?.archived_at != null) throw new ManagementProblem('organisation_archived');
+}

@@ -7,18 +7,20 @@ import { grantsOf, visibleClients } from '../records/memberships.repository.ts';
 interface ListedOrganisation {
   readonly id: string;
   readonly name: string;
+  readonly archivedAt: string | null;
   readonly role: Role | null;
 }
 
 interface ListedClient extends ListedOrganisation {
   readonly organisation: string | null;
-  readonly archivedAt: string | null;
 }
 
 interface Filter {
   readonly subject: string;
   /** All, not only those where the subject has a role. */
   readonly all: boolean;
+  /** Also archived ones. */
+  readonly archived: boolean;
   readonly q?: string | undefined;
   /** Name and id of the last one of the previous page. */
   readonly after: readonly string[] | null;
@@ -27,8 +29,6 @@ interface Filter {
 
 interface ClientFilter extends Filter {
   readonly organisation?: string | undefined;
-  /** Also archived ones. */
-  readonly archived: boolean;
 }
 
 /** By name. */
@@ -70,37 +70,27 @@ export async function listClients(db: Database, filter: ClientFilter): Promise<L
 
 /** By name. */
 export async function listOrganisations(db: Database, filter: Filter): Promise<ListedOrganisation[]> {
-  const { subject, all, q, after, limit } = filter;
+  const { subject, all, archived, q, after, limit } = filter;
   let query = db
     .selectFrom('organisations')
     .leftJoin('organisation_memberships as own', (join) =>
       join.onRef('own.organisation_id', '=', 'organisations.id').on('own.subject', '=', subject),
     )
-    .select(['id', 'name', 'own.role'])
+    .select(['id', 'name', 'archived_at', 'own.role'])
     .orderBy(sql`lower(name)`)
     .orderBy('id')
     .limit(limit);
   if (!all) query = query.where('own.role', 'is not', null);
+  if (!archived) query = query.where('archived_at', 'is', null);
   if (q !== undefined) query = query.where(contains(q));
   if (after !== null) query = query.where(isAfter(after));
   const rows = await query.execute();
-  return rows.map(({ id, name, role }) => ({
+  return rows.map(({ id, name, archived_at, role }) => ({
     id,
     name,
+    archivedAt: archived_at?.toISOString() ?? null,
     role: role === null ? null : strongestRole([role]),
   }));
-}
-
-/** Whether a client has a container that isn't removed. */
-export async function hasLiveContainers(db: Database, client: string): Promise<boolean> {
-  const live = await db
-    .selectFrom('containers')
-    .select('id')
-    .where('client_id', '=', client)
-    .where('status', '!=', 'removed')
-    .limit(1)
-    .executeTakeFirst();
-  return live !== undefined;
 }
 
 /** Without regard to case. */

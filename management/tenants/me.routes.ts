@@ -20,7 +20,7 @@ const me = z
       .array(z.string())
       .nullable()
       .meta({ description: 'of the service token that called; null: a person called' }),
-    organisations: z.array(organisationView),
+    organisations: z.array(organisationView).meta({ description: 'without archived ones' }),
     clients: z.array(clientView).meta({ description: 'without archived ones; the stronger role counts' }),
   })
   .meta({ id: 'Me' });
@@ -43,10 +43,10 @@ export function meRoutes(context: Context): FastifyPluginAsyncZod {
       async (request) => {
         const caller = callerOf(request);
         const { subject, name, email, scopes = null } = caller;
-        const filter = { subject, all: false, after: null, limit: MOST };
+        const filter = { subject, all: false, archived: false, after: null, limit: MOST };
         const [organisations, clients] = await Promise.all([
           listOrganisations(db, filter),
-          listClients(db, { ...filter, archived: false }),
+          listClients(db, filter),
         ]);
         return {
           subject,

@@ -5,16 +5,16 @@ import { callerOf } from '../http/auth.ts';
 import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import type { Role } from '../lifecycle/roles.ts';
 import { roleInOrganisation } from '../records/memberships.repository.ts';
 import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, planAnswer } from '../view/plan.ts';
 import { demandTenant } from './access.ts';
-import { tenantTag } from './etag.ts';
 import { listClients, listOrganisations } from './lists.repository.ts';
 import { answerChange, TENANT_REFUSALS, type TenantParts } from './requests.ts';
+import { type Tenant, tenantTag } from './tenant-file.ts';
 import {
   clientPage,
-  clientsOfQuery,
   createdOrganisation,
   nameKey,
   newOrganisation,
@@ -33,6 +33,13 @@ const ref = (id: string) => ({ kind: 'organisations', id }) as const;
 export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
   const { context } = parts;
   const { db } = context;
+
+  const present = (id: string, { name, archivedAt }: Tenant, role: Role | null) => ({
+    id,
+    name,
+    archivedAt,
+    role,
+  });
 
   return async (app) => {
     app.post(
@@ -61,7 +68,7 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           subject: `Create the organisation ${name}`,
           status: 201,
           edit: (current) => current ?? { name, organisation: null, archivedAt: null, members },
-          view: () => ({ id, name, role: null, members }),
+          view: (made) => ({ ...present(id, made, null), members }),
         });
       },
     );
@@ -80,11 +87,12 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
       },
       async (request) => {
         const caller = callerOf(request);
-        const { limit, cursor, q } = request.query;
+        const { limit, cursor, archived, q } = request.query;
         const rows = await listOrganisations(db, {
           q,
           subject: caller.subject,
           all: isOperator(context, caller),
+          archived: archived === '1',
           after: keyFrom(cursor, nameKey),
           limit: limit + 1,
         });
@@ -109,7 +117,7 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
         const { id } = request.params;
         const { tenant } = await demandTenant(context, ref(id), caller, 'read');
         reply.header('etag', tenantTag(ref(id), tenant));
-        return { id, name: tenant.name, role: await roleInOrganisation(db, id, caller.subject) };
+        return present(id, tenant, await roleInOrganisation(db, id, caller.subject));
       },
     );
 
@@ -140,10 +148,52 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
         return await answerChange(parts, { request, reply }, ref(id), {
           subject: `Change the organisation ${tenant.name}`,
           edit: (current) => ({ ...(current ?? tenant), name }),
-          view: () => ({ id, name, role }),
+          view: (changed) => present(id, changed, role),
         });
       },
     );
+
+    for (const isArchiving of [true, false]) {
+      app.post(
+        isArchiving ? '/organisations/:id/archive' : '/organisations/:id/unarchive',
+        {
+          config: { access: 'own', operators: true },
+          schema: {
+            operationId: isArchiving ? 'archiveOrganisation' : 'unarchiveOrganisation',
+            summary: isArchiving
+              ? 'Hide an organisation that has no clients any more, other than archived ones'
+              : 'Show an archived organisation again',
+            tags,
+            params: tenantParams,
+            headers: tenantHeaders,
+            querystring: dryRunQuery,
+            response: {
+              200: z.union([organisationView, planAnswer]),
+              ...problems(
+                ...TENANT_REFUSALS,
+                'unknown_organisation',
+                ...(isArchiving ? (['organisation_in_use'] as const) : []),
+              ),
+            },
+          },
+        },
+        async (request, reply) => {
+          const caller = callerOf(request);
+          const { id } = request.params;
+          const { tenant } = await demandTenant(context, ref(id), caller, 'own');
+          const role = await roleInOrganisation(db, id, caller.subject);
+          const now = context.clock.date().toISOString();
+          return await answerChange(parts, { request, reply }, ref(id), {
+            subject: `${isArchiving ? 'Archive' : 'Unarchive'} the organisation ${tenant.name}`,
+            edit: (current) => {
+              const { archivedAt, ...rest } = current ?? tenant;
+              return { ...rest, archivedAt: isArchiving ? (archivedAt ?? now) : null };
+            },
+            view: (changed) => present(id, changed, role),
+          });
+        },
+      );
+    }
 
     app.get(
       '/organisations/:id/clients',
@@ -154,7 +204,7 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           summary: 'List the clients of an organisation',
           tags,
           params: tenantParams,
-          querystring: clientsOfQuery,
+          querystring: organisationQuery,
           response: { 200: clientPage, ...problems('invalid_request', 'unknown_organisation') },
         },
       },

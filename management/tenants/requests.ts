@@ -4,8 +4,7 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { isDryRun, type planOf } from '../view/plan.ts';
 import type { TenantChanges } from './change.service.ts';
-import { tenantTag } from './etag.ts';
-import type { Tenant } from './tenant-file.ts';
+import { type Tenant, tenantTag } from './tenant-file.ts';
 
 /** What the routes of clients and organisations work with. */
 export interface TenantParts {

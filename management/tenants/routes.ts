@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Context } from '../context/context.ts';
 import { TenantChanges } from './change.service.ts';
 import { clientsRoutes } from './clients.routes.ts';
-import { acceptanceRoutes, invitationsRoutes } from './invitations.routes.ts';
+import { allInvitationsRoutes, invitationsRoutes } from './invitations.routes.ts';
 import { meRoutes } from './me.routes.ts';
 import { membersRoutes } from './members.routes.ts';
 import { organisationsRoutes } from './organisations.routes.ts';
@@ -19,6 +19,6 @@ export function tenantRoutes(context: Context, projection: TenantProjection): Fa
       await app.register(membersRoutes(parts, kind));
       await app.register(invitationsRoutes(parts, kind));
     }
-    await app.register(acceptanceRoutes(parts));
+    await app.register(allInvitationsRoutes(parts));
   };
 }

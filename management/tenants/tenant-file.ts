@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { refuseHostileYaml } from '../../gitops/manifest/limits.ts';
 import { givenName } from '../../gitops/manifest/schema.ts';
 import type { TenantRef } from '../access/tenants.ts';
+import { demandTag, shortDigest } from '../view/etag.ts';
 import { memberSubject, STORED_ROLES, type StoredRole } from './member.schema.ts';
 
 export interface Member {
@@ -66,8 +67,8 @@ export function parseTenant(text: string, { kind, id }: TenantRef): ParsedTenant
   }
   const { data } = result;
   if (data.id !== id) return { ok: false, problem: `id must be ${id}, as the file's name says` };
-  if (kind === 'organisations' && (data.organisation ?? data.archivedAt) !== undefined) {
-    return { ok: false, problem: 'only clients have the keys organisation and archivedAt' };
+  if (kind === 'organisations' && data.organisation !== undefined) {
+    return { ok: false, problem: 'only clients have the key organisation' };
   }
   return {
     ok: true,
@@ -97,6 +98,16 @@ export function formatTenant({ id }: TenantRef, tenant: Tenant): string {
     ...(byRole.length === 0 ? {} : { members: Object.fromEntries(byRole) }),
   };
   return stringify(file, { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+/** A strong validator of all that git holds of a client or organisation, its members included. */
+export function tenantTag(ref: TenantRef, tenant: Tenant): string {
+  return `"${shortDigest(formatTenant(ref, tenant))}"`;
+}
+
+/** Throws `precondition_failed` unless an `If-Match` names this version. A weak tag never matches. */
+export function demandTenantTag(ifMatch: string | undefined, ref: TenantRef, tenant: Tenant): void {
+  demandTag(ifMatch, (tag) => tag === tenantTag(ref, tenant));
 }
 
 function sorted(list: readonly Member[]): Member[] {

@@ -30,11 +30,10 @@ export async function storeTenant(
   { name, organisation, archivedAt, members }: Tenant,
   blob: string,
 ): Promise<void> {
-  const row = { name, blob };
+  const row = { name, blob, archived_at: archivedAt === null ? null : new Date(archivedAt) };
   if (kind === 'organisations') await trx.updateTable(kind).set(row).where('id', '=', id).execute();
   else {
-    const archived_at = archivedAt === null ? null : new Date(archivedAt);
-    const all = { ...row, organisation_id: organisation, archived_at };
+    const all = { ...row, organisation_id: organisation };
     await trx.updateTable(kind).set(all).where('id', '=', id).execute();
   }
   const { table, key } = MEMBERS[kind];
@@ -56,11 +55,10 @@ interface StoredRow {
 
 /** `null`: there is none. */
 export async function readTenant(db: Database, { kind, id }: TenantRef): Promise<Tenant | null> {
-  const ofClient: RawBuilder<unknown> =
-    kind === 'clients' ? sql`organisation_id, archived_at` : sql`null::uuid, null::timestamptz`;
+  const above: RawBuilder<unknown> = kind === 'clients' ? sql`organisation_id` : sql`null::uuid`;
   const { rows } = await sql<StoredRow>`
     select name, organisation, archived
-    from (select id, name, ${ofClient} from ${sql.table(kind)}) as one (id, name, organisation, archived)
+    from (select id, name, ${above}, archived_at from ${sql.table(kind)}) as one (id, name, organisation, archived)
     where id = ${id}`.execute(db);
   const [row] = rows;
   if (row === undefined) return null;

@@ -11,7 +11,7 @@ const role = z.enum(['owner', 'admin', 'editor', 'viewer']).nullable().meta({
 });
 
 export const organisationView = z
-  .object({ id: z.uuid(), name: z.string(), role })
+  .object({ id: z.uuid(), name: z.string(), archivedAt: z.iso.datetime().nullable(), role })
   .meta({ id: 'Organisation' });
 
 export const clientView = z
@@ -65,17 +65,14 @@ const q = z
   .optional()
   .meta({ description: 'a part of the name, without regard to case' });
 
-export const organisationQuery = z.strictObject({ q, ...pageQuery });
+const archived = z.enum(['0', '1']).default('0').meta({ description: '`1`: archived ones too' });
+
+export const organisationQuery = z.strictObject({ q, archived, ...pageQuery });
 /** Where a page of a list by name begins: the name and id of the last one before. */
 export const nameKey = z.tuple([z.string(), z.uuid()]);
 
 export const memberQuery = z.strictObject(pageQuery);
-export const clientsOfQuery = z.strictObject({
-  q,
-  archived: z.enum(['0', '1']).default('0').meta({ description: '`1`: archived ones too' }),
-  ...pageQuery,
-});
-export const clientQuery = clientsOfQuery.extend({ organisation: z.uuid().optional() });
+export const clientQuery = organisationQuery.extend({ organisation: z.uuid().optional() });
 
 export const clientPage = pageSchema(clientView).meta({ id: 'ClientList', description: 'by name' });
 export const organisationPage = pageSchema(organisationView).meta({

@@ -98,6 +98,7 @@ describe('clients', () => {
       const lists = [
         'clients',
         'organisations',
+        'invitations',
         'tokens',
         'audit',
         'events',
@@ -236,10 +237,42 @@ describe('organisations', () => {
     expect((await world.call('PATCH', at, { as: 'vera', body: { name: 'No' } })).body.code).toBe('forbidden');
     expect((await world.call('PATCH', at, { as: 'olaf', body: { name: 'Yes' } })).body.name).toBe('Yes');
     expect((await world.call('GET', '/organisations', { as: 'vera' })).body.items).toEqual([
-      { id, name: 'Yes', role: 'viewer' },
+      { id, name: 'Yes', archivedAt: null, role: 'viewer' },
     ]);
     expect((await world.call('DELETE', `${at}/members/olaf`, { as: 'olaf' })).body.code).toBe('last_owner');
     expect((await world.call('DELETE', `${at}/members/vera`, { as: 'olaf' })).status).toBe(204);
+  });
+
+  test('are archived by an owner once no client of theirs is active, and get none then', async () => {
+    const id = await newOrganisation('otto');
+    const client = await newClient({ organisation: id });
+    const archive = (verb: string, { as = 'otto', ...rest }: { as?: string; headers?: object } = {}) =>
+      world.call('POST', `/organisations/${id}/${verb}`, { as, ...rest } as never);
+    expect((await archive('archive')).body.code).toBe('organisation_in_use');
+    expect((await archive('archive?dryRun=1')).body.code).toBe('organisation_in_use');
+    await world.call('POST', `/clients/${client}/archive`, { as: 'otto' });
+    const { etag } = (await world.call('GET', `/organisations/${id}`, { as: 'otto' })).headers;
+    const planned = (await archive('archive?dryRun=1')).body.plan.changes;
+    expect(planned).toEqual([{ path: 'archivedAt', from: null, to: expect.any(String) }]);
+    const archived = await archive('archive', { headers: { 'if-match': etag } });
+    expect([archived.status, archived.body]).toMatchObject([200, { id, archivedAt: expect.any(String) }]);
+    expect((await archive('archive', { headers: { 'if-match': etag } })).status).toBe(412);
+    expect(await inGit(`organisations/${id}`)).toContain(`archivedAt: ${archived.body.archivedAt}\n`);
+
+    const listed = async (query = '') =>
+      (await world.call('GET', `/organisations${query}`, { as: 'otto' })).body.items.length;
+    const mine = async () => (await world.call('GET', '/me', { as: 'otto' })).body.organisations.length;
+    expect([await listed(), await listed('?archived=1'), await mine()]).toEqual([0, 1, 0]);
+    const other = await newClient();
+    const refusals = [
+      await world.call('POST', '/clients', { as: 'otto', body: { name: 'New', organisation: id } }),
+      await world.call('PATCH', `/clients/${other}`, { as: 'root', body: { organisation: id } }),
+      await world.call('POST', `/clients/${client}/unarchive`, { as: 'otto' }),
+    ];
+    expect(refusals.map(({ body }) => body.code)).toEqual(Array(3).fill('organisation_archived'));
+    expect((await archive('unarchive', { as: 'root' })).body.archivedAt).toBe(null);
+    expect((await world.call('POST', `/clients/${client}/unarchive`, { as: 'otto' })).status).toBe(200);
+    expect(await listed()).toBe(1);
   });
 
   test('get clients from their admins, and lose them only by an operator', async () => {

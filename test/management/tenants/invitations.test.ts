@@ -85,6 +85,35 @@ test('an organisation invites too', async () => {
   expect(listed.body.items).toMatchObject([{ id: organisation, role: 'admin' }]);
 });
 
+test('all that a caller manages are one list, page by page, and of operators all', async () => {
+  const members = [{ subject: 'mara', role: 'owner' }];
+  const make = async (path: string) =>
+    (await world.call('POST', path, { as: 'root', body: { name: 'Mara', members } })).body.id;
+  const [own, organisation] = [await make('/clients'), await make('/organisations')];
+  const at = [`/clients/${own}`, `/organisations/${organisation}`];
+  const made: string[] = [];
+  for (const path of [...at, ...at]) {
+    const body = { role: 'viewer' };
+    made.push((await world.call('POST', `${path}/invitations`, { as: 'mara', body })).body.id);
+  }
+  const list = async (as: string, query = '') =>
+    (await world.call('GET', `/invitations?limit=3${query}`, { as })).body;
+  const first = await list('mara');
+  const rest = await list('mara', `&cursor=${first.next}`);
+  const all = [...first.items, ...rest.items];
+  expect([first.items.length, rest.next]).toEqual([3, null]);
+  expect(all.map(({ id }) => id).sort()).toEqual(made.sort());
+  expect(new Set(all.map((one) => [one.client, one.organisation].join()))).toEqual(
+    new Set([`${own},`, `,${organisation}`]),
+  );
+  const ofClient = (await list('mara', `&client=${own}`)).items;
+  expect(ofClient.map((one: { client: string }) => one.client)).toEqual([own, own]);
+  expect((await list('stranger')).items).toEqual([]);
+  await world.call('PUT', `/clients/${own}/members/vic`, { as: 'mara', body: { role: 'editor' } });
+  expect((await list('vic')).items).toEqual([]);
+  expect((await list('root', `&organisation=${organisation}`)).items.length).toBe(2);
+});
+
 test('a dry run is judged like the real acceptance, and consumes nothing', async () => {
   const { body } = await invite('admin', { role: 'editor' });
   const dry = (token: string) =>
