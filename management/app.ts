@@ -42,6 +42,7 @@ import { describeRequest, RequestLog } from './http/request-log.ts';
 import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-headers.ts';
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
 import { registerIdempotency } from './idempotent.ts';
+import { registerIfMatch } from './if-match.ts';
 import { instanceChangesRoutes } from './instance/changes.routes.ts';
 import { hostsRoutes } from './instance/hosts.routes.ts';
 import { plansRoutes } from './instance/plans.routes.ts';
@@ -165,7 +166,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const hostWatch = new HostWatch(context);
   const waits = new OperationWaits(context.clock);
   const deliverer = new Deliverer(context);
-  const { rawObjects } = context;
+  const { rawObjects, settings } = context;
   const collector = rawObjects === null ? null : new Collector({ ...context, rawObjects });
   const handovers = new Handovers(context);
   const events = new EventHub(context, {
@@ -174,9 +175,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   const recent = new RecentRequests();
   const live = new LiveRequests(context, recent);
-  const { searchCache } = context.settings;
-  const search =
-    rawObjects && searchCache && new RequestSearch({ ...searchCache, objects: rawObjects }, context);
+  const { searchCache: cache } = settings;
+  const search = rawObjects && cache && new RequestSearch({ ...cache, objects: rawObjects }, context);
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
@@ -201,8 +201,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
 
   warnOfUntrustedProxy(app, trustedProxies);
   registerSecurityHeaders(app);
-  registerCors(app, context.settings.dashboardOrigins);
-  const limits = await buildLimits(app, context.settings.limits);
+  registerCors(app, settings.dashboardOrigins);
+  const limits = await buildLimits(app, settings.limits);
   await registerOpenApi(app);
   await registerPages(app);
   const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
@@ -227,6 +227,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
     registerIdempotency(api, context.db);
+    registerIfMatch(api, context);
     collectRoutes(api, routes);
     api.addHook('preValidation', async ({ body, routeOptions }) => {
       if (routeOptions.schema?.body === undefined || (body ?? null) !== null) return;

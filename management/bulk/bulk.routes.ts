@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { limit } from '../../gitops/base/limit.ts';
@@ -10,9 +11,15 @@ import {
   bulkAnswer,
   bulkQuery,
   bulkRequest,
+  endpointOf,
   MOST_ITEMS,
-  VERBS,
 } from './bulk.schema.ts';
+
+interface Sending {
+  readonly app: Pick<FastifyInstance, 'inject'>;
+  readonly request: FastifyRequest;
+  readonly key: string | null;
+}
 
 /** Containers that are changed at the same time: their commits are pushed together. */
 const AT_ONCE = 8;
@@ -28,7 +35,7 @@ export function bulkRoutes(): FastifyPluginAsyncZod {
           operationId: 'changeContainers',
           summary: `Change up to ${MOST_ITEMS} containers; an item that is refused doesn’t stop the others`,
           description:
-            'Items of one container are done in their order. Each item counts as a request for rate limits, and has a line of its own in the audit log. To repeat the whole request is harmless: each verb has the same effect if it is done twice. With an `Idempotency-Key`, the repetition gets the first outcomes and changes nothing.',
+            'Items of one container are done in their order. Each item counts as a request for rate limits, and has a line of its own in the audit log. `clone` and the rotations make something new each time; to repeat the other verbs is harmless. With an `Idempotency-Key`, the repetition gets the first outcomes and changes nothing; after a failure of the whole request it makes no clone twice.',
           tags: ['containers'],
           headers: creationHeaders,
           querystring: bulkQuery,
@@ -53,7 +60,10 @@ export function bulkRoutes(): FastifyPluginAsyncZod {
         await Promise.all(
           groups.map((group) =>
             atOnce(async () => {
-              for (const item of group) outcomes.set(item, await outcomeOf(app, request, item));
+              for (const item of group) {
+                const key = keyOf(request, items.indexOf(item));
+                outcomes.set(item, await outcomeOf({ app, request, key }, item));
+              }
             }),
           ),
         );
@@ -78,22 +88,38 @@ function credentialsOf({ headers, sessionId }: FastifyRequest): Record<string, s
   return Object.fromEntries(given);
 }
 
+/** The verbs whose endpoint takes `{}`. */
+const OPTIONAL_BODIES: ReadonlySet<BulkItem['verb']> = new Set([
+  'suspend',
+  'rotateLoaderToken',
+  'rotateForwarderToken',
+]);
+
+/** The key of one item, so that a repetition of the whole request creates nothing twice. `null`: it has none. */
+function keyOf({ headers }: FastifyRequest, index: number): string | null {
+  const { 'idempotency-key': key } = headers;
+  return typeof key === 'string' ? `bulk-${hash('sha256', `${key} ${index}`)}` : null;
+}
+
 /** Sends an item through the endpoint of its verb, as the caller. */
 async function outcomeOf(
-  app: Pick<FastifyInstance, 'inject'>,
-  request: FastifyRequest,
-  { verb, id, body, ifMatch }: BulkItem,
+  { app, request, key }: Sending,
+  { verb, id, body, ifMatch, ...place }: BulkItem,
 ): Promise<BulkOutcome> {
   const { query, ip } = request;
-  const { method, path } = VERBS[verb];
-  const payload = body ?? (verb === 'suspend' ? {} : undefined);
+  const endpoint = endpointOf(verb);
+  const { method } = endpoint;
+  const payload = body ?? (OPTIONAL_BODIES.has(verb) ? {} : undefined);
+  const url = new URL(`/server-containers/${id}${endpoint.path(place)}`, 'http://localhost');
+  if (isDryRun(query)) url.searchParams.set('dryRun', '1');
   const answer = await app.inject({
     method,
-    url: `/server-containers/${id}${path}${isDryRun(query) ? '?dryRun=1' : ''}`,
+    url: `${url.pathname}${url.search}`,
     remoteAddress: ip,
     headers: {
       ...credentialsOf(request),
       ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+      ...(endpoint.isCreation === true && key !== null ? { 'idempotency-key': key } : {}),
     },
     ...(payload === undefined ? {} : { payload }),
   });

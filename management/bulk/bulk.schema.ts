@@ -4,29 +4,91 @@ import { dryRunQuery } from '../view/plan.ts';
 
 export const MOST_ITEMS = 100;
 
-/** What a bulk request can do with a container: what has the same effect if it is done twice. */
-export const VERBS = {
-  change: { method: 'PATCH', path: '' },
-  remove: { method: 'DELETE', path: '' },
-  restore: { method: 'POST', path: '/restore' },
-  suspend: { method: 'POST', path: '/suspend' },
-  resume: { method: 'POST', path: '/resume' },
-  protect: { method: 'POST', path: '/protect' },
-  verify: { method: 'POST', path: '/verify' },
-} as const;
-type Verb = keyof typeof VERBS;
+interface VerbEndpoint {
+  readonly method: 'PATCH' | 'DELETE' | 'POST' | 'PUT';
+  /** Behind `/server-containers/:id`. */
+  path(place: Place): string;
+  /** What the address names besides the container. */
+  readonly needs?: keyof Place;
+  /** It makes something new each time. */
+  readonly isCreation?: true;
+}
 
-const verb = z.enum(Object.keys(VERBS) as [Verb, ...Verb[]]); // Object.keys drops the key type
+interface Place {
+  readonly domain?: string | undefined;
+  readonly token?: string | undefined;
+}
 
-const item = z.strictObject({
-  verb,
-  id: z.uuid(),
-  body: z
-    .record(z.string(), z.unknown())
-    .optional()
-    .meta({ description: 'as the endpoint of the verb takes it' }),
-  ifMatch: z.string().max(1024).optional().meta({ description: 'the item’s `If-Match`' }),
+const named = (value: string | undefined) => encodeURIComponent(value ?? '');
+const at = (path: string) => () => path;
+const byDomain = (path: string) => ({
+  path: ({ domain }: Place) => `${path}?domain=${named(domain)}`,
+  needs: 'domain' as const,
 });
+
+/** What a bulk request can do with a container, each by an endpoint of its own. */
+const ENDPOINTS = {
+  change: { method: 'PATCH', path: at('') },
+  remove: { method: 'DELETE', path: at('') },
+  restore: { method: 'POST', path: at('/restore') },
+  clone: { method: 'POST', path: at('/clone'), isCreation: true },
+  revert: { method: 'POST', path: at('/revert') },
+  suspend: { method: 'POST', path: at('/suspend') },
+  resume: { method: 'POST', path: at('/resume') },
+  protect: { method: 'POST', path: at('/protect') },
+  verify: { method: 'POST', path: at('/verify') },
+  setConfig: { method: 'PUT', path: at('/config') },
+  setServiceAccount: { method: 'PUT', path: at('/service-account') },
+  removeServiceAccount: { method: 'DELETE', path: at('/service-account') },
+  addDomain: { method: 'POST', path: at('/domains') },
+  removeDomain: { method: 'DELETE', ...byDomain('/domains') },
+  orderDomains: { method: 'PUT', path: at('/domains/order') },
+  addCustomDomain: { method: 'POST', path: at('/custom-domains') },
+  removeCustomDomain: { method: 'DELETE', ...byDomain('/custom-domains') },
+  rotateLoaderToken: { method: 'POST', path: at('/loader-tokens/rotate') },
+  revokeLoaderToken: {
+    method: 'DELETE',
+    path: ({ token }: Place) => `/loader-tokens/${named(token)}`,
+    needs: 'token',
+  },
+  rotateForwarderToken: {
+    method: 'POST',
+    path: ({ domain }: Place) => `/domains/${named(domain)}/forwarder-token`,
+    needs: 'domain',
+  },
+} as const satisfies Readonly<Record<string, VerbEndpoint>>;
+type Verb = keyof typeof ENDPOINTS;
+
+export function endpointOf(verb: Verb): VerbEndpoint {
+  return ENDPOINTS[verb];
+}
+
+const verb = z.enum(Object.keys(ENDPOINTS) as [Verb, ...Verb[]]); // Object.keys drops the key type
+
+const item = z
+  .strictObject({
+    verb,
+    id: z.uuid(),
+    body: z
+      .record(z.string(), z.unknown())
+      .optional()
+      .meta({ description: 'as the endpoint of the verb takes it' }),
+    domain: z
+      .string()
+      .max(255)
+      .optional()
+      .meta({ description: 'of removeDomain, removeCustomDomain and rotateForwarderToken' }),
+    token: z.string().max(100).optional().meta({ description: 'of revokeLoaderToken' }),
+    ifMatch: z.string().max(1024).optional().meta({ description: 'the item’s `If-Match`' }),
+  })
+  .superRefine((given, context) => {
+    const { needs } = endpointOf(given.verb);
+    for (const path of ['domain', 'token'] as const) {
+      if ((given[path] === undefined) === (needs !== path)) continue;
+      const message = needs === path ? `is missing: ${given.verb} needs it` : `${given.verb} takes none`;
+      context.addIssue({ code: 'custom', path: [path], message, input: given[path] });
+    }
+  });
 
 export const bulkRequest = z.strictObject({ items: z.array(item).min(1).max(MOST_ITEMS) }).meta(
   examples({
@@ -42,6 +104,12 @@ export const bulkRequest = z.strictObject({ items: z.array(item).min(1).max(MOST
           id: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
           body: { features: { cookie_restoration: true } },
         },
+      ],
+    },
+    'a domain less, and a new loader token': {
+      items: [
+        { verb: 'removeDomain', id: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f', domain: 'old.acme.example' },
+        { verb: 'rotateLoaderToken', id: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f' },
       ],
     },
   }),

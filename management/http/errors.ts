@@ -62,7 +62,7 @@ export const MANAGEMENT_ERRORS = {
   rollout_ended: [409, 'The image rollout has ended; start a new one'],
   webhook_disabled: [409, 'The webhook is switched off; switch it on first'],
   wrong_status: [409, 'The container’s status doesn’t allow this'],
-  precondition_failed: [412, 'The container was changed after the version that If-Match names'],
+  precondition_failed: [412, 'It was changed after the version that If-Match names'],
   body_too_large: [413, 'The request body is too large'],
   uri_too_long: [414, 'A part of the address is too long'],
   unsupported_media_type: [415, 'The request body must be application/json'],

@@ -1,10 +1,13 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { sql } from 'kysely';
+import { z } from 'zod';
+import type { PlanReport } from '../../gitops/report/report.ts';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
-import { driftList, hostList } from './instance.schema.ts';
+import { keyFrom, listPage } from '../view/page.ts';
+import { driftList, driftQuery, hostList, hostsQuery } from './instance.schema.ts';
 import { instanceOf } from './provisioner.ts';
 import { containerIds } from './sites.repository.ts';
 
@@ -60,11 +63,14 @@ export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
           operationId: 'listHosts',
           summary: 'Read the capacity and the state of the host',
           tags: ['instance'],
-          response: { 200: hostList, ...problems('forbidden') },
+          querystring: hostsQuery,
+          response: { 200: hostList, ...problems('invalid_request', 'forbidden') },
         },
       },
       async (request) => {
         demandOperator(settings, request);
+        const [after = ''] = keyFrom(request.query.cursor, z.tuple([z.string()])) ?? [];
+        if (settings.host <= after) return { items: [], next: null };
         const host = {
           name: settings.host,
           ...(await reported(request.id)),
@@ -83,25 +89,44 @@ export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'listDrift',
           summary: 'Observe the host, and list what was changed from outside',
+          description: 'Each page is a new observation, which `asOf` and `revision` belong to.',
           tags: ['instance'],
-          response: { 200: driftList, ...problems('forbidden', 'host_unavailable') },
+          querystring: driftQuery,
+          response: { 200: driftList, ...problems('invalid_request', 'forbidden', 'host_unavailable') },
         },
       },
       async (request) => {
         demandOperator(settings, request);
+        const { limit, cursor } = request.query;
+        const after = keyFrom(cursor, z.tuple([z.string(), z.string(), z.string()]));
         const { revision, changes } = await instanceOf(context, request.id).plan(null);
-        const drifted = changes.filter(({ drift }) => drift);
+        const drifted = changes
+          .filter((change) => change.drift && (after === null || isBehind(placeOf(change), after)))
+          .sort((a, b) => (isBehind(placeOf(a), placeOf(b)) ? 1 : -1));
+        const { items, next } = listPage(drifted.slice(0, limit + 1), limit, placeOf);
         const ids = await containerIds(
           db,
-          drifted.map(({ site }) => site),
+          items.map(({ site }) => site),
         );
         return {
           asOf: clock.date().toISOString(),
           revision,
-          items: drifted.map((change) => ({ ...change, containerId: ids.get(change.site) ?? null })),
-          next: null,
+          items: items.map((change) => ({ ...change, containerId: ids.get(change.site) ?? null })),
+          next,
         };
       },
     );
   };
+}
+
+type Place = readonly string[];
+
+/** By what the list of drift is sorted. */
+function placeOf({ site, target, key }: PlanReport['changes'][number]): Place {
+  return [site, target, key];
+}
+
+function isBehind(one: Place, other: Place): boolean {
+  const at = one.findIndex((part, index) => part !== other[index]);
+  return at >= 0 && (one[at] ?? '') > (other[at] ?? '');
 }

@@ -50,14 +50,31 @@ export const planView = planReportSchema
   .meta({ id: 'InstancePlan' });
 export const approvalView = approvalSchema.meta({ id: 'Approval' });
 
-export const driftList = z
-  .object({
-    asOf: z.iso.datetime(),
-    revision: z.string().nullable(),
-    items: z.array(planReportSchema.shape.changes.element.extend({ containerId: z.uuid().nullable() })),
-    next: z.null(),
+const planSummary = planView
+  .omit({ changes: true })
+  .extend({
+    changes: z.int().meta({ description: 'how many; GET /plans/:checksum has them' }),
+    held: z.int().meta({ description: 'how many of them something holds' }),
+    waiting: z.boolean().meta({
+      description:
+        'guards hold changes of the newest revision, which no one has approved: the approval is accepted while the host still plans the same',
+    }),
   })
-  .meta({ id: 'Drift' });
+  .meta({ id: 'InstancePlanSummary' });
+export type PlanSummary = z.output<typeof planSummary>;
+export const planList = pageSchema(planSummary).meta({ id: 'PlanList', description: 'the newest first' });
+export const plansQuery = z.strictObject({
+  waiting: z.enum(['0', '1']).default('0').meta({ description: '`1`: only those that wait for an approval' }),
+  ...pageQuery,
+});
+
+export const hostsQuery = z.strictObject(pageQuery);
+export const driftQuery = z.strictObject(pageQuery);
+export const driftList = pageSchema(
+  planReportSchema.shape.changes.element.extend({ containerId: z.uuid().nullable() }),
+)
+  .extend({ asOf: z.iso.datetime(), revision: z.string().nullable() })
+  .meta({ id: 'Drift', description: 'by site, target and key; each page is a new observation' });
 
 const resource = z.object({
   key: z.string(),

@@ -1,14 +1,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Selectable } from 'kysely';
 import { sql } from 'kysely';
+import { z } from 'zod';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';
 import type { Tables } from '../db/database.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
-import { approvalView, newPlan, planParams, planView } from './instance.schema.ts';
+import { approvalView, newPlan, planList, planParams, plansQuery, planView } from './instance.schema.ts';
+import { isKept, listPlans } from './plans.repository.ts';
 import { instanceOf } from './provisioner.ts';
 
 function presentPlan({ report, ref, actor, created_at, approved_at }: Selectable<Tables['plans']>) {
@@ -23,10 +26,15 @@ function presentPlan({ report, ref, actor, created_at, approved_at }: Selectable
 
 /** Plans of the whole instance and their approval, for operators. */
 export function plansRoutes(context: Context): FastifyPluginAsyncZod {
-  const { db, settings } = context;
+  const { db, repo, settings } = context;
 
   async function found(checksum: string) {
-    const plan = await db.selectFrom('plans').selectAll().where('checksum', '=', checksum).executeTakeFirst();
+    const plan = await db
+      .selectFrom('plans')
+      .selectAll()
+      .where('checksum', '=', checksum)
+      .where(isKept)
+      .executeTakeFirst();
     if (plan === undefined) throw new ManagementProblem('unknown_plan');
     return plan;
   }
@@ -59,7 +67,7 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
         const report = await instanceOf(context, request.id).plan(ref);
         const { checksum } = report;
         const values = { ref, report: JSON.stringify(report), actor: callerOf(request).subject };
-        await sql`delete from plans where created_at < now() - interval '7 days'`.execute(db);
+        await db.deleteFrom('plans').where(sql<boolean>`not (${isKept})`).execute();
         const plan = await db
           .insertInto('plans')
           .values({ checksum, ...values })
@@ -69,6 +77,33 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
           .returningAll()
           .executeTakeFirstOrThrow();
         return reply.status(201).header('location', `/plans/${checksum}`).send(presentPlan(plan));
+      },
+    );
+
+    app.get(
+      '/plans',
+      {
+        config: { access: 'operate' },
+        schema: {
+          operationId: 'listPlans',
+          summary: 'List the plans that were made within a week, the newest first',
+          tags: ['instance'],
+          querystring: plansQuery,
+          response: {
+            200: planList,
+            ...problems('invalid_request', 'forbidden', 'sites_repo_unavailable'),
+          },
+        },
+      },
+      async (request) => {
+        const { limit, cursor, waiting } = request.query;
+        const rows = await listPlans(db, {
+          head: await repo.head(),
+          onlyWaiting: waiting === '1',
+          after: keyFrom(cursor, z.tuple([z.iso.datetime(), z.string()])),
+          limit: limit + 1,
+        });
+        return listPage(rows, limit, ({ createdAt, checksum }) => [createdAt, checksum]);
       },
     );
 

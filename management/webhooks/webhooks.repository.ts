@@ -55,6 +55,11 @@ export async function findWebhook(db: Database, id: string): Promise<WebhookRow 
   return await db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+/** Within a transaction: no other one changes it until that ends. */
+export async function lockWebhook(trx: Database, id: string): Promise<WebhookRow | undefined> {
+  return await trx.selectFrom('webhooks').selectAll().where('id', '=', id).forUpdate().executeTakeFirst();
+}
+
 export async function countWebhooks(
   db: Database,
   column: 'client_id' | 'organisation_id',

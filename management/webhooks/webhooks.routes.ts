@@ -1,3 +1,4 @@
+import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { AddressError, refuseAddress } from '../clients/public-address.ts';
@@ -9,6 +10,7 @@ import { problems } from '../http/openapi.ts';
 import { paged } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import { demandOwner, demandWebhook } from './demand.ts';
+import { demandWebhookTag, presentWebhook, webhookTag } from './present.ts';
 import { addressRules } from './rules.ts';
 import {
   changeWebhook,
@@ -16,6 +18,7 @@ import {
   deleteWebhook,
   insertWebhook,
   listWebhooks,
+  lockWebhook,
   rotateSecret,
   type WebhookRow,
 } from './webhooks.repository.ts';
@@ -23,7 +26,7 @@ import {
   kindOf,
   newWebhook,
   secretView,
-  typeOf,
+  webhookHeaders,
   webhookPage,
   webhookParams,
   webhookPatch,
@@ -33,21 +36,6 @@ import {
 
 /** The most webhooks of one client or organisation. */
 const MOST = 20;
-
-function presentWebhook(row: WebhookRow): z.output<typeof webhookView> {
-  const { id, client_id, organisation_id, url, events, enabled, paused_until, notice, notice_at } = row;
-  return {
-    id,
-    client: client_id,
-    organisation: organisation_id,
-    url,
-    events: events.map(typeOf) as z.output<typeof webhookView>['events'], // never a test
-    enabled,
-    pausedUntil: paused_until === null || paused_until < new Date() ? null : paused_until.toISOString(),
-    notice: notice === null || notice_at === null ? null : { at: notice_at.toISOString(), text: notice },
-    createdAt: row.created_at.toISOString(),
-  };
-}
 
 /** Webhooks of clients and organisations, for those who may `act` there. */
 export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
@@ -109,7 +97,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           events: JSON.stringify(events.map(kindOf)),
           enabled,
         });
-        return reply.status(201).send({ ...presentWebhook(row), secret: row.secret });
+        return reply.status(201).send({ ...tagged(row, reply), secret: row.secret });
       },
     );
 
@@ -150,7 +138,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           response: { 200: webhookView, ...problems('invalid_request', 'forbidden', 'unknown_webhook') },
         },
       },
-      async (request) => presentWebhook(await demandWebhook(db, request.params.id, callerOf(request))),
+      async (request, reply) => tagged(await demandWebhook(db, request.params.id, callerOf(request)), reply),
     );
 
     app.patch(
@@ -162,17 +150,26 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           summary: 'Change the address or the events of a webhook, or switch it on or off',
           tags,
           params: webhookParams,
+          headers: webhookHeaders,
           querystring: dryRunQuery,
           body: webhookPatch,
           response: {
             200: z.union([webhookView, planAnswer]),
-            ...problems('invalid_request', 'forbidden', 'unknown_webhook', 'address_refused'),
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_webhook',
+              'address_refused',
+              'precondition_failed',
+            ),
           },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const { url, events, enabled } = request.body;
+        const { 'if-match': ifMatch } = request.headers;
         const row = await demandWebhook(db, request.params.id, callerOf(request));
+        demandWebhookTag(ifMatch, row);
         if (url !== undefined) demandAddress(url);
         if (isDryRun(request.query)) {
           const before = presentWebhook(row);
@@ -183,7 +180,13 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           ...(events === undefined ? {} : { events: JSON.stringify(events.map(kindOf)) }),
           ...(enabled === undefined ? {} : { enabled }),
         };
-        return presentWebhook(await changeWebhook(db, row.id, values));
+        const changed = await db.transaction().execute(async (trx) => {
+          const now = await lockWebhook(trx, row.id);
+          if (now === undefined) throw new ManagementProblem('unknown_webhook');
+          demandWebhookTag(ifMatch, now);
+          return await changeWebhook(trx, row.id, values);
+        });
+        return tagged(changed, reply);
       },
     );
 
@@ -204,11 +207,11 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           },
         },
       },
-      async (request) => {
+      async (request, reply) => {
         const { id } = await demandWebhook(db, request.params.id, callerOf(request));
         if (isDryRun(request.query)) return { plan: planOf({ secret: 'old' }, { secret: 'new' }) };
         const row = await rotateSecret(db, id);
-        return { ...presentWebhook(row), secret: row.secret };
+        return { ...tagged(row, reply), secret: row.secret };
       },
     );
 
@@ -237,4 +240,10 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
       },
     );
   };
+}
+
+/** The answer, with its tag as a header. */
+function tagged(row: WebhookRow, reply: FastifyReply): ReturnType<typeof presentWebhook> {
+  reply.header('etag', webhookTag(row));
+  return presentWebhook(row);
 }

@@ -108,6 +108,13 @@ export const deliveryView = z
 
 export const deliveryPage = pageSchema(deliveryView);
 export const webhookPage = pageSchema(webhookView);
+export const webhookHeaders = z.looseObject({
+  'if-match': z
+    .string()
+    .max(1024)
+    .optional()
+    .meta({ description: '`etag` of a GET: refused if the webhook has changed since' }),
+});
 export const webhookParams = z.strictObject({ id: z.uuid() });
 export const deliveryParams = z.strictObject({ id: z.uuid(), delivery: z.uuid() });
 export const webhooksQuery = z.strictObject({

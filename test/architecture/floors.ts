@@ -59,6 +59,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
         'management/handover/**',
         'management/health.routes.ts',
         'management/idempotent.ts',
+        'management/if-match.ts',
         'management/metrics.ts',
         'management/prepare.ts',
         'management/retention.ts',

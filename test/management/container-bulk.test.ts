@@ -3,7 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ALWAYS_ON, FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { eventually } from '../support/eventually.ts';
-import { creation, World } from '../support/management/world.ts';
+import { CONFIG, creation, World } from '../support/management/world.ts';
+import { serviceAccountJson } from '../support/service-account.ts';
 
 let world: World;
 const ids: string[] = [];
@@ -20,6 +21,16 @@ beforeAll(async () => {
   });
 });
 afterAll(() => world.close());
+
+interface Outcome {
+  readonly verb: string;
+  readonly status: number;
+  readonly answer: {
+    readonly id?: string;
+    readonly code?: string;
+    readonly plan: { readonly commit: string };
+  };
+}
 
 const bulk = (items: unknown[], as = 'owner', query = '') =>
   world.call('POST', `/bulk${query}`, { as, body: { items } });
@@ -52,6 +63,101 @@ test('does each item, in order for one container, and continues after one that i
     [200, 'Second'],
     [200, 'Two'],
   ]);
+});
+
+test('covers configuration, domains, tokens, service accounts, reverts and clones', async () => {
+  const [id] = ids;
+  const read = async () => (await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body;
+  const before = await read();
+  const { body } = await bulk([
+    { verb: 'setConfig', id, body: { containerConfigB64: CONFIG } },
+    { verb: 'addDomain', id, body: { domain: 'shop.one.example', webTagId: 'GTM-ABC1234', sameOrigin: {} } },
+    { verb: 'addDomain', id, body: { domain: 'extra.one.example', webTagId: 'GTM-ABC1234' } },
+    { verb: 'removeDomain', id, domain: 'extra.one.example' },
+    { verb: 'orderDomains', id, body: { domains: ['shop.one.example', 'one.example'] } },
+    { verb: 'addCustomDomain', id, body: { domain: 'm.one.example' } },
+    { verb: 'addCustomDomain', id, body: { domain: 'n.one.example' } },
+    { verb: 'removeCustomDomain', id, domain: 'm.one.example' },
+    { verb: 'rotateLoaderToken', id },
+    { verb: 'revokeLoaderToken', id, token: before.loaderToken },
+    { verb: 'rotateForwarderToken', id, domain: 'shop.one.example' },
+    { verb: 'setServiceAccount', id, body: serviceAccountJson() },
+    { verb: 'removeServiceAccount', id },
+    { verb: 'revert', id, body: { commit: await world.repo.head() } },
+    { verb: 'removeDomain', id, domain: 'none.example' },
+    { verb: 'setConfig', id, body: { containerConfigB64: 'no base64' } },
+  ]);
+  const outcomes = body.items.map(({ verb, status, answer }: Outcome) => `${verb} ${answer.code ?? status}`);
+  expect(outcomes).toEqual([
+    'setConfig 200',
+    'addDomain 200',
+    'addDomain 200',
+    'removeDomain 200',
+    'orderDomains 200',
+    'addCustomDomain 200',
+    'addCustomDomain 200',
+    'removeCustomDomain 200',
+    'rotateLoaderToken 200',
+    'revokeLoaderToken 200',
+    'rotateForwarderToken 200',
+    'setServiceAccount 200',
+    'removeServiceAccount 200',
+    'revert 200',
+    'removeDomain unknown_domain',
+    'setConfig invalid_container_config',
+  ]);
+  const after = await read();
+  expect(after.domains.map(({ domain }: { domain: string }) => domain)).toEqual([
+    'shop.one.example',
+    'one.example',
+  ]);
+  expect([after.customDomains, after.serviceAccount]).toEqual([['n.one.example'], null]);
+  expect(after.loaderToken).not.toBe(before.loaderToken);
+});
+
+test('an item that lacks what its verb needs, or has what it doesn’t take, is named', async () => {
+  const [id] = ids;
+  const { status, body } = await bulk([
+    { verb: 'removeDomain', id },
+    { verb: 'revokeLoaderToken', id, domain: 'one.example' },
+    { verb: 'change', id, domain: 'one.example', body: { name: 'x' } },
+  ]);
+  expect([status, body.errors.map(({ path }: { path: string }) => path)]).toEqual([
+    400,
+    ['items.0.domain', 'items.1.domain', 'items.1.token', 'items.2.domain'],
+  ]);
+});
+
+test('plans every verb by a dry run, and clones once for one key', async () => {
+  const [id] = ids;
+  const clone = (name: string) => ({
+    verb: 'clone',
+    id,
+    body: { name, domains: [`${name}.example`], webTagIds: { [`${name}.example`]: 'GTM-ABC1234' } },
+  });
+  const items = [clone('cloned-a'), clone('cloned-b'), { verb: 'rotateLoaderToken', id }];
+  const head = await world.repo.head();
+  const planned = (await bulk(items, 'owner', '?dryRun=1')).body;
+  expect(planned.items.map(({ answer }: Outcome) => answer.plan.commit)).toEqual([
+    'Create cloned-a',
+    'Create cloned-b',
+    expect.stringMatching(/^Rotate the loader token of /),
+  ]);
+  expect(await world.repo.head()).toBe(head);
+  const once = async () =>
+    await world.call('POST', '/bulk', {
+      as: 'owner',
+      body: { items },
+      headers: { 'idempotency-key': 'clones-1' },
+    });
+  const first = await once();
+  expect(first.body.items.map(({ status }: Outcome) => status)).toEqual([202, 202, 200]);
+  // As after a process that died with the answer: the request is done again.
+  await world.owner.deleteFrom('idempotency_keys').where('key', 'like', 'sha256:%').execute();
+  const again = await once();
+  expect(again.body.items.slice(0, 2).map(({ answer }: Outcome) => answer.id)).toEqual(
+    first.body.items.slice(0, 2).map(({ answer }: Outcome) => answer.id),
+  );
 });
 
 test('a dry run changes nothing', async () => {

@@ -31,6 +31,7 @@ test.each([
   ['GET', '/hosts'],
   ['GET', '/drift'],
   ['POST', '/plans'],
+  ['GET', '/plans'],
   ['GET', '/plans/abc'],
   ['POST', '/plans/abc/approve'],
 ] as const)('%s %s is for operators', async (method, path) => {
@@ -62,6 +63,35 @@ test('lists what was changed from outside, with its container', async () => {
   ]);
   await daemon.fullPass();
   await eventually(async () => expect((await read('/drift')).body.items).toEqual([]));
+});
+
+test('lists drift page by page, by site, target and key', async () => {
+  const deleted = ['dns', 'kv', 'proxy'].flatMap((target) => {
+    const objects = daemon.world(target);
+    const keys = [...objects.keys()].filter((name) => name.includes(site)).slice(0, 2);
+    return keys.map((key) => objects.delete(key) && [site, target, key].join(' '));
+  });
+  expect(deleted.length).toBeGreaterThan(2);
+  const seen: string[] = [];
+  for (let next: string | null = ''; next !== null; ) {
+    const { body } = await read(`/drift?limit=2${next === '' ? '' : `&cursor=${next}`}`);
+    expect(body.items.length).toBeLessThanOrEqual(2);
+    seen.push(...body.items.map((one: Record<string, string>) => [one.site, one.target, one.key].join(' ')));
+    next = body.next;
+  }
+  expect(seen).toEqual(deleted.sort());
+  await daemon.fullPass();
+});
+
+test('lists the hosts by pages too', async () => {
+  const { next } = (await read('/hosts?limit=1')).body;
+  expect(next).toBeNull();
+  const behind = Buffer.from(JSON.stringify(['tag-1'])).toString('base64url');
+  expect((await read(`/hosts?cursor=${behind}`)).body).toEqual({ items: [], next: null });
+  for (const path of ['/hosts', '/drift', '/plans']) {
+    expect((await read(`${path}?cursor=none`)).body.code).toBe('invalid_request');
+    expect((await read(`${path}?limit=201`)).body.code).toBe('invalid_request');
+  }
 });
 
 test('plans a branch without changing anything, and refuses its approval', async () => {
@@ -104,6 +134,41 @@ test('approves a plan of the newest revision only while it is the newest', async
   held.resolve();
   expect(stale.body.code).toBe('plan_changed');
   await daemon.fullPass();
+});
+
+test('lists the plans of a week, the newest first, and those that wait for an approval', async () => {
+  const list = async (query = '') => (await read(`/plans${query}`)).body;
+  const all = (await list()).items;
+  expect(all.length).toBeGreaterThan(1);
+  const times = all.map(({ createdAt }: { createdAt: string }) => createdAt);
+  expect(times).toEqual(times.toSorted().reverse());
+  const first = await list('?limit=1');
+  const rest = await list(`?limit=200&cursor=${first.next}`);
+  expect([...first.items, ...rest.items]).toEqual(all);
+  expect(all.some(({ ref }: { ref: string | null }) => ref === 'proposal')).toBe(true);
+  expect((await list('?waiting=1')).items).toEqual([]);
+
+  // A plan of the newest revision that a guard holds, as the provisioner reports it.
+  const change = { site, target: 'dns', key: 'x', op: 'delete', summary: '', drift: false, found: null };
+  const blocked = [{ reason: 'mass_removal', detail: 'too many at once' }];
+  const report = { checksum: 'held-1', changes: [{ ...change, held: ['mass_removal'] }], blocked };
+  const insert = async (checksum: string, revision: string | null, created_at = new Date()) =>
+    await world.owner
+      .insertInto('plans')
+      .values({
+        ...{ checksum, ref: null, actor: 'root', created_at },
+        report: JSON.stringify({ ...report, checksum, revision }),
+      })
+      .execute();
+  await insert('held-1', await world.repo.head());
+  await insert('held-2', 'an-older-revision');
+  await insert('held-3', await world.repo.head(), new Date(Date.now() - 8 * 86_400_000));
+  expect((await list('?waiting=1')).items).toMatchObject([
+    { checksum: 'held-1', changes: 1, held: 1, blocked, waiting: true, approvedAt: null },
+  ]);
+  const known = (await list()).items.map(({ checksum }: { checksum: string }) => checksum);
+  expect([known.includes('held-2'), known.includes('held-3')]).toEqual([true, false]);
+  expect((await read('/plans/held-3')).body.code).toBe('unknown_plan');
 });
 
 test('shows the tree of a container’s resources to its readers', async () => {

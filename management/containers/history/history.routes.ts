@@ -5,6 +5,7 @@ import { callerOf } from '../../http/auth.ts';
 import { problems } from '../../http/openapi.ts';
 import { claimedNames } from '../../records/sites.repository.ts';
 import { changeHeaders, containerParams, containerView } from '../../view/container-view.ts';
+import { demandMatch } from '../../view/etag.ts';
 import { dryRunQuery, isDryRun } from '../../view/plan.ts';
 import { presentContainer } from '../../view/present.ts';
 import type { Projector } from '../change.service.ts';
@@ -81,7 +82,8 @@ export function historyRoutes(
         const { id } = request.params;
         const { commit } = request.body;
         const caller = callerOf(request);
-        const { site_id } = await demandContainer(db, id, caller, 'act');
+        const { site_id, manifest } = await demandContainer(db, id, caller, 'act');
+        demandMatch(request.headers['if-match'], manifest);
         const versions = await versionsOfCommit(context, site_id, commit);
         return await change(request, reply, {
           id,

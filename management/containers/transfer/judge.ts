@@ -15,16 +15,19 @@ interface Transfer {
   readonly to: string;
   readonly caller: Actor;
   readonly requestId: string;
+  /** By container, the `If-Match` of its change. */
+  readonly ifMatch: Readonly<Record<string, string>>;
 }
 
 /** The commit that gives a container to the other client. */
-export function transferOf({ to, caller, requestId }: Transfer, id: string): ContainerChange {
+export function transferOf({ to, caller, requestId, ifMatch }: Transfer, id: string): ContainerChange {
   return {
     id,
     caller,
     requestId,
     subject: 'Transfer',
     purpose: 'own',
+    ifMatch: ifMatch[id],
     edit: (current: Manifest) => ({ ...current, client: to }),
   };
 }

@@ -17,6 +17,10 @@ const transfer = z
   .strictObject({
     containers: z.array(z.uuid()).min(1).max(100),
     to: z.uuid().meta({ description: 'id of the client that gets them' }),
+    ifMatch: z
+      .record(z.uuid(), z.string().max(1024))
+      .default({})
+      .meta({ description: 'by container id, the `etag` of a GET: it is refused if it has changed since' }),
   })
   .meta(examples({ 'one container': { containers: [EXAMPLE_ID], to: EXAMPLE_ID } }));
 
@@ -59,13 +63,13 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
       },
       async (request) => {
         const { id: from } = request.params;
-        const { containers, to } = request.body;
+        const { containers, to, ifMatch } = request.body;
         const caller = callerOf(request);
         await demandRole(db, from, caller.subject, 'own');
         await demandRole(db, to, caller.subject, 'own');
         await demandNotArchived(db, to);
         const ids = [...new Set(containers)];
-        const transfer = { from, to, caller, requestId: request.id };
+        const transfer = { from, to, caller, requestId: request.id, ifMatch };
         const refused = await refusals(context, transfer, ids);
         const allowed = ids.filter((id) => !refused.has(id));
         await demandQuota(context, to, allowed.length);

@@ -5,9 +5,12 @@ import { Page } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { PlannedTable } from './planned.tsx';
 
+const MOST = 200;
+
 /** What differs from git because it was changed elsewhere. */
 export default function DriftScreen() {
-  const query = useQuery('instance drift', async () => (await api.get('/drift')).data);
+  const params = { query: { limit: MOST } };
+  const query = useQuery('instance drift', async () => (await api.get('/drift', { params })).data);
   return (
     <Page
       title="Drift"
@@ -27,13 +30,16 @@ export default function DriftScreen() {
       }
     >
       <Known query={query} rows={6}>
-        {({ items }) =>
+        {({ items, next }) =>
           items.length === 0 ? (
             <Empty title="No drift">
               <p>Hosts, Cloudflare and DNS are as git describes them.</p>
             </Empty>
           ) : (
-            <PlannedTable items={items} />
+            <>
+              {next !== null && <p class="notice warn">These are the first {MOST}; there are more.</p>}
+              <PlannedTable items={items} />
+            </>
           )
         }
       </Known>

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import type { RouteAccess } from '../../../management/access/routes.ts';
+import { serviceAccountJson } from '../service-account.ts';
+import { type Answer, creation, type World } from './world.ts';
+
+interface Body {
+  readonly content: {
+    readonly 'application/json': { readonly examples: Record<string, { readonly value: object }> };
+  };
+}
+
+/** Routes that have a parameter in the query. */
+const QUERY: Readonly<Record<string, string>> = {
+  removeDomain: '?domain=acme.example',
+  removeCustomDomain: '?domain=acme.example',
+};
+
+/**
+ * Valid calls of every route of an API. Its client and organisation have a member of each role, who has the role's name;
+ * the operator is `root`.
+ */
+export class RouteCalls {
+  readonly #world: World;
+  readonly #examples: ReadonlyMap<string, object | undefined>;
+  readonly #ids: Readonly<Record<'client' | 'other' | 'organisation' | 'container' | 'operation', string>>;
+  #webhook = '';
+
+  private constructor(
+    world: World,
+    examples: ReadonlyMap<string, object | undefined>,
+    ids: Readonly<Record<'client' | 'other' | 'organisation' | 'container' | 'operation', string>>,
+  ) {
+    this.#world = world;
+    this.#examples = examples;
+    this.#ids = ids;
+  }
+
+  static async open(world: World): Promise<RouteCalls> {
+    const members = ['owner', 'admin', 'editor', 'viewer'].map((role) => ({ subject: role, role }));
+    const make = async (path: string) =>
+      (await world.call('POST', path, { as: 'root', body: { name: 'Acme', members } })).body.id;
+    const [client, other] = [await make('/clients'), await make('/clients')];
+    const organisation = await make('/organisations');
+    const body = creation(client);
+    const container = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
+    const { items } = (await world.call('GET', `/server-containers/${container}/operations`, { as: 'owner' }))
+      .body;
+    const document = (await world.call('GET', '/openapi.json')).body;
+    const examples = new Map(
+      Object.values<Record<string, { operationId: string; requestBody?: Body }>>(document.paths)
+        .flatMap((methods) => Object.values(methods))
+        .map(({ operationId, requestBody }) => {
+          const all = Object.values(requestBody?.content['application/json'].examples ?? {});
+          return [operationId, (all.find(({ value }) => !('image' in value)) ?? all[0])?.value];
+        }),
+    );
+    return new RouteCalls(world, examples, {
+      client,
+      other,
+      organisation,
+      container,
+      operation: items[0].id,
+    });
+  }
+
+  get container(): string {
+    return this.#ids.container;
+  }
+
+  async call(route: RouteAccess, as: string, headers: Record<string, string> = {}): Promise<Answer> {
+    const body = this.#bodyOf(route);
+    const url = `${await this.#urlOf(route)}${QUERY[route.operation] ?? ''}`;
+    const method = route.method as 'GET'; // one of the verbs that routes have
+    return await this.#world.call(method, url, { as, headers, ...(body === undefined ? {} : { body }) });
+  }
+
+  async #tokenId(): Promise<string> {
+    const body = { name: 'x', client: this.#ids.client, scopes: ['viewer'] };
+    return (await this.#world.call('POST', '/tokens', { as: 'owner', body })).body.id;
+  }
+
+  /** Deletes the one of the last call: a client may have a few only. */
+  async #webhookId(): Promise<string> {
+    if (this.#webhook !== '') {
+      await this.#world.call('DELETE', `/webhooks/${this.#webhook}`, { as: 'owner' });
+    }
+    const body = { clientId: this.#ids.client, url: 'http://127.0.0.1:9/' };
+    this.#webhook = (await this.#world.call('POST', '/webhooks', { as: 'owner', body })).body.id;
+    return this.#webhook;
+  }
+
+  async #urlOf({ url }: RouteAccess): Promise<string> {
+    const { client, organisation, container, operation } = this.#ids;
+    const byFolder: Record<string, string> = {
+      clients: client,
+      organisations: organisation,
+      'server-containers': container,
+      operations: operation,
+      tokens: url.startsWith('/tokens/:id') ? await this.#tokenId() : '',
+      webhooks: url.startsWith('/webhooks/:id') ? await this.#webhookId() : '',
+    };
+    return url
+      .replace(':id', byFolder[url.split('/')[1] ?? ''] ?? randomUUID())
+      .replace(':subject', 'ada')
+      .replace(':domain', 'acme.example')
+      .replace(':token', '0123456789abcdef')
+      .replace(':fpid', '0123456789abcdef0123456789abcdef')
+      .replace(/:\w+/g, () => randomUUID());
+  }
+
+  #bodyOf({ operation }: RouteAccess): object | undefined {
+    const example = this.#examples.get(operation);
+    if (example === undefined) return undefined;
+    const { client, organisation, other } = this.#ids;
+    return {
+      ...example,
+      ...('clientId' in example ? { clientId: client } : {}),
+      ...('client' in example ? { client } : {}),
+      ...('organisation' in example ? { organisation } : {}),
+      ...('to' in example ? { to: other, containers: [randomUUID()] } : {}),
+      ...('private_key' in example ? { private_key: serviceAccountJson().private_key } : {}),
+      ...('domains' in example && operation === 'orderDomains' ? { domains: ['acme.example'] } : {}),
+      // A further domain would need more than the options of one.
+      ...(operation === 'addDomain' ? { domain: 'acme.example' } : {}),
+    };
+  }
+}
