@@ -29,6 +29,8 @@ interface EdgeHostOptions {
   readonly vars: Readonly<Record<string, string>>;
   /** A forward proxy for all fetches of the worker, with absolute request targets (RFC 9112, 3.2.2). */
   readonly egress?: { readonly host: string; readonly port: number };
+  /** Called when the runtime has ended by itself, and another one has the stores and routes of it. */
+  readonly onRestart?: () => Promise<void>;
   /** Also runs the verification worker in the same runtime; port 0 picks a free one on 127.0.0.1. */
   readonly verification?: { readonly port: number; readonly secret: string };
 }
@@ -64,20 +66,27 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
   // Loaded at the same time as the bundles are built. An installation without the embedded edge has no Miniflare.
   const secret = newControlSecret();
   const [{ Miniflare }, runtime] = await Promise.all([import('miniflare'), runtimeOptions(options, secret)]);
-  const miniflare = new Miniflare(runtime);
+  let routes: readonly string[] = [];
+  const restarted = async (): Promise<void> => {
+    await setRoutes(routes);
+    await options.onRestart?.();
+  };
+  const miniflare = new Miniflare({ ...runtime, unsafeHandleRuntimeRestart: restarted });
+  const call = controlOf(miniflare, secret);
+  async function setRoutes(patterns: readonly string[]): Promise<void> {
+    routes = patterns;
+    await call({ op: 'setRoutes', patterns });
+  }
   try {
     await miniflare.ready;
     const url = await miniflare.unsafeGetDirectURL('front');
-    const call = controlOf(miniflare, secret);
     return {
       url,
       verificationUrl:
         options.verification === undefined ? null : await miniflare.unsafeGetDirectURL('verification'),
       kv: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, hostKv(call, name)])) as EdgeHost['kv'], // all of them
       rawLogs: hostObjects(call),
-      async setRoutes(patterns) {
-        await call({ op: 'setRoutes', patterns });
-      },
+      setRoutes,
       close: () => miniflare.dispose(),
     };
   } catch (error) {

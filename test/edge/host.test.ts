@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -6,6 +7,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EdgeHost, startEdgeHost } from '../../edge/host.ts';
 import { startUpstream, type Upstream } from '../../edge/kit/upstream.ts';
 import { exchangeInPieces } from '../support/edge/streams.ts';
+import { eventually } from '../support/eventually.ts';
+import { signal } from '../support/signal.ts';
 
 const container = '3f0a6679-7425-40de-944b-e07fc1f90000';
 const host = 'shop.tagyard.localhost';
@@ -33,6 +36,12 @@ const send = (path: string, headers: Record<string, string> = {}, at = host, bod
       .on('error', reject)
       .end(body);
   });
+
+/** Processes of workerd that this one has started. */
+function runtimes(): number[] {
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
+  return children.map(Number).filter((pid) => /workerd\0/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')));
+}
 
 beforeEach(async () => {
   persistDir = await mkdtemp(join(tmpdir(), 'tagyard-edge-'));
@@ -130,6 +139,21 @@ describe('the embedded edge', () => {
     expect(await send('/g/collect')).toBe(530);
     await edge.setRoutes([`${host}/*`]);
     expect(await send('/g/collect')).toBe(200);
+  });
+
+  test('whose runtime is killed serves the same routes again, from the same stores', async () => {
+    const { port } = edge.url;
+    await edge.close();
+    edge = await start(Number(port));
+    await putSite();
+    await edge.setRoutes([`${host}/*`]);
+    expect(await send('/g/collect')).toBe(200);
+    const killed = runtimes();
+    expect(killed).toHaveLength(1);
+    for (const pid of killed) signal(pid, 'SIGKILL');
+    await eventually(async () => expect(await send('/g/collect')).toBe(200));
+    expect(runtimes()).not.toEqual(killed);
+    expect((await edge.kv.ROUTES.list()).keys).toHaveLength(1);
   });
 
   test('refuses a port that is in use', async () => {

@@ -77,6 +77,7 @@ async function start(env: z.infer<typeof environment>) {
       INGEST_SECRET: env.INGEST_SECRET,
     },
     egress,
+    onRestart: () => rememberChildren(childrenFile),
     ...(env.VERIFICATION_SECRET === undefined
       ? {}
       : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),

@@ -91,6 +91,20 @@ export class PostgresqlFixture {
     }
   }
 
+  /** Kills the server with SIGKILL, and starts it again on the same data. */
+  async kill(): Promise<void> {
+    const exited = once(this.#server, 'exit');
+    this.#server.kill('SIGKILL');
+    await exited;
+    // A new server refuses to start until the sessions of the killed one have ended.
+    await eventually(async () => {
+      const server = this.#launch();
+      const ended = once(server, 'exit').then(() => Promise.reject(new Error('the server has ended')));
+      this.#server = server;
+      await Promise.race([this.#answers(), ended]);
+    });
+  }
+
   async stop(): Promise<void> {
     await this.#left();
     await this.#halt();

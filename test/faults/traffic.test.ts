@@ -1,0 +1,174 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
+import { api, at, ok } from '../support/management/api.ts';
+import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { type RawRecord, trafficOf } from '../support/traffic/instance.ts';
+
+/** The most records of a batch (edge/logs/raw-log.ts): what an isolate holds before it sends them. */
+const BATCH = 50;
+const WORKERS = 6;
+const LONG = { timeoutMs: 60_000, intervalMs: 200 };
+
+describeWith('postgresql', 'the sums of a whole instance under load', () => {
+  const home = temporaryHome();
+  let postgresql: PostgresqlFixture;
+  let instance: Instance;
+  let traffic: ReturnType<typeof trafficOf>;
+  let host: string;
+  let call: ReturnType<typeof api>;
+  /** Ids of all requests that were answered by the edge, in this order. */
+  const answered: string[] = [];
+
+  beforeAll(async () => {
+    postgresql = await PostgresqlFixture.start();
+    instance = await startInstance(home.path, {
+      TAGYARD_PROXY: 'embedded',
+      TAGYARD_CONTAINERS: 'process',
+      DATABASE_URL: (await postgresql.database()).owner,
+    });
+    traffic = trafficOf(home.path, instance);
+    call = api(instance.run);
+    const demo = await ok(call.management.GET('/server-containers/{id}', at(instance.run.demo.container)));
+    host = demo.body.hostnames.edge;
+    await eventually(async () => expect(await hit()).toBe(200), LONG);
+  });
+  afterAll(async () => {
+    await instance?.stop();
+    await postgresql?.stop();
+    home[Symbol.dispose]();
+  });
+
+  /** One request with an event. Its id counts as answered whatever the answer is. */
+  async function hit(): Promise<number> {
+    const { status, headers } = await call.edge(host, 'GET', '/g/collect?v=2&tid=G-1&en=page_view');
+    const id = headers['x-tagyard-request-id'];
+    if (typeof id === 'string') answered.push(id);
+    return status;
+  }
+  const burst = async (count: number) => await Promise.all(Array.from({ length: count }, hit));
+
+  /** Sends requests as fast as they are answered while the work runs. */
+  async function underLoad(work: () => Promise<void>): Promise<void> {
+    let isOver = false;
+    const worker = async () => {
+      while (!isOver) await eventually(hit, { timeoutMs: 60_000 });
+    };
+    const workers = Array.from({ length: WORKERS }, worker);
+    await work().finally(() => {
+      isOver = true;
+    });
+    await Promise.all(workers);
+  }
+  /** Waits until so many further requests were answered. */
+  async function further(count: number): Promise<void> {
+    const wanted = answered.length + count;
+    await eventually(() => expect(answered.length).toBeGreaterThanOrEqual(wanted), LONG);
+  }
+  const arrived = async () => new Set((await traffic.records()).map(({ requestId }) => requestId));
+  const lost = async (ids: readonly string[]) => {
+    const known = await arrived();
+    return ids.filter((id) => !known.has(id));
+  };
+  /** Waits until the bucket has all of these. */
+  const allArrive = async (ids: readonly string[]) =>
+    await eventually(async () => expect(await lost(ids)).toEqual([]), LONG);
+
+  const countBy = (records: readonly RawRecord[], letters: number) => {
+    const counts: Record<string, number> = {};
+    for (const { time } of records) {
+      const name = time.slice(0, letters);
+      counts[name] = (counts[name] ?? 0) + 1;
+    }
+    return counts;
+  };
+  interface Point {
+    readonly time: string;
+    readonly requests: number;
+    readonly events: number;
+    readonly errors: number;
+  }
+  interface Shown {
+    readonly points: readonly Point[];
+    readonly missing: readonly { readonly from: string; readonly to: string }[];
+  }
+
+  /** Compares every sum that the API answers with what is in the bucket, counted here. */
+  async function expectExact(): Promise<void> {
+    const records = await traffic.records();
+    const own = records.filter(({ container }) => container === instance.run.demo.container);
+    expect(own.length).toBeGreaterThan(0);
+    const times = records.map(({ time }) => time).sort();
+    const to = new Date(Date.parse(times.at(-1) ?? '') + 1).toISOString();
+    const range = `from=${times[0]}&to=${to}&probes=true`;
+    for (const [path, some] of [
+      ['/traffic', records],
+      [`/server-containers/${instance.run.demo.container}/traffic`, own],
+      [`/clients/${instance.run.demo.clientId}/traffic`, own],
+    ] as const) {
+      for (const [step, letters] of [
+        [60, 16],
+        [3600, 13],
+        [86_400, 10],
+      ] as const) {
+        const { body } = await traffic.ask(`${path}?${range}&step=${step}`);
+        const { points } = (await body.json()) as Shown;
+        const shown = points.filter(({ requests }) => requests > 0);
+        const counts = Object.fromEntries(shown.map(({ time, requests }) => [time.slice(0, letters), requests]));
+        expect(counts, `${path} by ${step} s`).toEqual(countBy(some, letters));
+        const sum = (of: (point: Point) => number) => points.reduce((all, point) => all + of(point), 0);
+        const events = some.flatMap((record) => Object.values(record.events));
+        expect(sum((point) => point.events)).toBe(events.reduce((all, count) => all + count, 0));
+        expect(sum((point) => point.errors)).toBe(some.filter(({ error }) => error !== null).length);
+      }
+    }
+    const days = `from=${times[0]?.slice(0, 10)}&to=${to.slice(0, 10)}&probes=true`;
+    const usage = (await (await traffic.ask(`/usage?${days}`)).body.json()) as {
+      items: readonly { day: string; containerId: string; requests: number }[];
+    };
+    const used = usage.items.map(({ day, requests }) => [day, requests]);
+    expect(Object.fromEntries(used)).toEqual(countBy(own, 10));
+  }
+
+  test('equal what reached the queue, with kills of management, database and edge in between', async () => {
+    await underLoad(async () => {
+      await further(100);
+      await traffic.kill('management');
+      await further(100);
+      await postgresql.kill();
+      await further(100);
+      await traffic.kill('edge');
+      await further(100);
+      await Promise.all([traffic.kill('management'), postgresql.kill(), traffic.kill('runtime')]);
+      await further(100);
+    });
+    await allArrive(answered.slice(-BATCH));
+    await eventually(expectExact, LONG);
+    const known = await arrived();
+    console.log(`${answered.length} requests were answered, ${known.size} records reached the bucket`);
+  });
+
+  test.each(['edge', 'runtime'] as const)(
+    'of a killed %s lack at most the batch that was not sent yet',
+    async (which) => {
+      await burst(1);
+      await allArrive(answered.slice(-1));
+      const before = answered.length;
+      await burst(2 * BATCH + 20);
+      // Full batches are sent at once; the rest waits for a second.
+      await eventually(async () => {
+        const missing = await lost(answered.slice(before));
+        expect(missing.length).toBeLessThan(BATCH);
+      });
+      await traffic.kill(which);
+      const sent = answered.slice(before);
+      await eventually(async () => expect(await hit()).toBe(200), LONG);
+      await allArrive(answered.slice(-1));
+      const missing = await lost(sent);
+      console.log(`${missing.length} of ${sent.length} records were lost`);
+      expect(missing.length).toBeLessThan(BATCH);
+      await eventually(expectExact, LONG);
+    },
+  );
+});
