@@ -3,8 +3,9 @@ import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api, at, ok } from '../support/management/api.ts';
-import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { type DatabaseUrls, PostgresqlFixture } from '../support/management/postgresql.ts';
 import { type RawRecord, trafficOf } from '../support/traffic/instance.ts';
+import { SECRETS, secretsIn, strangerRequests } from '../support/traffic/stranger.ts';
 
 /** The most records of a batch (edge/logs/raw-log.ts): what an isolate holds before it sends them. */
 const BATCH = 50;
@@ -14,24 +15,30 @@ const LONG = { timeoutMs: 60_000, intervalMs: 200 };
 describeWith('postgresql', 'the sums of a whole instance under load', () => {
   const home = temporaryHome();
   let postgresql: PostgresqlFixture;
+  let urls: DatabaseUrls;
   let instance: Instance;
   let traffic: ReturnType<typeof trafficOf>;
   let host: string;
+  let [loader, token] = ['', ''];
   let call: ReturnType<typeof api>;
   /** Ids of all requests that were answered by the edge, in this order. */
   const answered: string[] = [];
 
   beforeAll(async () => {
     postgresql = await PostgresqlFixture.start();
+    urls = await postgresql.database();
     instance = await startInstance(home.path, {
       TAGYARD_PROXY: 'embedded',
       TAGYARD_CONTAINERS: 'process',
-      DATABASE_URL: (await postgresql.database()).owner,
+      DATABASE_URL: urls.owner,
+      LOG_LEVEL: 'trace',
     });
     traffic = trafficOf(home.path, instance);
     call = api(instance.run);
     const demo = await ok(call.management.GET('/server-containers/{id}', at(instance.run.demo.container)));
     host = demo.body.hostnames.edge;
+    loader = demo.body.loaderToken;
+    token = demo.body.domains[0]?.containerToken ?? '';
     await eventually(async () => expect(await hit()).toBe(200), LONG);
   });
   afterAll(async () => {
@@ -115,7 +122,9 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
         const { body } = await traffic.ask(`${path}?${range}&step=${step}`);
         const { points } = (await body.json()) as Shown;
         const shown = points.filter(({ requests }) => requests > 0);
-        const counts = Object.fromEntries(shown.map(({ time, requests }) => [time.slice(0, letters), requests]));
+        const counts = Object.fromEntries(
+          shown.map(({ time, requests }) => [time.slice(0, letters), requests]),
+        );
         expect(counts, `${path} by ${step} s`).toEqual(countBy(some, letters));
         const sum = (of: (point: Point) => number) => points.reduce((all, point) => all + of(point), 0);
         const events = some.flatMap((record) => Object.values(record.events));
@@ -171,4 +180,54 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
       await eventually(expectExact, LONG);
     },
   );
+
+  test('and no store, no log and no answer has what strangers have sent', async () => {
+    const live = await traffic.ask(`/server-containers/${instance.run.demo.container}/requests/live`, {
+      authorization: `Bearer ${instance.run.demo.token}`,
+    });
+    let followed = '';
+    live.body.setEncoding('utf8').on('data', (text: string) => {
+      followed += text;
+    });
+    const page = new URL(instance.run.demo.pageUrl).origin;
+    const sent: string[] = [];
+    for (const { method, path, headers, body } of strangerRequests({ loader, token, page })) {
+      const answer = await call.edge(host, method, path, body, headers);
+      sent.push(String(answer.headers['x-tagyard-request-id']));
+    }
+    answered.push(...sent);
+    await allArrive(sent);
+    await eventually(expectExact, LONG);
+    await eventually(() => expect(followed).toContain(sent.at(-1)), LONG);
+    const found = await eventually(async () => {
+      const rows = await traffic.searchCache();
+      const lines = sent.filter((id) => rows.some((row) => row.includes(id)));
+      expect(lines).toHaveLength(sent.length);
+      return rows.join('\n');
+    }, LONG);
+    const exported = await Promise.all(
+      ['json&limit=1000', 'ndjson', 'csv'].map(async (format) => {
+        const { statusCode, body } = await traffic.ask(`/requests?format=${format}`);
+        expect(statusCode).toBe(200);
+        return await body.text();
+      }),
+    );
+    for (const text of exported) expect(sent.filter((id) => !text.includes(id))).toEqual([]);
+    live.body.destroy();
+    const stores = new Map([
+      ...(await traffic.rawObjects()),
+      ...[...(await postgresql.dump(urls))].map(([table, rows]) => [`table ${table}`, rows] as const),
+      ...traffic.files(),
+      ['KV', await traffic.keptInKv()],
+      ['the search', found],
+      ['the live stream', followed],
+      ['/requests', exported.join('\n')],
+    ]);
+    const holding = [...stores].flatMap(([name, text]) =>
+      secretsIn(`${name} ${text}`).map((one) => [name, one]),
+    );
+    expect(holding).toEqual([]);
+    // The same search finds what is there.
+    expect(secretsIn(encodeURIComponent(SECRETS.join(' ')))).toEqual(SECRETS);
+  });
 });

@@ -68,6 +68,25 @@ export class PostgresqlFixture {
     return { owner: this.#url(name), api: this.#url(name, 'api') };
   }
 
+  /** All rows of all tables of a database as text, by table. */
+  async dump({ owner }: Pick<DatabaseUrls, 'owner'>): Promise<Map<string, string>> {
+    const client = new pg.Client({ connectionString: owner });
+    await client.connect();
+    try {
+      const { rows } = await client.query(
+        "select table_name as name from information_schema.tables where table_schema = 'public'",
+      );
+      const dump = new Map<string, string>();
+      for (const { name } of rows) {
+        const all = await client.query(`select one::text as row from "${name}" as one`);
+        dump.set(String(name), all.rows.map(({ row }) => String(row)).join('\n'));
+      }
+      return dump;
+    } finally {
+      await client.end();
+    }
+  }
+
   /** Connections to a new database for a `World`, of the API's role and of the privileged one. */
   async connections(
     onIdleError: (error: Error) => void = raise,

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { lstatSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { RAW_LOG_BUCKET } from '../../../edge/host.ts';
 import { embeddedAccess } from '../../../gitops/cli/instance/embedded-access.ts';
 import { OPERATOR } from '../../../gitops/cli/instance/issuer.ts';
 import { openRawObjects } from '../../../management/raw-objects/open.ts';
+import { openDuckDb } from '../../../management/requests/search/duckdb.ts';
 import { eventually } from '../eventually.ts';
 import type { Instance } from '../instance.ts';
 import { signal } from '../signal.ts';
@@ -88,6 +89,43 @@ export function trafficOf(home: string, { run }: Instance) {
         },
         { timeoutMs: 60_000 },
       );
+    },
+    /** All that Workers KV keeps, with the keys and their metadata. */
+    async keptInKv(): Promise<string> {
+      const { url, accountId } = run.cloudflare;
+      const base = `${url}/accounts/${accountId}/storage/kv/namespaces`;
+      const authorization = `Bearer ${read('instance.json').cloudflareToken}`;
+      const get = async (path: string) =>
+        await (await request(`${base}${path}`, { headers: { authorization } })).body.text();
+      const texts: string[] = [];
+      const { result } = JSON.parse(await get('?per_page=100')) as { result: { id: string }[] };
+      for (const { id } of result) {
+        const keys = await get(`/${id}/keys`);
+        texts.push(keys);
+        for (const { name } of (JSON.parse(keys) as { result: { name: string }[] }).result) {
+          texts.push(await get(`/${id}/values/${encodeURIComponent(name)}`));
+        }
+      }
+      return texts.join('\n');
+    },
+    /** All files of the instance, the logs of its processes among them, by path. */
+    files(): Map<string, string> {
+      const paths = readdirSync(home, { recursive: true, encoding: 'utf8' }).map((name) => join(home, name));
+      const files = paths.filter((path) => lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false);
+      return new Map(files.map((path) => [path, readFileSync(path, 'latin1')]));
+    },
+    /** Rows of the cache of the search, as texts. */
+    async searchCache(): Promise<string[]> {
+      const dir = join(home, 'management', 'search');
+      const duck = await openDuckDb(dir, join(dir, 'temporary'));
+      try {
+        const rows = await duck.rows('SELECT file::VARCHAR AS row FROM read_parquet($files) AS file', {
+          files: [join(dir, '*', '*', '*.parquet')],
+        });
+        return rows.map(({ row }) => String(row));
+      } finally {
+        duck.close();
+      }
     },
     /** As an operator, who sees unknown hosts too. */
     async ask(path: string, headers: Record<string, string> = {}) {
