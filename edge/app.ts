@@ -1,5 +1,5 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
-import { isProbe } from './base/probe.ts';
+import { probeJudge } from './base/probe.ts';
 import { signer } from './base/signing.ts';
 import { singleFlight, within } from './base/single-flight.ts';
 import { contextFactory, textOf } from './context.ts';
@@ -71,6 +71,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     memory: bodyMemory(),
     sign: signer(hopSecret),
   };
+
+  const isProbe = probeJudge(services.sign);
 
   /** Decides how to answer a request: resolves its site and its route. */
   async function route(
@@ -184,7 +186,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       bytesIn: octetsOf(request),
       bytesOut: octetsOf(final),
       bot: isBotRequest(request, arrived),
-      probe: await isProbe(request, services.sign, startedAt),
+      probe: await isProbe(request, startedAt),
     };
     const record = () => {
       try {

@@ -1,26 +1,52 @@
+import { setBounded } from './bounded-map.ts';
 import type { Sign } from './signing.ts';
 
 const PROBE_HEADER = 'x-tagyard-probe';
 const MINUTE_MS = 60_000;
 /** How many minutes the clocks of a prober and of the edge may differ. */
 const MAX_MINUTES = 2;
+/** The marks that an isolate remembers: more than all probers send while a mark holds. */
+const MOST_USED = 4_096;
+/** A minute, a name that the prober has made for this visit, and a signature of both. */
+const MARK = /^(\d{1,12})-([0-9a-f]{32})-[0-9a-f]{64}$/;
 
 /** What a probe asks for, as it arrives: `hostname` is the site's edge hostname, which all ways to the edge end at. */
-type Probed = Pick<URL, 'hostname' | 'pathname'>;
-
-async function markOf(sign: Sign, { hostname, pathname }: Probed, minute: number): Promise<string> {
-  return `${minute}-${await sign(`probe ${hostname} ${pathname} ${minute}`)}`;
+interface Probed extends Pick<URL, 'hostname' | 'pathname'> {
+  readonly method: string;
 }
 
-/** The header by which the edge knows a probe of our own, for some minutes. `now` in milliseconds since the epoch. */
+interface Named {
+  readonly minute: number;
+  readonly name: string;
+}
+
+async function markOf(sign: Sign, probed: Probed, { minute, name }: Named): Promise<string> {
+  const { method, hostname, pathname } = probed;
+  return `${minute}-${name}-${await sign(`probe ${method} ${hostname} ${pathname} ${minute} ${name}`)}`;
+}
+
+/** The header by which the edge knows a probe of our own, once. `now` in milliseconds since the epoch. */
 export async function probeHeader(sign: Sign, probed: Probed, now: number): Promise<Record<string, string>> {
-  return { [PROBE_HEADER]: await markOf(sign, probed, Math.floor(now / MINUTE_MS)) };
+  const name = crypto.randomUUID().replaceAll('-', '');
+  return { [PROBE_HEADER]: await markOf(sign, probed, { minute: Math.floor(now / MINUTE_MS), name }) };
 }
 
-/** True for a probe of our own. Nothing is computed for a request without the header. */
-export async function isProbe({ headers, url }: Request, sign: Sign, now: number): Promise<boolean> {
-  const mark = headers.get(PROBE_HEADER) ?? '';
-  const minute = Number.parseInt(mark, 10);
-  if (!(Math.abs(now / MINUTE_MS - minute) < MAX_MINUTES)) return false;
-  return mark === (await markOf(sign, new URL(url), minute));
+/**
+ * Recognises probes of our own, in one isolate. Servers on the way see a mark and could send it again, so it
+ * counts once. Nothing is computed for a request without the header.
+ */
+export function probeJudge(sign: Sign): (request: Request, now: number) => Promise<boolean> {
+  const used = new Map<string, true>();
+  return async ({ headers, method, url }, now) => {
+    const mark = headers.get(PROBE_HEADER) ?? '';
+    const [, minute = '', name = ''] = MARK.exec(mark) ?? [];
+    if (name === '' || !(Math.abs(now / MINUTE_MS - Number(minute)) < MAX_MINUTES)) return false;
+    const { hostname, pathname } = new URL(url);
+    if (mark !== (await markOf(sign, { method, hostname, pathname }, { minute: Number(minute), name })))
+      return false;
+    // Only what is signed is remembered, so no stranger can make the isolate forget a mark.
+    if (used.has(name)) return false;
+    setBounded(used, MOST_USED, name, true);
+    return true;
+  };
 }

@@ -45,8 +45,8 @@ function isPage({ domains }: SiteDescription, { protocol, hostname, port, pathna
 interface VisitorDependencies {
   readonly fetch: typeof globalThis.fetch;
   readonly signal: AbortSignal;
-  /** The headers by which the edge knows that a visit of this path is no visitor's. Without them it counts as traffic. */
-  readonly mark?: ((path: string) => Promise<Record<string, string>>) | undefined;
+  /** The headers by which the edge knows that one such request is no visitor's. Without them it counts as traffic. */
+  readonly mark?: ((method: string, path: string) => Promise<Record<string, string>>) | undefined;
 }
 
 /**
@@ -69,7 +69,7 @@ export function siteVisitor(site: SiteDescription, { fetch, signal, mark }: Visi
         headers: {
           'user-agent': 'Tagyard-Verification',
           'cache-control': 'no-cache',
-          ...(await mark?.(url.pathname)),
+          ...(await mark?.(method, url.pathname)),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...headers,
         },

@@ -1,10 +1,10 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 /** As in `edge/base/signing.ts`; a test compares the two. */
 const PURPOSE = 'tagyard edge signatures 1';
 const MINUTE_MS = 60_000;
 
-/** The value of the header by which the edge knows a probe of this host, as in `edge/base/probe.ts`. */
+/** The value of the header by which the edge knows one GET of this host as a probe, as in `edge/base/probe.ts`. */
 export function hostProbeMark(
   hopSecret: string,
   { edge, path }: { readonly edge: string; readonly path: string },
@@ -12,5 +12,7 @@ export function hostProbeMark(
 ): string {
   const minute = Math.floor(now / MINUTE_MS);
   const key = Buffer.from(hkdfSync('sha256', hopSecret, '', PURPOSE, 32));
-  return `${minute}-${createHmac('sha256', key).update(`probe ${edge} ${path} ${minute}`).digest('hex')}`;
+  const name = randomBytes(16).toString('hex');
+  const signed = createHmac('sha256', key).update(`probe GET ${edge} ${path} ${minute} ${name}`);
+  return `${minute}-${name}-${signed.digest('hex')}`;
 }

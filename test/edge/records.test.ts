@@ -168,6 +168,21 @@ describe('a probe of our own', () => {
   const probe = async (value: string, path = '/healthy') =>
     (await recordOf(path, { headers: { 'x-tagyard-probe': value } })).probe;
 
+  test('is marked for one request: who sees the mark can’t send it again, nor by another method', async () => {
+    const seen = mark();
+    expect(await probe(seen)).toBe(true);
+    expect(await probe(seen)).toBe(false);
+    const unused = { headers: { 'x-tagyard-probe': mark() } };
+    expect((await recordOf('/healthy', { ...post('x'), ...unused })).probe).toBe(false);
+    expect((await recordOf('/healthy', unused)).probe).toBe(true);
+    const once = mark();
+    const both = await Promise.all(
+      [1, 2].map(() => stage.send(site.host, '/healthy', { headers: { 'x-tagyard-probe': once } })),
+    );
+    expect(both.map(({ status }) => status)).toEqual([200, 200]);
+    expect((await recorded(2)).map(({ probe: own }) => own).sort()).toEqual([false, true]);
+  });
+
   test('is marked for its path and for some minutes; the tag server doesn’t get the mark', async () => {
     expect(await probe(mark())).toBe(true);
     expect(await probe(mark(), '/healthy?cached=no')).toBe(true);
@@ -184,8 +199,9 @@ describe('a probe of our own', () => {
     ['one of the future', () => mark({}, HOP_SECRET, Date.now() + 180_000)],
     [
       'an old one with another minute',
-      () => mark({}, HOP_SECRET, 0).replace(/^0-/, mark().replace(/-.*/, '-')),
+      () => mark({}, HOP_SECRET, 0).replace(/^0-/, `${mark().split('-')[0]}-`),
     ],
+    ['one with another name', () => mark().replace(/-[0-9a-f]{32}-/, `-${'0'.repeat(32)}-`)],
     ['a shorter one', () => mark().slice(0, -1)],
     ['a longer one', () => `${mark()}0`],
     ['the secret', () => HOP_SECRET],

@@ -26,7 +26,9 @@ export async function verify(
   const checkedAt = now();
   const visits: Promise<Visit>[] = [];
   const { hostname } = new URL(site.edge);
-  const mark = sign && ((pathname: string) => probeHeader(sign, { hostname, pathname }, checkedAt));
+  const mark =
+    sign &&
+    ((method: string, pathname: string) => probeHeader(sign, { method, hostname, pathname }, checkedAt));
   const send = siteVisitor(site, { fetch, signal: AbortSignal.timeout(budget - MARGIN_MS), mark });
   const visit: SiteVisits = (url, options) => {
     const visited = send(url, options);
