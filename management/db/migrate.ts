@@ -24,6 +24,7 @@ import * as imageRollouts from './migrations/0017-0032/0021_image_rollouts.ts';
 import * as traffic from './migrations/0017-0032/0022_traffic.ts';
 import * as handover from './migrations/0017-0032/0023_handover.ts';
 import * as archivedOrganisations from './migrations/0017-0032/0024_archived_organisations.ts';
+import * as trafficNotes from './migrations/0017-0032/0026_traffic_notes.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -51,6 +52,7 @@ export const MIGRATIONS = {
   '0022_traffic': traffic,
   '0023_handover': handover,
   '0024_archived_organisations': archivedOrganisations,
+  '0026_traffic_notes': trafficNotes,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

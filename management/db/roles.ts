@@ -28,7 +28,7 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',
   sessions: 'select, insert, update (name, email, sealed, seen_at, refreshed_at), delete',
-  traffic_state: 'select, update (since, minutes_from, hours_from, days_from)',
+  traffic_state: 'select, update (since, minutes_from, hours_from, days_from, notes_from)',
   traffic_collectors: 'select, insert, update (seen_at), delete',
   traffic_leases: 'select, update (holder, until, collected_until)',
   traffic_objects: 'select, insert, delete',

@@ -10,6 +10,10 @@ interface TrafficState {
   minutes_from: Date | null;
   hours_from: Date | null;
   days_from: Date | null;
+  /** Which objects and records of earlier days were counted is not noted any more (`YYYY-MM-DD`). */
+  notes_from: string | null;
+  /** Hours before this time have no sums of their quarters. */
+  quarters_from: Date | null;
 }
 
 /** The processes that collect. */

@@ -8,7 +8,7 @@ import { continueDeletions, rewriteObject } from './deletions.ts';
 import { collectedUntil, dropLeases, noteCollected, partOf, renewLeases } from './leases.ts';
 import { dayOf, type ReadObject } from './object-set.ts';
 import { extendCoverage, pruneTraffic } from './retention.ts';
-import { noteFaults, noteObjects, objectId, readBefore, storeObjects } from './store.ts';
+import { notedFrom, noteFaults, noteObjects, objectId, readBefore, storeObjects } from './store.ts';
 
 type Parts = Pick<Context, 'db' | 'log' | 'settings' | 'clock'> & { readonly rawObjects: RawObjects };
 
@@ -77,15 +77,17 @@ export class Collector {
     const now = clock.date();
     const prefixes = await this.#prefixes(now.getTime(), held);
     let isWhole = true;
-    let oldest: string | null = null;
+    let isIdle = true;
     for (const prefix of prefixes) {
       for await (const set of this.#newObjects(prefix, held)) {
-        oldest = [oldest, ...set.map(({ key }) => key)].filter((key) => key !== null).sort()[0] ?? null;
+        isIdle = false;
+        // Before they are counted: a process that is killed after that doesn't meet them again.
+        await extendCoverage(db, set.map(({ key }) => key).sort()[0] ?? null, now);
         if (!(await this.#count(set))) isWhole = false;
         if (signal?.aborted === true) return;
       }
     }
-    if (oldest !== null || this.#polledAt < 0) await extendCoverage(db, oldest, now);
+    if (isIdle && this.#polledAt < 0) await extendCoverage(db, null, now);
     if (!isWhole) return;
     const at = clock.now();
     this.#polledAt = at;
@@ -93,7 +95,7 @@ export class Collector {
     if (this.#oldSweptAt === Number.POSITIVE_INFINITY) {
       this.#oldSweptAt = at;
       this.#swept = held;
-    } else if (oldest === null && at - this.#notedAt < NOTE_MS) return;
+    } else if (isIdle && at - this.#notedAt < NOTE_MS) return;
     this.#notedAt = at;
     await noteCollected(
       db,
@@ -106,6 +108,11 @@ export class Collector {
   /** What is listed now. Infinity marks the sweeps that this poll makes, until all of it is counted. */
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
+    const prefixesOf = (days: readonly string[]) => {
+      // What was read may have been delivered again, after a deletion.
+      this.#known.clear();
+      return days.map((day) => `raw/dt=${day}/`);
+    };
     const isNew = [...held].some((part) => !this.#swept.has(part));
     const isDue = (at: number, every: number) => at === Number.POSITIVE_INFINITY || clock.now() - at > every;
     const gap = clock.now() - this.#polledAt > GAP_MS;
@@ -114,11 +121,13 @@ export class Collector {
       this.#sweptAt = Number.POSITIVE_INFINITY;
       const until = (await collectedUntil(db))?.getTime() ?? now;
       const from = daysBefore(Math.min(now, until), settings.traffic.lateDays);
-      return daysBetween(from, daysBefore(now, -1)).map((day) => `raw/dt=${day}/`);
+      const first = await notedFrom(db);
+      const days = daysBetween(from, daysBefore(now, -1)).filter((day) => day >= first);
+      return prefixesOf(days);
     }
     if (gap || isDue(this.#sweptAt, SWEEP_MS)) {
       this.#sweptAt = Number.POSITIVE_INFINITY;
-      return daysBetween(daysBefore(now, 1), daysBefore(now, -1)).map((day) => `raw/dt=${day}/`);
+      return prefixesOf(daysBetween(daysBefore(now, 1), daysBefore(now, -1)));
     }
     return recentPrefixes(now);
   }

@@ -4,7 +4,7 @@ import type { Database } from '../db/database.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import { dayOf, TOTAL } from './object-set.ts';
 import { readRecord } from './record.ts';
-import { DELETIONS, noteObjects, objectId, readBefore, TRAFFIC_SPANS } from './store.ts';
+import { forgetObject, lockDeletions, noteObjects, objectId, readBefore, TRAFFIC_SPANS } from './store.ts';
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
@@ -31,7 +31,7 @@ export async function demandDeletion(
   { containers, by, at }: { readonly containers: readonly string[]; readonly by: string; readonly at: Date },
 ): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
+    await lockDeletions(trx);
     for (const container of containers.toSorted()) {
       await trx
         .insertInto('traffic_deletions')
@@ -144,6 +144,8 @@ export async function rewriteObject({ db, rawObjects }: Parts, key: string): Pro
   // Its new size makes it another object, whose other records were counted already.
   const read = await readBefore(db, [objectId({ key, size: body.length })]);
   if (read.size > 0) await noteObjects(db, [{ key, size: rewritten.length }]);
+  // A queue may deliver it again as it was.
+  await forgetObject(db, { key, size: body.length });
   await rawObjects.write(key, rewritten);
   return removed;
 }

@@ -3,7 +3,7 @@ import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { dayAt, daysBefore } from './calendar.ts';
 import { collectedUntil } from './leases.ts';
-import { TRAFFIC_SPANS } from './store.ts';
+import { lockDeletions, TRAFFIC_SPANS } from './store.ts';
 
 /** Days for which faults are kept. */
 const FAULT_DAYS = 30;
@@ -47,8 +47,13 @@ export async function pruneTraffic({
     }
     const collected = (await collectedUntil(db))?.getTime() ?? now;
     const first = dayAt(daysBefore(Math.min(now, collected), lateDays));
+    await db.transaction().execute(async (trx) => {
+      // Waits for those who count: what they note is either kept, or of days that are not counted after this.
+      await lockDeletions(trx);
+      await sql`update traffic_state set notes_from = greatest(notes_from, ${first}::date)`.execute(trx);
+    });
     for (const table of ['traffic_objects', 'traffic_batches']) {
-      await deleteRows(db, table, sql`day < ${first}::date`);
+      await deleteRows(db, table, sql`day < (select notes_from from traffic_state)`);
     }
     await sql`delete from traffic_faults where at < now() - make_interval(days => ${FAULT_DAYS})`.execute(db);
   } catch (err) {

@@ -27,8 +27,21 @@ export const spanOf = (seconds: number) => TRAFFIC_SPANS[seconds as Span]; // th
 export const objectId = ({ key, size }: { readonly key: string; readonly size: number }): string =>
   uuidOf(`${size} ${key}`);
 
-/** The name of the lock that deletions hold alone. */
-export const DELETIONS = 'tagyard traffic deletions';
+/** The name of the lock that those share who count. */
+const DELETIONS = 'tagyard traffic deletions';
+
+/** Waits for those who count, until the end of the transaction: later ones know what it has done. */
+export async function lockDeletions(trx: Database): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
+}
+
+/** The first day whose objects and records are all noted, once they were counted; empty: all are. */
+export async function notedFrom(db: Database): Promise<string> {
+  const { rows } = await sql<{
+    day: string | null;
+  }>`select notes_from::text as day from traffic_state`.execute(db);
+  return rows[0]?.day ?? '';
+}
 
 interface Stored {
   readonly records: number;
@@ -40,11 +53,14 @@ interface Stored {
  * Counts the records of objects, in one transaction with the notes of what was counted: it happens as a whole or not at
  * all, and a record that was counted before, by this process or another one, doesn't count again.
  */
-export async function storeObjects(db: Database, objects: readonly ReadObject[]): Promise<Stored> {
+export async function storeObjects(db: Database, given: readonly ReadObject[]): Promise<Stored> {
   return await db.transaction().execute(async (trx) => {
     // A deletion waits for this transaction, or this one knows of the deletion.
     await sql`select pg_advisory_xact_lock_shared(hashtext(${DELETIONS}))`.execute(trx);
     const deleted = await deletedContainers(trx);
+    const first = await notedFrom(trx);
+    // Of earlier days it isn't known any more what was counted.
+    const objects = given.filter(({ key }) => (dayOf(key) ?? '') >= first);
     let sums = sumObjects(objects, { counted: new Map(), deleted });
     const counted = await claimRecords(trx, sums);
     if (counted.size > 0) sums = sumObjects(objects, { counted, deleted });
@@ -140,6 +156,11 @@ export async function readBefore(db: Database, ids: readonly string[]): Promise<
     db,
   );
   return new Set(rows.map(({ id }) => id));
+}
+
+/** Takes back that an object was read: the same one may come again. */
+export async function forgetObject(db: Database, object: Pick<ReadObject, 'key' | 'size'>): Promise<void> {
+  await db.deleteFrom('traffic_objects').where('id', '=', objectId(object)).execute();
 }
 
 export async function noteObjects(

@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../gitops/base/clock.ts';
 import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import { Collector } from '../../../management/traffic/collector.ts';
-import { demandDeletion, listDeletions } from '../../../management/traffic/deletions.ts';
+import { continueDeletions, demandDeletion, listDeletions } from '../../../management/traffic/deletions.ts';
 import { collectedUntil } from '../../../management/traffic/leases.ts';
 import { TOTAL } from '../../../management/traffic/object-set.ts';
 import { pruneTraffic } from '../../../management/traffic/retention.ts';
@@ -31,9 +32,8 @@ afterAll(async () => {
 afterEach(async () => {
   await sql`truncate traffic_objects, traffic_batches, traffic_faults, traffic_minutes, traffic_hours, traffic_days,
     traffic_deletions`.execute(db);
-  await sql`update traffic_state set since = null, minutes_from = null, hours_from = null, days_from = null`.execute(
-    db,
-  );
+  await sql`update traffic_state set since = null, minutes_from = null, hours_from = null, days_from = null,
+    notes_from = null`.execute(db);
   await sql`update traffic_leases set collected_until = null`.execute(db);
   for await (const { key } of bucket.objects.list('')) await bucket.objects.remove(key);
 });
@@ -199,7 +199,65 @@ describe('retention', () => {
   });
 });
 
+test('a longer search for late objects counts none again whose notes are gone', async () => {
+  await deliver(bucket.objects, batchOf(some(3, daysAgo(5))));
+  await deliver(bucket.objects, batchOf(some(2)));
+  await collect();
+  const settings = (lateDays: number) => ({ ...parts().settings, traffic: { ...TRAFFIC, lateDays } });
+  await pruneTraffic({ ...parts(), settings: settings(3) });
+  await deliver(bucket.objects, batchOf(some(1, daysAgo(5))));
+  await collect();
+  expect([await requests(SHOP), await requests(TOTAL)]).toEqual([5, 5]);
+  // The notes of later days are whole: they are searched as far back as these go.
+  await deliver(bucket.objects, batchOf(some(4, daysAgo(3))));
+  await collect();
+  expect(await requests(SHOP)).toBe(9);
+});
+
+test('a collector that is killed in its first backlog has noted since when there are records', async () => {
+  const oldest = daysAgo(3);
+  await deliver(bucket.objects, batchOf(some(1, oldest)));
+  await deliver(bucket.objects, batchOf(some(1, daysAgo(1))));
+  const since = async () =>
+    (await db.selectFrom('traffic_state').select('since').executeTakeFirstOrThrow()).since?.toISOString();
+  // The newest days come first: it is killed when the oldest one is counted, and before the poll has ended.
+  const killed = new Error('killed');
+  const { objects } = bucket;
+  const list = async function* (...given: Parameters<typeof objects.list>) {
+    yield* objects.list(...given);
+    if (given[0] === `raw/dt=${daysAgo(4).slice(0, 10)}/`) throw killed;
+  };
+  await started();
+  const first = new Collector({ ...parts(), rawObjects: { ...objects, list } });
+  await expect(first.collect()).rejects.toBe(killed);
+  expect(await requests(SHOP)).toBe(2);
+  await collect();
+  expect(await since()).toBe(`${oldest.slice(0, 16)}:00.000Z`);
+});
+
 describe('deletion', () => {
+  test('is repeated where a queue delivers the same object again, and counts nothing twice', async () => {
+    const mixed = batchOf([...some(2), ...some(3, ago(2), OTHER)]);
+    const key = await deliver(bucket.objects, mixed);
+    let elapsed = 0;
+    const stop = new AbortController();
+    const clock = { ...parts().clock, now: () => systemClock.now() + elapsed };
+    await started();
+    const collector = new Collector({ ...parts(), clock });
+    await collector.collect();
+    await demandDeletion(db, { containers: [SHOP], by: 'owner', at: new Date() });
+    await continueDeletions(parts(), stop.signal);
+    await collector.collect();
+    expect(String(await bucket.objects.read(key))).not.toContain(SHOP);
+    await deliver(bucket.objects, mixed, key);
+    await collector.collect();
+    // All keys of today are read again every ten minutes.
+    elapsed = 601_000;
+    await collector.collect();
+    expect(String(await bucket.objects.read(key))).not.toContain(SHOP);
+    expect([await requests(SHOP), await requests(OTHER), await requests(TOTAL)]).toEqual([0, 3, 3]);
+  });
+
   test('removes a container’s records from the sums and from the bucket, also late ones, and nothing else', async () => {
     const mixed = batchOf([...some(2), ...some(3, ago(2), OTHER)]);
     const key = await deliver(bucket.objects, mixed);
