@@ -45,6 +45,10 @@ const hostSettings = z.object({
   /** Addresses that a served name may resolve to, besides HOST_ADDRESS. */
   ACME_ADDRESSES: textList.default([]).pipe(z.array(z.union([z.ipv4(), z.ipv6()]))),
   LOCAL_CA_DIR: optionalText,
+  CONTAINER_LOGS: z.enum(['all', 'json', 'off']).default('all'),
+  KEEP_CONTAINER_LOGS_DAYS: z.coerce.number().int().min(1).max(365).default(7),
+  CONTAINER_LOGS_MB: z.coerce.number().int().min(1).default(32),
+  CONTAINER_LOGS_LINES_PER_SECOND: z.coerce.number().int().min(1).default(50),
   LOG_LEVEL: z.string().default('info'),
 });
 

@@ -17,6 +17,7 @@ import { OperatorFiles } from './certificates/operator-files.ts';
 import { type CloudflareClient, cloudflareClient } from './clients/cloudflare.ts';
 import { dnsLookup } from './clients/dns-lookup.ts';
 import { dockerBridgeGateway, dockerEngine } from './clients/docker.ts';
+import { ContainerLogs } from './container-logs/container-logs.ts';
 import { openInsideCas } from './embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from './embedded/local-ca.ts';
 import { processRuntime } from './embedded/process-runtime.ts';
@@ -38,6 +39,8 @@ export interface Host {
   readonly profiles: Pick<EdgeStore, 'profile' | 'forgetProfile'>;
   /** The settings that the sites' containers are made by. */
   readonly containers: ContainerSettings;
+  /** What the sites' containers have printed. */
+  readonly containerLogs: ContainerLogs;
 }
 
 interface HostOptions<Settings extends Env> {
@@ -57,7 +60,7 @@ export async function buildHost<Settings extends Env>(
   stack: AsyncDisposableStack,
   { log, now = () => Date.now(), registrations = APPLIERS }: HostOptions<Settings>,
 ): Promise<Host> {
-  const { services, certificates } = await openServices(env, stack, { log, now });
+  const { services, certificates, containerLogs } = await openServices(env, stack, { log, now });
   const appliers: Applier[] = [];
   for (const registration of registrations) {
     const applier = await registration.create(env, { ...services, earlier: [...appliers] });
@@ -70,6 +73,7 @@ export async function buildHost<Settings extends Env>(
     cloudflare: services.cloudflare.client,
     profiles: services.edgeStore,
     containers: services.containers,
+    containerLogs,
   };
 }
 
@@ -135,9 +139,20 @@ async function openServices(
   });
   stack.defer(() => proxy.close());
   const { tlsPort: originPort } = await proxy.start();
+  const containerLogs = new ContainerLogs({
+    dir: join(env.STATE_DIR, 'container-logs'),
+    kept: env.CONTAINER_LOGS === 'all' ? 'all' : 'json',
+    keepDays: env.KEEP_CONTAINER_LOGS_DAYS,
+    megabytes: env.CONTAINER_LOGS_MB,
+    linesPerSecond: env.CONTAINER_LOGS_LINES_PER_SECOND,
+    log,
+  });
+  await containerLogs.open();
+  stack.defer(() => containerLogs.close());
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const renewed = [acme?.keeper, files instanceof OperatorFiles ? files : undefined];
   return {
+    containerLogs,
     certificates: combineCertificates(renewed.filter((one) => one !== undefined)),
     services: {
       identity,
@@ -165,6 +180,7 @@ async function openServices(
         originPort,
         edition: (site: string) => recycling.edition(site),
       },
+      output: env.CONTAINER_LOGS === 'off' ? null : containerLogs,
       embedded: { containerRuntime: processRuntime },
     },
   };

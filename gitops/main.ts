@@ -100,6 +100,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     checkParts: partChecks(env, built),
     certificatesOf: (site) => certificates.statuses(site),
     profiles: built.profiles,
+    containerLogs: built.containerLogs,
     quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),
     logger: log,
   });

@@ -9,6 +9,7 @@ import {
   type Runtime,
   slotOf,
 } from '../appliers/containers/runtime.ts';
+import { OutputQueue } from './output-queue.ts';
 import { describeEnd, type Supervised, supervise } from './supervisor.ts';
 
 interface ProcessRuntimeOptions {
@@ -26,6 +27,7 @@ interface Entry {
   readonly id: string;
   readonly launch: Launch;
   readonly caFile: string | undefined;
+  readonly output: OutputQueue;
   child: Supervised;
   stopped: boolean;
 }
@@ -39,9 +41,11 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
   const entries = new Map<string, Entry>();
   const losses = new EventEmitter();
 
-  function run(launch: Launch, caFile: string | undefined): Supervised {
+  function run({ launch, caFile, output }: Pick<Entry, 'launch' | 'caFile' | 'output'>): Supervised {
+    output.open();
     return supervise({
       spawn: () => spawn(launch, options, caFile),
+      onLines: (stream, lines) => output.push(stream, lines),
       onEnd({ isStopped }) {
         if (!isStopped) losses.emit('loss', launch.name);
       },
@@ -53,6 +57,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
     if (entry === undefined) return;
     entry.stopped = true;
     await entry.child.stop(stopGraceSeconds * 1000);
+    entry.output.end();
   }
 
   async function remove(id: string): Promise<void> {
@@ -91,7 +96,8 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
       const { serviceAccountKey } = launch.spec;
       if (serviceAccountKey !== undefined) await keyFiles?.write(launch.name, serviceAccountKey);
       const caFile = await caFileOf?.(launch.spec);
-      entries.set(id, { id, launch, caFile, child: run(launch, caFile), stopped: false });
+      const made = { id, launch, caFile, output: new OutputQueue() };
+      entries.set(id, { ...made, child: run(made), stopped: false });
       return id;
     },
 
@@ -100,7 +106,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
     async resume(id) {
       const entry = entries.get(id);
       if (entry === undefined || !entry.stopped) return;
-      entry.child = run(entry.launch, entry.caFile);
+      entry.child = run(entry);
       entry.stopped = false;
     },
 
@@ -112,6 +118,13 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
     },
 
     lastLines: async (id) => entries.get(id)?.child.lastLines() ?? [],
+
+    async output(id, _positions, write, signal) {
+      const output = entries.get(id)?.output;
+      if (output === undefined) return 'gone';
+      await output.follow(write, signal);
+      return 'ended';
+    },
     remove,
 
     async *losses(signal) {

@@ -1,12 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
-import { createInterface } from 'node:readline';
 import { setTimeout as wait } from 'node:timers/promises';
+import { LONGEST_LINE } from '../appliers/containers/output/output.ts';
 import { backoffMs } from '../base/backoff.ts';
+import { LineSplitter, type SplitLine } from '../base/line-splitter.ts';
 
 /** A process that has served this long started well: its next failure counts as the first. */
 const SETTLED_MS = 60_000;
 const GROUP_KILL_TIMEOUT_MS = 5_000;
 const KEPT_LINES = 20;
+/** Characters of a kept line. */
+const LONGEST_KEPT = 4_096;
 
 export interface SupervisorOptions {
   /** Starts the process. Called again after each failure. */
@@ -17,6 +20,8 @@ export interface SupervisorOptions {
     readonly timeoutMs: number;
     readonly onReady: (message: ReadyMessage) => void;
   };
+  /** The lines of an output stream, if it is a pipe; `null`: a line was too long. */
+  readonly onLines?: (stream: 'stdout' | 'stderr', lines: readonly SplitLine[]) => void;
   /** The process leads a process group. `stop` kills the rest of the group after it. */
   readonly isGroupLeader?: boolean;
   /** A process that has died takes the rest of its group with it, which may still hold its port. */
@@ -80,7 +85,7 @@ export function supervise(options: SupervisorOptions): Supervised {
         readiness.onReady(message);
       });
     }
-    const isPiped = collectLines(started, lines);
+    const isPiped = collectLines(started, lines, options.onLines);
     let hasEnded = false;
     const ended = (end: Pick<ProcessEnd, 'code' | 'signal' | 'error'>) => {
       if (hasEnded) return;
@@ -127,16 +132,30 @@ export function describeEnd({ code, signal, error }: ProcessEnd): string {
   return code === null ? `signal ${signal}` : `exit code ${code}`;
 }
 
-/** Keeps the last lines of both output streams in `lines`; false if they aren't pipes. */
-function collectLines({ stdout, stderr }: ChildProcess, lines: string[]): boolean {
-  const streams = [stdout, stderr].filter((stream) => stream !== null);
-  for (const input of streams) {
-    createInterface({ input }).on('line', (line) => {
-      lines.push(line);
-      if (lines.length > KEPT_LINES) lines.shift();
-    });
+/** Keeps the last lines of both output streams in `kept`; false if they aren't pipes. */
+function collectLines(
+  { stdout, stderr }: ChildProcess,
+  kept: string[],
+  onLines: SupervisorOptions['onLines'],
+): boolean {
+  for (const [name, input] of [
+    ['stdout', stdout],
+    ['stderr', stderr],
+  ] as const) {
+    if (input === null) continue;
+    const splitter = new LineSplitter(LONGEST_LINE);
+    const take = (lines: SplitLine[]) => {
+      if (lines.length === 0) return;
+      onLines?.(name, lines);
+      for (const line of lines.slice(-KEPT_LINES)) {
+        kept.push(line?.slice(0, LONGEST_KEPT) ?? '[a line that is too long]');
+        if (kept.length > KEPT_LINES) kept.shift();
+      }
+    };
+    input.on('data', (chunk: Buffer) => take(splitter.push(chunk)));
+    input.once('end', () => take(splitter.end()));
   }
-  return streams.length > 0;
+  return stdout !== null || stderr !== null;
 }
 
 /** A process that was stopped while it started may have children of its own in its group. */

@@ -5,6 +5,7 @@ import { otherMethods } from '../base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../base/http/problem-answer.ts';
 import { requestIdFrom } from '../base/http/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
+import { containerLogRoutes } from './container-logs.ts';
 import type { DaemonDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';
 import { type ProvisionerErrorCode, ProvisionerProblem } from './errors.ts';
@@ -90,6 +91,7 @@ function routes(deps: DaemonDeps): FastifyPluginAsyncZod {
     await app.register(planRoutes(deps));
     await app.register(hostReportRoutes(deps));
     await app.register(profileRoutes(deps));
+    await app.register(containerLogRoutes(deps));
     await app.register(healthRoutes(deps));
     await app.register(quotaRoutes(deps));
     refuseOthers(app);

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { EdgeStore } from '../appliers/edge/store.ts';
 import type { Clock } from '../base/clock.ts';
+import type { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
@@ -31,6 +32,8 @@ export interface DaemonDeps {
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
   /** What the edge keeps of visitors. Without it there are no routes for that. */
   readonly profiles?: Pick<EdgeStore, 'profile' | 'forgetProfile'>;
+  /** What the sites' containers have printed. Without it there are no routes for that. */
+  readonly containerLogs?: ContainerLogs;
   /** The provider's limits, as of the last observation. */
   readonly quotas?: () => readonly QuotaFigures[];
   /** Default: the system's clock. */

@@ -25,6 +25,7 @@ import * as traffic from './migrations/0017-0032/0022_traffic.ts';
 import * as handover from './migrations/0017-0032/0023_handover.ts';
 import * as archivedOrganisations from './migrations/0017-0032/0024_archived_organisations.ts';
 import * as trafficNotes from './migrations/0017-0032/0026_traffic_notes.ts';
+import * as containerLogs from './migrations/0017-0032/0025_container_logs.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -53,6 +54,7 @@ export const MIGRATIONS = {
   '0023_handover': handover,
   '0024_archived_organisations': archivedOrganisations,
   '0026_traffic_notes': trafficNotes,
+  '0025_container_logs': containerLogs,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

@@ -77,6 +77,8 @@ interface TrafficDeletions {
   objects: number;
   records: number;
   completed_at: Date | null;
+  /** When the host had deleted what the containers have printed. */
+  logs_deleted_at: Date | null;
 }
 
 export interface TrafficTables {

@@ -20,11 +20,12 @@ interface Deletion {
   readonly objects: number;
   readonly records: number;
   readonly completedAt: string | null;
+  readonly logsDeletedAt: string | null;
 }
 
 /**
  * Deletes the sums of these containers, also from the totals, and demands that their records in the bucket are deleted.
- * Records of later requests are kept.
+ * Records of later requests are kept. What the containers have printed by then is deleted on their host.
  */
 export async function demandDeletion(
   db: Database,
@@ -39,7 +40,7 @@ export async function demandDeletion(
         .onConflict((conflict) =>
           conflict.column('container').doUpdateSet({
             ...{ until: at, requested_by: by, requested_at: at },
-            ...{ position: null, objects: 0, records: 0, completed_at: null },
+            ...{ position: null, objects: 0, records: 0, completed_at: null, logs_deleted_at: null },
           }),
         )
         .execute();
@@ -71,6 +72,7 @@ export async function listDeletions(db: Database, containers: readonly string[])
     objects: row.objects,
     records: row.records,
     completedAt: row.completed_at?.toISOString() ?? null,
+    logsDeletedAt: row.logs_deleted_at?.toISOString() ?? null,
   }));
 }
 

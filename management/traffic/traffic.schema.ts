@@ -75,6 +75,9 @@ export const deletionList = z
         completedAt: z.iso.datetime().nullable().meta({
           description: 'null: the raw logs are still being searched; what arrives late is deleted on arrival',
         }),
+        logsDeletedAt: z.iso.datetime().nullable().meta({
+          description: 'when the host had deleted what the tag servers have printed (`…/container-logs`)',
+        }),
       }),
     ),
   })

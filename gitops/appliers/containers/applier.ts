@@ -16,6 +16,7 @@ import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desir
 import { healthOf } from './health.ts';
 import type { ImagePruning } from './image-pruning.ts';
 import { OnDemand } from './on-demand.ts';
+import type { OutputSink } from './output/output.ts';
 import type { Recycling } from './recycling.ts';
 import type { ContainerInstance, Endpoint, Runtime } from './runtime.ts';
 import { readSlots } from './slots.ts';
@@ -46,6 +47,8 @@ export interface ContainersSettings {
   readonly startsAtOnce?: number;
   /** Gets the images of all sites at each full observation. Default: images are never removed. */
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
+  /** Keeps what containers print. Default: nothing is kept. */
+  readonly output?: Pick<OutputSink, 'forget'>;
   /** A spec that was never healthy is given up after this many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
 }
@@ -225,7 +228,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       };
     },
 
-    async apply({ key, op, desired, observed }: Change<ContainerSpec, ContainerRef>, signal) {
+    async apply({ key, op, site, desired, observed, ended }: Change<ContainerSpec, ContainerRef>, signal) {
       const name = desired === undefined ? observed?.ref.name : containerName(instance, desired.spec);
       if (name === undefined)
         throw new TerminalError(`the change ${op} ${key} has neither a desired nor an observed container`);
@@ -236,7 +239,10 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
             starting -= 1;
           });
           if (desired.spec.onDemand) await onDemand.openGate(name, desired.spec);
-        } else if (observed !== undefined) await remove(observed.ref, signal);
+        } else if (observed !== undefined) {
+          await remove(observed.ref, signal);
+          if (ended) await settings.output?.forget(site);
+        }
       });
     },
 

@@ -23,6 +23,7 @@ import {
   readSlot,
 } from './docker-spec.ts';
 import type { KeyFiles } from './key-files.ts';
+import { followDocker } from './output/docker-output.ts';
 import type { ContainerInstance, Launch, Runtime } from './runtime.ts';
 
 interface DockerRuntimeOptions {
@@ -222,6 +223,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
       return frames === null ? [] : demultiplex(frames).split('\n').filter(Boolean);
     },
 
+    output: (id, positions, write, signal) => followDocker(docker, { id, positions }, write, signal),
     remove,
     losses: (signal) => dockerEvents(docker, LOSSES, signal),
     async close() {},

@@ -11,6 +11,8 @@ import { dockerRuntime } from './docker-runtime.ts';
 import { READER } from './docker-spec.ts';
 import { ImagePruning } from './image-pruning.ts';
 import { KeyFiles } from './key-files.ts';
+import { followedRuntime } from './output/followed-runtime.ts';
+import type { OutputSink } from './output/output.ts';
 import type { Recycling } from './recycling.ts';
 import type { Runtime } from './runtime.ts';
 import { containersSettings } from './settings.ts';
@@ -34,6 +36,8 @@ interface Services {
   readonly recycling: Recycling;
   /** The CAs of the names in the sites' networks, and of policy scripts. */
   readonly inside: InsideAuthorities;
+  /** Keeps what containers print; `null`: nothing is kept. */
+  readonly output: OutputSink | null;
   readonly embedded: {
     containerRuntime(options: {
       readonly entry: string;
@@ -64,19 +68,22 @@ export const containers: Registration<typeof containersSettings, Services> = {
       docker === null ? null : READER,
     );
     const networkOf = (site: string) => networkName(instance, site);
-    const runtime = docker
+    const bare = docker
       ? dockerRuntime({ docker, keyFiles, networkOf, ...ca })
       : services.embedded.containerRuntime({
           entry: settings.TAG_SERVER_ENTRY,
           keyFiles,
           caFileOf: processCaOf(settings.CONTAINER_CA_FILE, inside),
         });
+    const { output: sink, identity, log } = services;
+    const runtime = sink === null ? bare : followedRuntime(bare, { identity, sink, log });
     const applier = containersApplier(
       {
         ...services.containers,
         ...ca,
         ...(docker && keepDays > 0 ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
-        identity: services.identity,
+        ...(sink === null ? {} : { output: sink }),
+        identity,
         recycling: services.recycling,
         startupDeadlineMs: STARTUP_DEADLINE_MS,
         steadyMs: settings.SWAP_STEADY_SECONDS * 1000,

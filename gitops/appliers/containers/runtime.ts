@@ -1,4 +1,5 @@
 import type { ContainerSpec } from '../../manifest/containers.ts';
+import type { OutputLine, OutputPositions } from './output/output.ts';
 
 /** A container or process as its runtime reports it. */
 export interface ContainerInstance {
@@ -60,6 +61,16 @@ export interface Runtime {
   death(id: string, signal: AbortSignal): Promise<string | null>;
   /** The last lines of its output, oldest first. They may contain secrets. */
   lastLines(id: string, signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * Follows its output behind the positions until it has stopped or `signal` aborts; `gone`: there is no such container.
+   * `write` gets the lines in their order, and may make the runtime wait.
+   */
+  output(
+    id: string,
+    positions: OutputPositions,
+    write: (lines: readonly OutputLine[]) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<'ended' | 'gone'>;
   /** Stops it after a grace period and removes it. A missing container is no error. */
   remove(id: string, signal: AbortSignal): Promise<void>;
   /** Names of containers that died, vanished or became unhealthy; an empty name if events were missed. */

@@ -18,7 +18,8 @@ export function isClaimed(path: string): boolean {
 
 /** Records a request that a client of the container's owner claims. */
 export async function claim(exchange: Exchange, recorder: Recorder): Promise<void> {
-  if (await recordRequest(exchange, recorder)) sendAnswer(exchange, 200, { headers: corsHeaders(exchange) });
+  if ((await recordRequest(exchange, recorder)) !== null)
+    sendAnswer(exchange, 200, { headers: corsHeaders(exchange) });
 }
 
 const TWO_YEARS = 63_072_000;
@@ -29,7 +30,9 @@ const TWENTY_HOURS = 72_000;
  * cross-domain links. What the policy refuses isn't done, and a line of the log says so.
  */
 export async function collect(exchange: Exchange, recorder: Recorder, policy: TagPolicy): Promise<void> {
-  if (!(await recordRequest(exchange, recorder))) return;
+  const body = await recordRequest(exchange, recorder);
+  if (body === null) return;
+  logHit(exchange, body);
   const { request } = exchange;
   const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
@@ -67,11 +70,11 @@ export function collectPreflight(exchange: Exchange): void {
   });
 }
 
-/** Records the request. Returns false if its body was too large; `readBody` has then answered 413. */
-export async function recordRequest(exchange: Exchange, recorder: Recorder): Promise<boolean> {
+/** Records the request and returns its body; `null` if that was too large, and `readBody` has answered 413. */
+export async function recordRequest(exchange: Exchange, recorder: Recorder): Promise<string | null> {
   const { request, method, path, query } = exchange;
   const body = await readBody(exchange);
-  if (body === null) return false;
+  if (body === null) return null;
   const pairs = request.rawHeaders;
   const forwarded = request.headers['x-forwarded-for'];
   const [first] = String(forwarded ?? '').split(',');
@@ -87,7 +90,22 @@ export async function recordRequest(exchange: Exchange, recorder: Recorder): Pro
     body,
     address: first?.trim() || (request.socket.remoteAddress ?? null),
   });
-  return true;
+  return body;
+}
+
+/** Prints the hit with all that it has, as the community's templates do ("GTMS-3, Server Templates Logging"). */
+function logHit({ request, method, path, query }: Exchange, body: string): void {
+  const names = [query, ...body.split('\n')].flatMap((line) => new URLSearchParams(line).get('en') ?? []);
+  const hit = {
+    Name: 'GA4 client',
+    Type: 'Request',
+    TraceId: request.headers['trace-id'],
+    EventName: names[0],
+    RequestMethod: method,
+    RequestUrl: query === '' ? path : `${path}?${query}`,
+    RequestBody: body,
+  };
+  console.log(JSON.stringify(hit));
 }
 
 function corsHeaders({ request }: Exchange): Record<string, string> {

@@ -84,7 +84,7 @@ async function serveClients(
   if (method === 'GET' && isScriptPath(path, config.id)) return script(exchange);
   if (method === 'GET' && isServiceWorkerPath(path)) return serviceWorker(exchange);
   if (path === DETECTION_PATH && method === 'POST') {
-    if (await recordRequest(exchange, recorder)) exchange.response.writeHead(204).end();
+    if ((await recordRequest(exchange, recorder)) !== null) exchange.response.writeHead(204).end();
     return;
   }
   if (path === EVENTS_PATH && method === 'GET') {

@@ -64,6 +64,10 @@ export class FakeRuntime implements Runtime {
     return id;
   }
 
+  async output(): Promise<'ended'> {
+    return 'ended';
+  }
+
   async stop(id: string): Promise<void> {
     const found = this.#get(id);
     this.calls.push(`stop ${found.instance.name}`);

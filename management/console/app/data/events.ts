@@ -7,7 +7,7 @@ export const isLive = signal(false);
 
 /** Events within this time are one refresh, milliseconds. */
 const BATCH_MS = 200;
-const KINDS = ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof'];
+const KINDS = ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof', 'policy'];
 
 /**
  * Follows the events of all containers that the person may read, and reads again what they concern. Returns what ends it.

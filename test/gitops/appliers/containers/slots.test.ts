@@ -16,6 +16,7 @@ const empty: Runtime = {
   resume: never,
   death: never,
   lastLines: never,
+  output: never,
   remove: never,
   async *losses() {},
   close: async () => undefined,

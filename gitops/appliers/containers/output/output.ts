@@ -1,0 +1,46 @@
+export type OutputStream = 'stdout' | 'stderr';
+
+/** A line's place in a stream of a container's output, by which a later process continues. */
+export interface OutputPosition {
+  /** When the engine read it: ISO 8601 in UTC, with nanoseconds. */
+  readonly at: string;
+  /** How many of the stream's frames with this very time there are, up to the line's last one. */
+  readonly count: number;
+}
+
+export type OutputPositions = Readonly<Partial<Record<OutputStream, OutputPosition>>>;
+
+export interface OutputLine {
+  readonly stream: OutputStream;
+  /** ISO 8601 in UTC. */
+  readonly time: string;
+  /** `null`: it is not known, because `lost` lines in its place were too long or too many. */
+  readonly text: string | null;
+  readonly lost?: number;
+  /** `null`: the output can't be read again. */
+  readonly position: OutputPosition | null;
+}
+
+/** Octets of the longest line that is read. A template's line contains the bodies of a request, which aren't kept. */
+export const LONGEST_LINE = 256 * 1024;
+
+/** The container that printed a line. */
+export interface OutputSource {
+  readonly site: string;
+  /** The container's id in its runtime. */
+  readonly id: string;
+  /** `processing/0` */
+  readonly place: string;
+}
+
+/** Where containers' output is kept. */
+export interface OutputSink {
+  /** Behind what the output is to be read; with neither stream: from the beginning. */
+  positions(source: OutputSource): Promise<OutputPositions>;
+  /** Takes lines in their order. Resolves when more may be read; a caller that can't wait loses nothing but memory. */
+  write(source: OutputSource, lines: readonly OutputLine[]): Promise<void>;
+  /** The container is no longer read. */
+  ended(source: OutputSource): Promise<void>;
+  /** Deletes all lines of a site that has ended. */
+  forget(site: string): Promise<void>;
+}

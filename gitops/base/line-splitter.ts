@@ -1,0 +1,45 @@
+/** A line of a stream, without its end; `null`: it was longer than the limit, and nothing of it was kept. */
+export type SplitLine = string | null;
+
+/** Splits a stream of bytes into lines, and holds at most the limit of a line that has not ended. */
+export class LineSplitter {
+  readonly #limit: number;
+  #parts: Buffer[] = [];
+  #size = 0;
+
+  /** `limit`: octets of the longest line. */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** The lines that end in the chunk. */
+  push(chunk: Buffer): SplitLine[] {
+    const lines: SplitLine[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, from)) {
+      this.#keep(chunk.subarray(from, end));
+      lines.push(this.#take());
+      from = end + 1;
+    }
+    this.#keep(chunk.subarray(from));
+    return lines;
+  }
+
+  /** What the stream has after its last line's end; none if that is nothing. */
+  end(): SplitLine[] {
+    return this.#size === 0 ? [] : [this.#take()];
+  }
+
+  #keep(part: Buffer): void {
+    this.#size += part.length;
+    if (this.#size > this.#limit) this.#parts = [];
+    else if (part.length > 0) this.#parts.push(part);
+  }
+
+  #take(): SplitLine {
+    const line = this.#size > this.#limit ? null : Buffer.concat(this.#parts).toString().replace(/\r$/, '');
+    this.#parts = [];
+    this.#size = 0;
+    return line;
+  }
+}
