@@ -12,9 +12,7 @@ import { registerAudit } from './audit.ts';
 import { bulkRoutes } from './bulk/bulk.routes.ts';
 import { checklistRoutes } from './checklist/checklist.routes.ts';
 import { consoleRoutes } from './console/console.routes.ts';
-import { containerLogsRoutes } from './container-logs/container-logs.routes.ts';
-import { HostLogs } from './container-logs/host-logs.ts';
-import { watchHostLogs } from './container-logs/watch.ts';
+import { containerLogs } from './container-logs/container-logs.ts';
 import { changesRoutes } from './containers/changes.routes.ts';
 import { cloneRoutes } from './containers/clone/clone.routes.ts';
 import { containersRoutes } from './containers/containers.routes.ts';
@@ -167,7 +165,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const projection = new Projection(context, tenants, () => runner.trigger());
   const rollouts = new RolloutRunner(context, projection);
   const hostWatch = new HostWatch(context);
-  const hostLogs = new HostLogs(context);
+  const printed = containerLogs(context);
   const waits = new OperationWaits(context.clock);
   const deliverer = new Deliverer(context);
   const { rawObjects, settings } = context;
@@ -259,7 +257,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(eventsRoutes(context, events));
     await api.register(requestsRoutes(context, { recent, live, search }));
     await api.register(profilesRoutes(context));
-    await api.register(containerLogsRoutes(context, hostLogs));
+    await api.register(printed.routes);
     await api.register(operationsRoutes(context, waits));
     await api.register(auditRoutes(context));
     await api.register(bulkRoutes());
@@ -288,14 +286,11 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         rollouts.run(signal),
         projection.follow(signal),
         hostWatch.run(signal),
-        watchHostLogs(context, hostLogs, signal),
+        printed.watch(signal),
         events.follow(signal),
         deliverer.run(signal),
         collector?.run(signal),
-        keepForgetting(context, signal),
-        keepFolding(context, signal),
-        keepPruning(context, signal),
-        keepProofs(context, signal),
+        ...[keepForgetting, keepFolding, keepPruning, keepProofs].map((keep) => keep(context, signal)),
         login.follow(signal),
         live.follow(signal),
         search?.follow(signal),

@@ -1,6 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
+import { type Positions, type PrintedLine, placed, type Source, shortId } from './printed.ts';
 import { LineRate } from './rate.ts';
 import { droppedLine, type KeptLines, readLine } from './read-line.ts';
 import { Refusals } from './refusals.ts';
@@ -27,23 +28,6 @@ const COUNT_MS = 1_000;
 const TOO_LONG = 'too long, or more than could be read';
 const TOO_MANY = 'more lines than are kept of one container';
 
-type Stream = 'stdout' | 'stderr';
-
-/** What a container has printed, see `OutputLine`. */
-interface PrintedLine {
-  readonly stream: Stream;
-  readonly time: string;
-  readonly text: string | null;
-  readonly lost?: number;
-  readonly position: { readonly at: string; readonly count: number } | null;
-}
-interface Source {
-  readonly site: string;
-  readonly id: string;
-  readonly place: string;
-}
-type Positions = Partial<Record<Stream, { readonly at: string; readonly count: number }>>;
-
 export interface ContainerLogsOptions {
   /** The folder with one folder for each site. */
   readonly dir: string;
@@ -61,6 +45,7 @@ interface Site {
   readonly log: SiteLog;
   readonly waiting: NewLine[];
   flushing: Promise<void> | null;
+  flushed: Promise<void>;
   /** Resolved and replaced when new lines are in the file. */
   arrival: PromiseWithResolvers<void>;
 }
@@ -216,7 +201,13 @@ export class ContainerLogs {
     if (known !== undefined) return known;
     const { dir, keepDays, megabytes } = this.#options;
     const log = new SiteLog(join(dir, name), { keepDays, octets: megabytes * 1024 * 1024 });
-    const site = { log, waiting: [], flushing: null, arrival: Promise.withResolvers<void>() };
+    const site = {
+      log,
+      waiting: [],
+      flushing: null,
+      flushed: Promise.resolve(),
+      arrival: Promise.withResolvers<void>(),
+    };
     this.#sites.set(name, site);
     return site;
   }
@@ -244,7 +235,13 @@ export class ContainerLogs {
     if (site !== undefined) await this.#flush(name, site);
   }
 
+  /** Resolves when all lines that were taken so far are in the file. */
   async #flush(name: string, site: Site): Promise<void> {
+    site.flushed = site.flushed.then(() => this.#append(name, site));
+    await site.flushed;
+  }
+
+  async #append(name: string, site: Site): Promise<void> {
     this.#countDropped(name, site);
     const lines = site.waiting.splice(0);
     if (lines.length === 0) return;
@@ -278,18 +275,4 @@ export class ContainerLogs {
     this.#refusals.prune(now);
     await this.#refusals.save();
   }
-}
-
-/** Where a line comes from. An id of the engine is unique in its first digits. */
-function placed({ id, place }: Source, { stream, time, position }: PrintedLine) {
-  return {
-    ...{ source: place, stream, time },
-    ...(position === null
-      ? {}
-      : { position: [shortId(id), stream, position.at, position.count] as [string, Stream, string, number] }),
-  };
-}
-
-function shortId(id: string): string {
-  return id.slice(0, 16);
 }

@@ -30,6 +30,8 @@ const TYPES = ['Request', 'Response', 'Message'] as const;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'];
 /** GA4's own rule for names of events. */
 const EVENT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
+/** What names of events have less often than ids and tokens. */
+const LIKE_AN_ID = /\d{4}|[A-Za-z]\d+[A-Za-z]/;
 const uuid = z.uuid();
 const REFUSED =
   /\b(?:polic(?:y|ies)|reject(?:s|ed)?|refuse[sd]?|denie[sd]|prohibit(?:s|ed)?|not (?:permitted|allowed))\b/i;
@@ -86,7 +88,7 @@ function membersOf(line: string): z.output<typeof shape> | null {
 
 function readMembers(members: z.output<typeof shape>, stream: 'stdout' | 'stderr'): ReadLine {
   const { Name, Type, TraceId, EventName, RequestMethod, RequestUrl, Message, Reason } = members;
-  const message = [Message, Reason].flatMap((value) => shownMessage(value)).join(': ') || null;
+  const message = [Message, Reason].flatMap((value) => shownMessage(value)).join('; ') || null;
   const permission = typeof Message === 'string' ? refusedPermission(Message) : null;
   const status = members.ResponseStatusCode ?? null;
   return {
@@ -100,7 +102,7 @@ function readMembers(members: z.output<typeof shape>, stream: 'stdout' | 'stderr
     requestId: uuid.safeParse(TraceId).data ?? null,
     name: Name === undefined ? null : shownName(Name),
     type: Type === undefined ? null : (TYPES.find((one) => one === Type) ?? 'other'),
-    eventName: EventName === undefined ? null : EVENT_NAME.test(EventName) ? EventName : 'other',
+    eventName: EventName === undefined ? null : isEventName(EventName) ? EventName : 'other',
     requestMethod:
       RequestMethod === undefined ? null : METHODS.includes(RequestMethod) ? RequestMethod : 'other',
     requestUrl: RequestUrl === undefined ? null : (shownUrl(RequestUrl) ?? '[url]'),
@@ -109,6 +111,10 @@ function readMembers(members: z.output<typeof shape>, stream: 'stdout' | 'stderr
     permission,
     dropped: null,
   };
+}
+
+function isEventName(text: string): boolean {
+  return EVENT_NAME.test(text) && !LIKE_AN_ID.test(text);
 }
 
 function shownName(name: string): string {

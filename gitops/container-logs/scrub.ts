@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { replaceHidden } from '../base/text.ts';
 
 /** Characters of a text that are read, and that are kept. */
-const READ = 4_096;
+const READ = 1_024;
 const KEPT = 500;
 
 /** The permissions of server templates, which messages quote. Source: Tag Manager, "Server-side permissions". */
@@ -28,14 +28,18 @@ export const PERMISSIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** Names of values that may be personal or secret, whatever they are. */
-const PERSONAL =
-  /(?:name|mail|phone|tel|mobile|street|address|city|town|zip|postal|postcode|region|country|birth|dob|gender|user|visitor|customer|client|session|cookie|token|auth|key|secret|passw|pass|login|card|iban|order|transaction|agent|referr?er|title|search|query|ip|id|fbc|fbp|gclid|hash|sha256|body|headers?|data|params?|location|value)$/i;
+const LONG_NAMES =
+  'address|birth|body|birthday|card|city|client|cookies?|country|customer|data|e?mail|gclid|gender|hash|headers?|iban|location|login|mobile|name|order|params?|passw(?:or)?d|phone|postal(?:code)?|postcode|query|referr?er|region|search|secret|session|sha256|street|title|token|town|transaction|user|username|value|visitor';
+const SHORT_NAMES = 'agent|auth|dob|fb[cp]|id|ip|key|tel|zip';
+const PERSONAL = new RegExp(`(?:${LONG_NAMES})$|(?:^|[_.$-])(?:${SHORT_NAMES})$`, 'i');
+const CAMEL_CASE = /[a-z](?:Agent|Auth|Id|ID|Ip|IP|Key)$/;
+const isPersonal = (name: string) => PERSONAL.test(name) || CAMEL_CASE.test(name);
 
 const URLS = /\b(?:https?|wss?):\/\/[^\s"'<>`]+/gi;
-const QUOTED = /"(?:[^"\\]|\\.)*(?:"|$)|'(?:[^'\\]|\\.)*(?:'(?!\w)|$)|`[^`]*(?:`|$)/g;
+const QUOTED = /"(?:[^"\\]|\\.)*(?:"|$)|(?<!\w)'(?:[^'\\]|\\.)*(?:'(?!\w)|$)|`[^`]*(?:`|$)/g;
 /** `name=value`; and `name: …` up to a sign that ends a value. */
-const ASSIGNED = /([\w$.-]+)(\s?=\s?)([^\s,;&|)\]}]+)/g;
-const STATED = /([\w$.-]+)(\s?:\s+)([^,;|)\]}\n]+)/g;
+const ASSIGNED = /([\w$.-]+)(\s?=\s?)([^\s,;&|)}]+)/g;
+const STATED = /([\w$.-]+)(\s?:\s+)([^,;|)}\n]+)/g;
 const MAILS = /[^\s@,;:()[\]<>]+(?:@|%40)[^\s@,;:()[\]<>]+/gi;
 const IPV4 = /(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])/g;
 const IPV6 = /(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:%\w+)?(?![\w:])/gi;
@@ -48,7 +52,9 @@ const TAG_ID = /^(?:GTM|G|AW|DC|UA)-[A-Z0-9]{4,12}$/;
  * name in a plain sentence can't be recognised.
  */
 export function scrubText(text: string): string {
-  const line = replaceHidden(text.slice(0, READ)).trim();
+  // The last word of what is read may be part of something that would be recognised as a whole.
+  const read = text.length > READ ? text.slice(0, READ).replace(/\S+$/, '') : text;
+  const line = replaceHidden(read).trim();
   // Data that was printed as it is. Part of a JSON text, such as one that was cut, counts too.
   if (/^[{[\]}]/.test(line) || /["']\s*:/.test(line)) return '[data]';
   return line
@@ -56,11 +62,9 @@ export function scrubText(text: string): string {
     .replace(MAILS, '[mail]')
     .replace(QUOTED, (quoted) => (PERMISSIONS.has(quoted.slice(1, -1)) ? quoted : '[value]'))
     .replace(ASSIGNED, (all, name: string, sign: string, value: string) =>
-      isPlain(value) && !PERSONAL.test(name) ? all : `${name}${sign}[value]`,
+      isPlain(value) && !isPersonal(name) ? all : `${name}${sign}[value]`,
     )
-    .replace(STATED, (all, name: string, sign: string) =>
-      PERSONAL.test(name) ? `${name}${sign}[value]` : all,
-    )
+    .replace(STATED, (all, name: string, sign: string) => (isPersonal(name) ? `${name}${sign}[value]` : all))
     .replace(IPV6, (found) => (isIP(found.split('%')[0] ?? '') === 6 ? '[ip]' : found))
     .replace(IPV4, '[ip]')
     .replace(PHONES, '[number]')

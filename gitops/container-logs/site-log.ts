@@ -20,6 +20,8 @@ import {
 
 /** Octets of a segment: what a search reads at once, and what a retention removes at once. */
 const SEGMENT_OCTETS = 256 * 1024;
+/** Lines that are written at once. */
+const LINES_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 /** Containers whose positions are remembered. */
 const MOST_POSITIONS = 64;
@@ -63,34 +65,33 @@ export class SiteLog {
     await this.#open();
     await this.#exclusive(async () => {
       const oldest = Math.max(this.#deletedUntil, now - this.#limits.keepDays * DAY_MS);
-      const added: StoredLine[] = [];
-      let next = this.#next;
-      for (const line of lines) {
-        if (Date.parse(line.time) <= oldest) {
-          if (line.position !== undefined) this.#note(line.position);
-          continue;
-        }
-        added.push({ ...line, seq: next });
-        next += 1;
-      }
-      if (added.length === 0) return;
-      const head = this.#current === null ? headerText(this.#next, [...this.#positions.values()]) : '';
-      if (this.#current === null) await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-      const text = head + added.map(lineText).join('');
-      await appendFile(join(this.#dir, CURRENT), text, { mode: 0o600 }).catch((error: unknown) => {
-        // Part of the text may be there: it is cut off when the folder is opened again.
-        this.#opened = null;
-        throw error;
+      const kept = lines.filter(({ time, position }) => {
+        const isKept = Date.parse(time) > oldest;
+        if (!isKept && position !== undefined) this.#note(position);
+        return isKept;
       });
-      this.#next = next;
-      this.#current ??= segmentOf(CURRENT, []);
-      this.#current.size += Buffer.byteLength(text);
-      for (const line of added) {
-        extend(this.#current, line);
-        if (line.position !== undefined) this.#note(line.position);
+      for (let from = 0; from < kept.length; from += LINES_AT_ONCE) {
+        await this.#write(kept.slice(from, from + LINES_AT_ONCE));
       }
-      if (this.#current.size >= SEGMENT_OCTETS) await this.#rotate();
     });
+  }
+
+  async #write(lines: readonly NewLine[]): Promise<void> {
+    if (this.#current === null) this.#current = await this.#begin();
+    const added = lines.map((line, index) => ({ ...line, seq: this.#next + index }));
+    const text = added.map(lineText).join('');
+    await appendFile(join(this.#dir, CURRENT), text).catch((error: unknown) => {
+      // Part of the text may be there: it is cut off when the folder is opened again.
+      this.#opened = null;
+      throw error;
+    });
+    this.#next += added.length;
+    this.#current.size += Buffer.byteLength(text);
+    for (const line of added) {
+      extend(this.#current, line);
+      if (line.position !== undefined) this.#note(line.position);
+    }
+    if (this.#current.size >= SEGMENT_OCTETS) await this.#rotate();
   }
 
   /** Removes what is too old or too much. */

@@ -1,0 +1,32 @@
+type Stream = 'stdout' | 'stderr';
+
+/** What a container has printed, see `OutputLine`. */
+export interface PrintedLine {
+  readonly stream: Stream;
+  readonly time: string;
+  readonly text: string | null;
+  readonly lost?: number;
+  readonly position: { readonly at: string; readonly count: number } | null;
+}
+/** The container that printed it. */
+export interface Source {
+  readonly site: string;
+  readonly id: string;
+  readonly place: string;
+}
+/** By stream: behind what a container's output is to be read. */
+export type Positions = Partial<Record<Stream, { readonly at: string; readonly count: number }>>;
+
+/** Where a line comes from. An id of the engine is unique in its first digits. */
+export function placed({ id, place }: Source, { stream, time, position }: PrintedLine) {
+  return {
+    ...{ source: place, stream, time },
+    ...(position === null
+      ? {}
+      : { position: [shortId(id), stream, position.at, position.count] as [string, Stream, string, number] }),
+  };
+}
+
+export function shortId(id: string): string {
+  return id.slice(0, 16);
+}
