@@ -106,7 +106,7 @@ async function makeBundle(entry: string | Pick<Esbuild.BuildOptions, 'stdin'>): 
       format: 'esm',
       target: 'es2024',
       conditions: ['workerd', 'worker', 'browser'],
-      external: ['cloudflare:*'],
+      external: ['cloudflare:*', 'cloudflare-internal:*'],
       plugins: [pageScripts(esbuild, inputs)],
       legalComments: 'none',
     }),
@@ -157,6 +157,14 @@ export function bundleControl(): Promise<string> {
   return controlBundle;
 }
 
+let analyticsBundle: Promise<string> | undefined;
+
+/** The bundle of the embedded edge's binding of Analytics Engine, built once per process. */
+export function bundleAnalytics(): Promise<string> {
+  analyticsBundle ??= ready('analytics.js', () => makeBundle(resolve(here, 'front/analytics.ts')));
+  return analyticsBundle;
+}
+
 let verificationBundle: Promise<string> | undefined;
 
 /** The verification worker's bundle, built once per process. */
@@ -174,5 +182,6 @@ if (import.meta.main && !IS_PACKAGE) {
     write('verification.js', bundleVerification()),
     write('front.js', bundleFront()),
     write('control.js', bundleControl()),
+    write('analytics.js', bundleAnalytics()),
   ]);
 }

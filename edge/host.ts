@@ -3,7 +3,14 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
-import { bundleControl, bundleEdge, bundleFront, bundleVerification, COMPATIBILITY_DATE } from './bundle.ts';
+import {
+  bundleAnalytics,
+  bundleControl,
+  bundleEdge,
+  bundleFront,
+  bundleVerification,
+  COMPATIBILITY_DATE,
+} from './bundle.ts';
 import {
   controlOf,
   type HostKv,
@@ -31,8 +38,19 @@ interface EdgeHostOptions {
   readonly egress?: { readonly host: string; readonly port: number };
   /** Called when the runtime has ended by itself, and another one has the stores and routes of it. */
   readonly onRestart?: () => Promise<void>;
+  /** Gets the data points of Analytics Engine, some at once. Absent: the worker has no dataset. */
+  readonly onPoints?: (points: readonly HostDataPoint[]) => void;
   /** Also runs the verification worker in the same runtime; port 0 picks a free one on 127.0.0.1. */
   readonly verification?: { readonly port: number; readonly secret: string };
+}
+
+/** A data point of Analytics Engine; `time` in milliseconds since 1970. */
+interface HostDataPoint {
+  readonly dataset: string;
+  readonly time: number;
+  readonly index: string;
+  readonly blobs: readonly string[];
+  readonly doubles: readonly number[];
 }
 
 export interface EdgeHost {
@@ -50,6 +68,7 @@ export interface EdgeHost {
 /** The same names as in wrangler.jsonc; a test compares both. */
 export const RAW_LOG_BUCKET = 'tagyard-raw-logs';
 export const RAW_LOG_QUEUE = 'tagyard-raw-log';
+export const ANALYTICS_DATASET = 'tagyard_requests';
 
 /** The verification worker's flags, as in its wrangler.jsonc: every fetch is routed like a visitor's request. */
 export const VERIFICATION_FLAGS = ['global_fetch_strictly_public'] as const;
@@ -113,7 +132,9 @@ const STORES = {
 };
 
 async function runtimeOptions(options: EdgeHostOptions, controlSecret: string): Promise<MiniflareOptions> {
-  const [control, edge, front, verification] = await Promise.all([
+  const { onPoints } = options;
+  const [analytics, control, edge, front, verification] = await Promise.all([
+    onPoints === undefined ? null : bundleAnalytics(),
     bundleControl(),
     bundleEdge(),
     bundleFront(),
@@ -151,7 +172,15 @@ async function runtimeOptions(options: EdgeHostOptions, controlSecret: string): 
         // Deliver at once: the worker sends full batches, and a stop would lose batches that wait in memory.
         queueConsumers: { [RAW_LOG_QUEUE]: { maxBatchTimeout: 0, maxRetries: 100 } },
         ...outbound(options),
+        ...(onPoints === undefined
+          ? {}
+          : {
+              wrappedBindings: {
+                ANALYTICS: { scriptName: 'analytics', bindings: { DATASET: ANALYTICS_DATASET } },
+              },
+            }),
       },
+      ...(analytics === null || onPoints === undefined ? [] : [pointsWorker(analytics, onPoints)]),
       ...(verification === null || options.verification === undefined
         ? []
         : [
@@ -167,6 +196,20 @@ async function runtimeOptions(options: EdgeHostOptions, controlSecret: string): 
             },
           ]),
     ],
+  };
+}
+
+/** A binding, not a worker: it has no compatibility date of its own. */
+function pointsWorker(contents: string, onPoints: NonNullable<EdgeHostOptions['onPoints']>) {
+  return {
+    name: 'analytics',
+    modules: [{ type: 'ESModule' as const, path: 'analytics.js', contents }],
+    serviceBindings: {
+      async HOST(request: Request) {
+        onPoints((await request.json()) as HostDataPoint[]); // of front/analytics.ts
+        return new Response(null, { status: 204 });
+      },
+    },
   };
 }
 

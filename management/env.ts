@@ -154,6 +154,16 @@ const environment = z.object({
   RAW_LOGS_ACCOUNT_ID: z.string().optional(),
   /** Calls per second. */
   RAW_LOGS_API_RATE: z.coerce.number().positive().default(3.5),
+  /** What answers traffic: the collector's sums, or Cloudflare's Analytics Engine. */
+  TRAFFIC_SOURCE: z.enum(['collector', 'analytics-engine']).default('collector'),
+  ANALYTICS_ENGINE_API_URL: z.url().default('https://api.cloudflare.com/client/v4'),
+  ANALYTICS_ENGINE_API_TOKEN: z.string().optional(),
+  /** Unset: the only account that the token can read. */
+  ANALYTICS_ENGINE_ACCOUNT_ID: z.string().optional(),
+  ANALYTICS_ENGINE_DATASET: z
+    .string()
+    .regex(/^[A-Za-z_]\w*$/, 'must be letters, digits and _')
+    .default('tagyard_requests'),
   RAW_LOGS_POLL_SECONDS: z.coerce.number().min(0.1).max(60).default(10),
   RAW_LOGS_LATE_DAYS: z.coerce.number().int().min(1).max(30).default(7),
   /** 0: for ever. */
@@ -205,6 +215,11 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   const { data: env } = result;
   demandLogin(env);
   demandBucket(env);
+  if (env.TRAFFIC_SOURCE === 'analytics-engine' && env.ANALYTICS_ENGINE_API_TOKEN === undefined) {
+    throw new EnvironmentError(
+      'ANALYTICS_ENGINE_API_TOKEN: set it beside TRAFFIC_SOURCE, to a token with Account Analytics: Read',
+    );
+  }
   if (env.SMTP_URL !== undefined && env.MAIL_FROM === undefined) {
     throw new EnvironmentError('MAIL_FROM: set it beside SMTP_URL, to the sender of mails');
   }

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import {
+  bundleAnalytics,
   bundleControl,
   bundleEdge,
   bundleFront,
@@ -55,14 +56,15 @@ async function copyAssets(): Promise<void> {
 }
 
 async function bundleWorkers(): Promise<void> {
-  const [worker, front, control, verification, stage] = await Promise.all([
+  const [worker, front, control, analytics, verification, stage] = await Promise.all([
     bundleEdge(),
     bundleFront(),
     bundleControl(),
+    bundleAnalytics(),
     bundleVerification(),
     bundleStage([]),
   ]);
-  for (const [name, text] of Object.entries({ worker, front, control, verification, stage })) {
+  for (const [name, text] of Object.entries({ worker, front, control, analytics, verification, stage })) {
     await writeFile(join(DIST, `${name}.js`), text);
   }
   await writeFile(join(DIST, 'console.json'), await bundleConsole());

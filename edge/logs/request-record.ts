@@ -102,8 +102,9 @@ const pairs = (values: Readonly<Record<string, number>>): string =>
 /**
  * Index: the site. Blobs: method, route, error, cache, colo, country, request id, the signals that were true,
  * container, plugins with their milliseconds, cause, consent, events with their numbers, version of the web container.
- * Doubles: status, duration, octets of the request's and the answer's body (-1: unknown), bot, probe (0 or 1). New ones are
- * appended: queries name them by their position.
+ * Doubles: status, duration, octets of the request's and the answer's body (-1: unknown), bot, probe (0 or 1), number of
+ * events, whether a blocker was reported (-1: there was no report), and when the request arrived in seconds since 1970. New
+ * ones are appended: queries name them by their position.
  */
 export function dataPoint(record: RequestRecord): DataPoint {
   const signals = Object.entries(record.signals ?? {}).flatMap(([name, on]) => (on ? [name] : []));
@@ -133,6 +134,9 @@ export function dataPoint(record: RequestRecord): DataPoint {
       record.bytesOut ?? -1,
       +record.bot,
       +record.probe,
+      Object.values(record.events).reduce((sum, count) => sum + count, 0),
+      +(record.signals?.adblock ?? -1),
+      Date.parse(record.time) / 1000,
     ],
   };
 }

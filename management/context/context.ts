@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import type { AnalyticsClient } from '../clients/analytics-client.ts';
 import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { Resolvers } from '../clients/resolvers.ts';
@@ -132,6 +133,8 @@ export interface Context {
   readonly verifier: VerificationClient | null;
   /** The bucket of the raw logs. `null`: this installation has none. */
   readonly rawObjects: RawObjects | null;
+  /** Where traffic is summed up by Cloudflare. `null`: the collector's own sums are answered. */
+  readonly analytics: AnalyticsClient | null;
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;

@@ -13,15 +13,44 @@ interface Range {
   readonly to: Date;
 }
 
+export interface PointsRange extends Range {
+  /** Seconds. */
+  readonly step: number;
+  readonly probes: boolean;
+}
+
+type Latency = ReturnType<typeof presentCounts>['latency'];
+
+/** What is known of a range. */
+interface KnownPoints {
+  /** `null`: nothing. */
+  readonly known: { readonly since: Date; readonly until: Date } | null;
+  /** By the start of the step, milliseconds since 1970. Latencies are those of the counts where there are no others. */
+  readonly steps: ReadonlyMap<
+    number,
+    { readonly counts: ReadonlyMap<string, number>; readonly latency?: Latency }
+  >;
+  readonly sampled: boolean;
+}
+
 /** More containers are summed by the database. */
 const MOST_ROWS = 20_000;
 
 /** The parts of a range of which not everything is known in sums of this span, in seconds. */
-export async function missingIn(db: Database, span: number, { from, to }: Range): Promise<Range[]> {
+export async function missingIn(db: Database, span: number, range: Range): Promise<Range[]> {
+  return outside(range, await knownRange(db, span));
+}
+
+async function knownRange(db: Database, span: number): Promise<KnownPoints['known']> {
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
   const until = await collectedUntil(db);
-  if (state.since === null || until === null) return from < to ? [{ from, to }] : [];
-  const since = latest(state.since, state[spanOf(span).from] ?? state.since);
+  if (state.since === null || until === null) return null;
+  return { since: latest(state.since, state[spanOf(span).from] ?? state.since), until };
+}
+
+function outside({ from, to }: Range, known: KnownPoints['known']): Range[] {
+  if (known === null) return from < to ? [{ from, to }] : [];
+  const { since, until } = known;
   if (since >= until) return [{ from, to }];
   const missing = [
     { from, to: earliest(to, since) },
@@ -34,12 +63,8 @@ const latest = (one: Date, other: Date) => (one > other ? one : other);
 const earliest = (one: Date, other: Date) => (one < other ? one : other);
 
 /** One point for each step of which something is known. Both ends of the range are ends of steps. */
-export async function trafficPoints(
-  db: Database,
-  scope: Whose,
-  { from, to, step, probes }: Range & { readonly step: number; readonly probes: boolean },
-) {
-  const missing = await missingIn(db, step, { from, to });
+export async function trafficPoints(db: Database, scope: Whose, { from, to, step, probes }: PointsRange) {
+  const known = await knownRange(db, step);
   const { table } = spanOf(step);
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
   const oldest = latest(from, state[spanOf(step).from] ?? from);
@@ -53,23 +78,33 @@ export async function trafficPoints(
     select time, counts ${rows} limit ${MOST_ROWS + 1}`.execute(db);
   const all = found.rows.length > MOST_ROWS ? await summed(db, rows) : found.rows;
   for (const { time, counts } of all) {
-    const known = sums.get(time.getTime()) ?? new Map<string, number>();
-    for (const [name, count] of Object.entries(counts)) known.set(name, (known.get(name) ?? 0) + count);
-    sums.set(time.getTime(), known);
+    const sum = sums.get(time.getTime()) ?? new Map<string, number>();
+    for (const [name, count] of Object.entries(counts)) sum.set(name, (sum.get(name) ?? 0) + count);
+    sums.set(time.getTime(), sum);
   }
+  const steps = new Map([...sums].map(([time, counts]) => [time, { counts }]));
+  return presentPoints({ from, to, step, probes }, { known, steps, sampled: false });
+}
+
+/** The answer: one point for each step of which something is known. */
+export function presentPoints({ from, to, step }: PointsRange, { known, steps, sampled }: KnownPoints) {
+  const missing = outside({ from, to }, known);
   const points = [];
   for (let time = from.getTime(); time < to.getTime(); time += step * 1_000) {
-    const counts = sums.get(time);
+    const found = steps.get(time);
     const isMissing = missing.some(
       (range) => range.from.getTime() <= time && time + step * 1_000 <= range.to.getTime(),
     );
-    if (isMissing && counts === undefined) continue;
-    points.push({ time: new Date(time).toISOString(), ...presentCounts(counts ?? new Map()) });
+    if (isMissing && found === undefined) continue;
+    const { counts = new Map(), latency } = found ?? {};
+    const shown = presentCounts(counts);
+    points.push({ time: new Date(time).toISOString(), ...shown, latency: latency ?? shown.latency });
   }
   return {
     from: from.toISOString(),
     to: to.toISOString(),
     step,
+    sampled,
     points,
     missing: missing.map(presentRange),
   };

@@ -46,6 +46,10 @@ export const trafficView = z
     from: z.iso.datetime(),
     to: z.iso.datetime(),
     step: z.int(),
+    sampled: z.boolean().meta({
+      description:
+        'true: the sums are estimates, because some requests that were measured stand for several; false: every request was counted',
+    }),
     points: z.array(point),
     missing: rangeList,
   })

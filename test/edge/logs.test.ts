@@ -76,7 +76,7 @@ describe('a data point of Analytics Engine', () => {
         'page_view=2,other=1',
         '35',
       ],
-      doubles: [200, 3, -1, 1234, 1, 0],
+      doubles: [200, 3, -1, 1234, 1, 0, 3, 1, Date.parse('2026-01-31T23:59:59.900Z') / 1000],
     });
   });
 

@@ -2,6 +2,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import { accountEndpoints } from './account.ts';
+import { analyticsEndpoints } from './analytics/endpoint.ts';
 import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
 import { ApiError, failure } from './api/envelope.ts';
@@ -91,6 +92,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         kvValueEndpoints,
         kvBulkEndpoints,
         objectEndpoints,
+        analyticsEndpoints,
       ]) {
         endpoints(api, context);
       }

@@ -2,13 +2,14 @@ import '../../base/runtime/disposable-stack.ts';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
+import { ANALYTICS_DATASET, RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
 import { optional } from '../../base/runtime/optional.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
 import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
+import { Points } from './api/points.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
@@ -66,6 +67,8 @@ async function start(env: z.infer<typeof environment>) {
   const egress = await startEgress({ resolve: zoneResolver(db), ca, silenceMs: limitsOf(env).silenceMs });
   stack.defer(() => egress.close());
 
+  const limits = limitsOf(env);
+  const points = new Points(db, { now: () => new Date(), limits: limits.sampling });
   const edge = await startEdgeHost({
     port: env.EDGE_PORT,
     persistDir: join(env.EDGE_STATE_DIR, 'edge'),
@@ -78,6 +81,7 @@ async function start(env: z.infer<typeof environment>) {
     },
     egress,
     onRestart: () => rememberChildren(childrenFile),
+    onPoints: (written) => points.write(written),
     ...(env.VERIFICATION_SECRET === undefined
       ? {}
       : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),
@@ -86,7 +90,6 @@ async function start(env: z.infer<typeof environment>) {
   await rememberChildren(childrenFile);
   await edge.setRoutes(routePatterns(db));
 
-  const limits = limitsOf(env);
   const bound = new Map(
     ([...KV_NAMESPACES, PROFILES] as const).map((name) => {
       const { id: namespace } = ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name));
@@ -110,6 +113,7 @@ async function start(env: z.infer<typeof environment>) {
         })),
         { name: 'RAW_LOGS', type: 'r2_bucket', bucket_name: RAW_LOG_BUCKET },
         { name: 'RAW_LOG_QUEUE', type: 'queue', queue_name: RAW_LOG_QUEUE },
+        { name: 'ANALYTICS', type: 'analytics_engine', dataset: ANALYTICS_DATASET },
         { name: 'HOP_SECRET', type: 'secret_text' },
         { name: 'INGEST_SECRET', type: 'secret_text' },
         { name: 'INGEST_URL', type: 'plain_text', text: env.INGEST_URL },
@@ -119,6 +123,7 @@ async function start(env: z.infer<typeof environment>) {
       // workerd on this machine writes no log of requests.
       settings: { logpush: false, observability: { enabled: false } },
     },
+    points,
     kv: ({ id }) => bound.get(id) ?? sqliteKvStore(db, id, () => new Date()),
     buckets: { [RAW_LOG_BUCKET]: edge.rawLogs },
     onRoutes: (patterns) => edge.setRoutes(patterns),

@@ -32,6 +32,7 @@ export const NO_LIMITS: ApiLimits = {
   kvWriteMs: 0,
   kvDelayMs: 0,
   silenceMs: 0,
+  sampling: { points: MANY, seconds: 5, rows: MANY },
 };
 
 /** Without the document the traffic isn't checked, and the last lines of the run say so. */
@@ -153,7 +154,7 @@ export async function startEmulator({
         ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       });
       const text = await response.text();
-      const json = response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : null;
+      const json = response.headers.get('content-type')?.includes('/json') ? JSON.parse(text) : null;
       return { status: response.status, headers: response.headers, text, json };
     },
     async close() {

@@ -1,4 +1,5 @@
 import type { CallLimit } from './call-limit.ts';
+import type { SamplingLimits } from './points.ts';
 
 /** What the API refuses to exceed, and how late its writes arrive (docs/facts.md, Cloudflare Workers and API). */
 export interface ApiLimits {
@@ -19,6 +20,8 @@ export interface ApiLimits {
   readonly kvDelayMs: number;
   /** How long the worker waits for the 522 of a name without an origin. */
   readonly silenceMs: number;
+  /** When data points of Analytics Engine are sampled. */
+  readonly sampling: SamplingLimits;
 }
 
 export const REAL_LIMITS: ApiLimits = {
@@ -31,6 +34,9 @@ export const REAL_LIMITS: ApiLimits = {
   kvWriteMs: 1000,
   kvDelayMs: 60_000,
   silenceMs: 19_000,
+  // Cloudflare has no fixed number: sampling shows from about 100 points of an index a second on, and is evened out every few
+  // seconds. How many rows a query reads isn't documented.
+  sampling: { points: 500, seconds: 5, rows: 100_000 },
 };
 
 /**

@@ -35,6 +35,10 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS deployments (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, script TEXT NOT NULL, created_on TEXT NOT NULL,
     body TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS points (
+    dataset TEXT NOT NULL, time INTEGER NOT NULL, name TEXT NOT NULL, sampled INTEGER NOT NULL, level REAL NOT NULL,
+    fields TEXT NOT NULL);
+  CREATE INDEX IF NOT EXISTS points_time ON points (dataset, time, level);
 `;
 
 /** Opens the emulator's database. Each statement is on disk when it returns; `:memory:` keeps nothing. */
