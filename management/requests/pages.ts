@@ -37,7 +37,7 @@ export async function requestPage(
   filter: RequestFilter,
   query: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'cursor'>,
 ): Promise<Page> {
-  const reason = search === null ? 'RAW_LOGS_… are not set' : search.unavailable;
+  const reason = search === null ? 'RAW_LOGS_… are not set' : await search.unavailable();
   if (search === null || reason !== null) {
     throw new ManagementProblem('search_unavailable', { detail: reason ?? '' });
   }

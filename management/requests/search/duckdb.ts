@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import type { DuckDBConnection } from '@duckdb/node-api';
+import type { DuckDBInstance, DuckDBType, DuckDBValue } from '@duckdb/node-api';
 import { optional } from '../../../gitops/base/runtime/optional.ts';
 
 /** DuckDB's memory. What needs more is written to the folder for temporary files. */
@@ -11,16 +11,52 @@ export type Parameters = Readonly<Record<string, string | number | readonly stri
 
 /** An embedded DuckDB without data of its own, which reads and writes the files of one folder. */
 export interface DuckDb {
+  /** Opens it, as the first `rows` does. Throws an `Error` if it can't be loaded or started; the next call tries again. */
+  open(): Promise<void>;
   /** Rows as objects; numbers of 64 bits as `bigint`. */
   rows(sql: string, parameters: Parameters): Promise<Record<string, unknown>[]>;
   close(): void;
 }
 
 /**
- * Opens DuckDB with access to `dir` only, and without extensions that it would download. Throws an `Error` that says how
- * to install the package if it is missing.
+ * DuckDB with access to `dir` only, and without extensions that it would download. It is loaded at its first use, because
+ * it takes 50 MB and half a second, and most starts have nothing to search.
  */
-export async function openDuckDb(dir: string, temporary: string): Promise<DuckDb> {
+export function duckDb(dir: string, temporary: string): DuckDb {
+  let started: Promise<Started> | undefined;
+  const start = () => {
+    started ??= startDuckDb(dir, temporary).catch((error: unknown) => {
+      started = undefined;
+      throw error;
+    });
+    return started;
+  };
+  return {
+    async open() {
+      await start();
+    },
+    async rows(sql, parameters) {
+      const { instance, bound } = await start();
+      const connection = await instance.connect();
+      try {
+        const result = await connection.runAndReadAll(sql, ...bound(parameters));
+        return result.getRowObjects();
+      } finally {
+        connection.closeSync();
+      }
+    },
+    close: () => void started?.then(({ instance }) => instance.closeSync()),
+  };
+}
+
+interface Started {
+  readonly instance: DuckDBInstance;
+  /** The values and types of a statement's parameters. */
+  bound(parameters: Parameters): [Record<string, DuckDBValue>, Record<string, DuckDBType>];
+}
+
+/** Throws an `Error` that says how to install the package if it is missing. */
+async function startDuckDb(dir: string, temporary: string): Promise<Started> {
   const { DuckDBInstance, LIST, VARCHAR, listValue } = await optional(
     '@duckdb/node-api',
     () => import('@duckdb/node-api'),
@@ -41,29 +77,14 @@ export async function openDuckDb(dir: string, temporary: string): Promise<DuckDb
   await first.run('set enable_external_access = false');
   await first.run('set lock_configuration = true');
   first.closeSync();
-
-  async function withConnection<Result>(work: (connection: DuckDBConnection) => Promise<Result>) {
-    const connection = await instance.connect();
-    try {
-      return await work(connection);
-    } finally {
-      connection.closeSync();
-    }
-  }
   return {
-    rows: async (sql, parameters) =>
-      await withConnection(async (connection) => {
-        const entries = Object.entries(parameters);
-        const values = entries.map(([name, value]) => [name, isList(value) ? listValue(value) : value]);
-        const types = entries.flatMap(([name, value]) => (isList(value) ? [[name, LIST(VARCHAR)]] : []));
-        const result = await connection.runAndReadAll(
-          sql,
-          Object.fromEntries(values),
-          Object.fromEntries(types),
-        );
-        return result.getRowObjects();
-      }),
-    close: () => instance.closeSync(),
+    instance,
+    bound(parameters) {
+      const entries = Object.entries(parameters);
+      const values = entries.map(([name, value]) => [name, isList(value) ? listValue(value) : value]);
+      const types = entries.flatMap(([name, value]) => (isList(value) ? [[name, LIST(VARCHAR)]] : []));
+      return [Object.fromEntries(values), Object.fromEntries(types)];
+    },
   };
 }
 

@@ -9,7 +9,7 @@ import type { RequestFilter } from '../rows/filter.ts';
 import type { KeyedRow } from '../rows/record.ts';
 import { DayCache, forgetOldDays } from './day-cache.ts';
 import { DayQueue } from './day-queue.ts';
-import { type DuckDb, openDuckDb } from './duckdb.ts';
+import { type DuckDb, duckDb } from './duckdb.ts';
 import { fillDay } from './fill.ts';
 import { queryHours } from './query.ts';
 import { type PageQuery, type RangeReader, readRange } from './range.ts';
@@ -86,8 +86,15 @@ export class RequestSearch {
   }
 
   /** Why it can't be used now; `null`: it can. */
-  get unavailable(): string | null {
-    return this.#open === null ? this.#reason : null;
+  async unavailable(): Promise<string | null> {
+    if (this.#open === null) return this.#reason;
+    try {
+      await this.#open.duck.open();
+      return null;
+    } catch (err) {
+      this.#log.warn({ err }, 'requests can’t be searched');
+      return `DuckDB can’t be used: ${err instanceof Error ? err.message : err}`;
+    }
   }
 
   /** The newest rows first, each once. Rows may be fewer than `limit` though more follow: then `reached` says where. */
@@ -185,7 +192,7 @@ export class RequestSearch {
     try {
       await mkdir(dir, { recursive: true });
       const lock = acquireLock(join(dir, 'lock'));
-      const duck = await openDuckDb(dir, join(dir, 'temporary'));
+      const duck = duckDb(dir, join(dir, 'temporary'));
       await forgetOldDays(dir, VERSION, this.#options.days);
       this.#open = { duck, signal };
       return async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
 import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
-import { type DuckDb, openDuckDb } from '../../../management/requests/search/duckdb.ts';
+import { type DuckDb, duckDb } from '../../../management/requests/search/duckdb.ts';
 import { fillDay } from '../../../management/requests/search/fill.ts';
 import { queryHours } from '../../../management/requests/search/query.ts';
 import { batchOf } from '../../support/management/raw-logs.ts';
@@ -32,7 +32,7 @@ const objects: RawObjects = {
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'tagyard-fill-'));
   stored = new Map();
-  duck = await openDuckDb(root, join(root, 'temporary'));
+  duck = duckDb(root, join(root, 'temporary'));
   cache = await DayCache.open(join(root, 'day'));
 });
 afterEach(async () => {
