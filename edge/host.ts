@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { MiniflareOptions } from 'miniflare';
@@ -82,9 +83,9 @@ const PROXY_STYLE = 1;
  */
 export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost> {
   for (const port of [options.port, options.verification?.port ?? 0]) if (port !== 0) await assertFree(port);
-  // Loaded at the same time as the bundles are built. An installation without the embedded edge has no Miniflare.
   const secret = newControlSecret();
-  const [{ Miniflare }, runtime] = await Promise.all([import('miniflare'), runtimeOptions(options, secret)]);
+  const runtime = await runtimeOptions(options, secret);
+  const { Miniflare } = loadMiniflare();
   let routes: readonly string[] = [];
   const restarted = async (): Promise<void> => {
     await setRoutes(routes);
@@ -112,6 +113,14 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
     await miniflare.dispose().catch(() => undefined);
     throw error;
   }
+}
+
+/**
+ * Loaded here, because an installation without the embedded edge has none. As CommonJS, which it is: `import` would keep its
+ * four megabytes of source twice, and parse them once more for the names of its exports.
+ */
+function loadMiniflare() {
+  return createRequire(import.meta.url)('miniflare') as typeof import('miniflare');
 }
 
 /**

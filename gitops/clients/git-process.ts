@@ -1,4 +1,5 @@
-import { execa } from 'execa';
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { limit } from '../base/limit.ts';
 import type { GitAnswer, GitRequest } from './git.ts';
 
@@ -13,11 +14,14 @@ const ALIVE_MS = 1_000;
 const SILENCE_MS = 60_000;
 /** Most git processes at once, because each needs memory and file handles. Further calls wait. */
 const MAX_PROCESSES = 16;
+/** How long git may take to end after SIGTERM, milliseconds. */
+const END_MS = 5_000;
 /** Most bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
 /** Makes git print English messages, never prompt, and ignore `refs/replace`, which shows an id as another object. */
 const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJECTS: '1' };
 
+const start = promisify(execFile);
 const processes = limit(MAX_PROCESSES);
 
 /** The parent may end while a message is sent; the callback takes that error. */
@@ -49,28 +53,36 @@ function endOrphan(): void {
 
 async function run(request: GitRequest): Promise<GitAnswer> {
   const { id, directory, args, input = '', env = {}, silenceMs = SILENCE_MS } = request;
-  const child = execa('git', args, {
-    cwd: directory,
-    input,
-    env: { ...ENVIRONMENT, ...env },
-    encoding: 'buffer',
-    stripFinalNewline: false,
-    maxBuffer: MAX_OUTPUT,
-    reject: false,
-  });
   let isSilent = false;
-  const silence = setTimeout(() => {
-    isSilent = true;
-    child.kill();
-  }, silenceMs);
-  for (const output of [child.stdout, child.stderr]) output?.on('data', () => silence.refresh());
-  const ended = await child.finally(() => clearTimeout(silence));
-  if (!ended.failed) return { id, stdout: Buffer.from(ended.stdout) };
-  const said = messageOf(Buffer.from(ended.stderr ?? []).toString());
-  if (isSilent)
-    return { id, failure: { exitCode: -1, message: `no progress for ${silenceMs / 1000} s; ${said}` } };
-  const message = said || `git ${args[0]} failed: ${ended.shortMessage}`;
-  return { id, failure: { exitCode: ended.exitCode ?? -1, message } };
+  let silence: NodeJS.Timeout | undefined;
+  try {
+    const running = start('git', args, {
+      cwd: directory,
+      env: { ...process.env, ...ENVIRONMENT, ...env },
+      encoding: 'buffer',
+      maxBuffer: MAX_OUTPUT,
+    });
+    const { child } = running;
+    silence = setTimeout(() => {
+      isSilent = true;
+      child.kill();
+      setTimeout(() => child.kill('SIGKILL'), END_MS).unref();
+    }, silenceMs);
+    for (const output of [child.stdout, child.stderr]) output?.on('data', () => silence?.refresh());
+    // Whether git has read it all shows in its exit code.
+    child.stdin?.on('error', () => undefined).end(input);
+    const { stdout } = await running;
+    return { id, stdout };
+  } catch (error) {
+    const { code, stderr, message } = error as Error & { readonly code?: unknown; readonly stderr?: Buffer }; // execFile's
+    const said = messageOf(stderr?.toString() ?? '');
+    if (isSilent)
+      return { id, failure: { exitCode: -1, message: `no progress for ${silenceMs / 1000} s; ${said}` } };
+    const exitCode = typeof code === 'number' ? code : -1;
+    return { id, failure: { exitCode, message: said || `git ${args[0]} failed: ${message}` } };
+  } finally {
+    clearTimeout(silence);
+  }
 }
 
 /** A line of a progress display, which git rewrites again and again: `Receiving objects:  42% (3/7)`. */

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { Agent, request } from 'undici';
+import type { Agent } from 'undici';
 import { type AddressRules, checkedLookup, refuseAddress } from './public-address.ts';
 
 /** Milliseconds for one call, the resolution of the name included. */
@@ -35,27 +35,27 @@ function signedHeaders({ id, at, body, secrets }: Message): Record<string, strin
 export class WebhookClient {
   readonly #rules: AddressRules;
   readonly #callMs: number;
-  readonly #agent: Agent;
+  /** Loaded with the first message. */
+  #agent: Promise<Agent> | null = null;
 
   constructor(rules: AddressRules, callMs = CALL_MS) {
     this.#rules = rules;
     this.#callMs = callMs;
-    // A connection stays with the address that was checked when it was opened.
-    this.#agent = new Agent({
-      connect: { lookup: checkedLookup(rules), timeout: callMs },
-      keepAliveTimeout: 4_000,
-    });
   }
 
   /** Resolves to the HTTP status. Redirects aren't followed. Throws `AddressError`, or the error of the connection. */
   async send(url: string, message: Message, signal: AbortSignal): Promise<number> {
     refuseAddress(url, this.#rules);
+    this.#agent ??= this.#load();
+    const agent = await this.#agent;
     const ended = AbortSignal.any([signal, AbortSignal.timeout(this.#callMs)]);
-    const answer = await request(url, {
+    const { origin, pathname, search } = new URL(url);
+    const answer = await agent.request({
+      origin,
+      path: pathname + search,
       method: 'POST',
       headers: signedHeaders(message),
       body: message.body,
-      dispatcher: this.#agent,
       signal: ended,
     });
     await answer.body.dump({ limit: MOST_READ, signal: ended }).catch(() => undefined);
@@ -63,6 +63,15 @@ export class WebhookClient {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await (await this.#agent)?.destroy();
+  }
+
+  async #load(): Promise<Agent> {
+    const { Agent } = await import('undici');
+    // A connection stays with the address that was checked when it was opened.
+    return new Agent({
+      connect: { lookup: checkedLookup(this.#rules), timeout: this.#callMs },
+      keepAliveTimeout: 4_000,
+    });
   }
 }

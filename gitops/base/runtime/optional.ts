@@ -15,9 +15,14 @@ export function missingPackages(names: readonly string[] = EMBEDDED): string[] {
   return names.filter((name) => !isInstalled(name));
 }
 
-/** Loads a package of an embedded part. Throws an `Error` that says how to install it. */
-export async function optional<Module>(name: Optional, load: () => Promise<Module>): Promise<Module> {
+/** Throws an `Error` that says how to install the package if it is missing. */
+export function demandInstalled(name: Optional): void {
   if (!isInstalled(name)) throw new Error(howToInstall([name]));
+}
+
+/** Loads a package of an embedded part. Throws as `demandInstalled`. */
+export async function optional<Module>(name: Optional, load: () => Promise<Module>): Promise<Module> {
+  demandInstalled(name);
   return await load();
 }
 

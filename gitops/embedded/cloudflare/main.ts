@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { ANALYTICS_DATASET, RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
-import { optional } from '../../base/runtime/optional.ts';
+import { demandInstalled } from '../../base/runtime/optional.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
 import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
@@ -55,7 +55,7 @@ function limitsOf(env: z.infer<typeof environment>): ApiLimits {
 /** Cloudflare at home: its API, and the worker that serves the routes, values and records written through it. */
 async function start(env: z.infer<typeof environment>) {
   await using stack = new AsyncDisposableStack();
-  await optional('miniflare', () => import('miniflare'));
+  demandInstalled('miniflare');
   await mkdir(env.EDGE_STATE_DIR, { recursive: true, mode: 0o700 });
   const childrenFile = join(env.EDGE_STATE_DIR, 'children.json');
   await endOrphans(childrenFile);

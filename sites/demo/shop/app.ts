@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import { visitAsBot } from './bot-visit.ts';
 import { CATALOGUE, findProduct } from './catalogue.ts';
 import { expireAll, isEdgeBlocked } from './cookies.ts';
 import { contentSecurityPolicy, withNonce, withoutEdge } from './policy.ts';
@@ -54,6 +53,8 @@ export function buildShop(deps: ShopDeps): FastifyInstance {
   app.post('/bot-visits', async ({ host }) => {
     const { site, problem } = await readSite(deps);
     if (site === null) return { error: problem };
+    // Loaded with its HTTP client when it is asked for.
+    const { visitAsBot } = await import('./bot-visit.ts');
     return await visitAsBot(site, `http://${host}`).catch((error: unknown) => ({ error: reasonOf(error) }));
   });
   app.setNotFoundHandler(notFound);
