@@ -6,7 +6,7 @@ import { eventually } from '../eventually.ts';
 import { LOGIN_CLIENT_ID, LoginProvider } from '../login/provider.ts';
 import { batchOf } from '../management/raw-logs.ts';
 import { VERIFIER_SECRET, VerifierFixture } from '../management/verifier.ts';
-import { creation, World } from '../management/world.ts';
+import { creation, World, type WorldOptions } from '../management/world.ts';
 
 const SECRET = 'login-s3cret';
 const INGEST_SECRET = 'ingest-s3cret-of-the-console';
@@ -29,7 +29,7 @@ export class ConsoleStage {
     this.#provider = parts.provider;
   }
 
-  static async open(): Promise<ConsoleStage> {
+  static async open(options: WorldOptions = {}): Promise<ConsoleStage> {
     const port = await getPort({ host: '127.0.0.1' });
     const url = `http://127.0.0.1:${port}`;
     const provider = await LoginProvider.start(url, SECRET);
@@ -42,6 +42,7 @@ export class ConsoleStage {
     }));
     const world = await World.open({
       logLevel: 'warn',
+      ...options,
       verifier: new VerificationClient({ url: verifier.url, secret: VERIFIER_SECRET }),
       settings: {
         ingestSecret: INGEST_SECRET,
@@ -54,6 +55,7 @@ export class ConsoleStage {
           idleSeconds: 1_800,
           absoluteSeconds: 28_800,
         },
+        ...options.settings,
       },
     });
     await world.management?.app.listen({ host: '127.0.0.1', port });

@@ -26,7 +26,7 @@ export function Ago({ at }: { at: string | number }) {
 }
 
 /** A button that copies `text`. `what` names it: “Copy snippet”. */
-function Copy({ text, what }: { text: string; what: string }) {
+export function Copy({ text, what }: { text: string; what: string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);

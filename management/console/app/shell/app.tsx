@@ -29,6 +29,7 @@ const WebhooksScreen = screen(() => import('../screens/tenants/webhooks.tsx'));
 const AuditScreen = screen(() => import('../screens/tenants/audit.tsx'));
 const CreateScreen = screen(() => import('../screens/create/create.tsx'));
 const SetupScreen = screen(() => import('../screens/create/setup.tsx'));
+const RequestsScreen = screen(() => import('../screens/requests/requests.tsx'));
 const ContainerScreen = screen(() => import('../screens/container/container.tsx'));
 
 /** The whole console: the login page, or the screens. */
@@ -66,6 +67,8 @@ function Screens() {
           <Route path="/console/containers" component={ContainersScreen} />
           <Route path="/console/containers/new" component={CreateScreen} />
           <Route path="/console/containers/:id/setup" component={SetupScreen} />
+          <Route path="/console/containers/:id/requests" component={RequestsScreen} />
+          <Route path="/console/requests" component={RequestsScreen} />
           <Route path="/console/containers/:id" component={ContainerScreen} />
           <Route path="/console/changes" component={ChangesScreen} />
           <Route path="/console/plans" component={PlansScreen} />

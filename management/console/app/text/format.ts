@@ -22,6 +22,34 @@ export function absolute(time: string | number): string {
   return ABSOLUTE.format(new Date(time));
 }
 
+const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+
+/** The local time to a millisecond, such as `14:03:07.120`; of other days than today with the day. */
+export function clockTime(time: string, now = new Date()): string {
+  const at = new Date(time);
+  const clock = `${CLOCK.format(at)}.${String(at.getMilliseconds()).padStart(3, '0')}`;
+  return at.toDateString() === now.toDateString() ? clock : `${DAY.format(at)} ${clock}`;
+}
+
+/** The time zone of the browser, such as `Europe/Berlin`. */
+export function timeZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** `850 ms`, `1.2 s`. */
+export function milliseconds(value: number): string {
+  return value < 1_000 ? `${Math.round(value)} ms` : `${(value / 1_000).toFixed(1)} s`;
+}
+
+/** Octets as people read them: `512 B`, `1.5 kB`. Multiples of 1,000. */
+export function bytes(octets: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = octets < 1_000 ? 0 : Math.min(4, Math.floor(Math.log10(octets) / 3));
+  const value = octets / 1_000 ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
+}
+
 export function count(number: number): string {
   return number.toLocaleString('en');
 }

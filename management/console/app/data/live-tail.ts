@@ -1,0 +1,131 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { EdgeRequest } from './requests.ts';
+import { followStream } from './stream.ts';
+
+/** Rows that a page keeps: more than a person reads before they are gone. */
+export const MOST_TAIL_ROWS = 200;
+/** The shortest time between two changes of the page, milliseconds: a reader sees no more of them. */
+const PAUSE_MS = 100;
+/** The rate is that of this time, milliseconds. */
+const RATE_MS = 5_000;
+const RATE_STEP_MS = 1_000;
+
+export interface Tail {
+  /** The newest first. */
+  readonly rows: readonly EdgeRequest[];
+  readonly isOpen: boolean;
+  /** All that have arrived, also those that are no longer shown. */
+  readonly received: number;
+  /** Arrived while the tail was paused. */
+  readonly waiting: number;
+  /** Requests that the API says were not sent, because the reader was too slow. */
+  readonly missed: number;
+  /** Requests of some time are not here, and nothing says how many: the page was hidden, or the API restarted. */
+  readonly hasGap: boolean;
+  readonly perSecond: number;
+  /** Between a request at the edge and its arrival here, by both clocks; milliseconds, `null`: none has arrived. */
+  readonly lateMs: number | null;
+}
+
+const EMPTY: Tail = {
+  rows: [],
+  isOpen: false,
+  received: 0,
+  waiting: 0,
+  missed: 0,
+  hasGap: false,
+  perSecond: 0,
+  lateMs: null,
+};
+
+/**
+ * Follows a stream of requests. What arrives is kept as text and read once per frame at most, and of many rows only the
+ * newest are read at all, so that the page stays quick at any rate.
+ */
+export function useTail(address: string, isPaused: boolean): Tail {
+  const [tail, setTail] = useState<Tail>(EMPTY);
+  const paused = useRef(isPaused);
+  const resume = useRef(() => {});
+  paused.current = isPaused;
+  useEffect(() => {
+    setTail(EMPTY);
+    let waiting: string[] = [];
+    let now: Tail = EMPTY;
+    let frame = 0;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let drawnAt = 0;
+    let hasOpened = false;
+    let arrivals: { readonly at: number; readonly count: number }[] = [];
+    const show = (changes: Partial<Tail>) => {
+      now = { ...now, ...changes };
+      setTail(now);
+    };
+    const draw = () => {
+      frame = 0;
+      drawnAt = performance.now();
+      if (paused.current) {
+        show({ waiting: now.waiting });
+        return;
+      }
+      const fresh = waiting.map((text) => JSON.parse(text) as EdgeRequest).reverse(); // the API's rows
+      waiting = [];
+      const [newest] = fresh;
+      show({
+        rows: [...fresh, ...now.rows].slice(0, MOST_TAIL_ROWS),
+        waiting: 0,
+        ...(newest === undefined ? {} : { lateMs: Math.max(0, Date.now() - Date.parse(newest.time)) }),
+      });
+    };
+    const drawSoon = () => {
+      if (frame !== 0 || timer !== undefined) return;
+      timer = setTimeout(
+        () => {
+          timer = undefined;
+          frame = requestAnimationFrame(draw);
+        },
+        Math.max(0, PAUSE_MS - (performance.now() - drawnAt)),
+      );
+    };
+    resume.current = drawSoon;
+    const arrived = (text: string) => {
+      waiting.push(text);
+      if (waiting.length > 2 * MOST_TAIL_ROWS) waiting = waiting.slice(-MOST_TAIL_ROWS);
+      now = { ...now, received: now.received + 1, waiting: now.waiting + 1 };
+      const at = Math.floor(Date.now() / RATE_STEP_MS) * RATE_STEP_MS;
+      const last = arrivals.at(-1);
+      if (last?.at === at) arrivals[arrivals.length - 1] = { at, count: last.count + 1 };
+      else arrivals.push({ at, count: 1 });
+      drawSoon();
+    };
+    const gone = (text: string) => {
+      const { missed } = JSON.parse(text) as { missed: number | null }; // the API's event
+      show(missed === null ? { hasGap: true } : { missed: now.missed + missed });
+    };
+    const rate = setInterval(() => {
+      const since = Date.now() - RATE_MS;
+      arrivals = arrivals.filter(({ at }) => at >= since);
+      const perSecond = arrivals.reduce((sum, { count }) => sum + count, 0) / (RATE_MS / 1_000);
+      if (perSecond !== now.perSecond) show({ perSecond });
+    }, RATE_STEP_MS);
+    const end = followStream(address, {
+      kinds: ['request', 'gap'],
+      onOpen: () => {
+        // The API tells what a short loss of the connection has missed; a page that was hidden asks for nothing.
+        show({ isOpen: true });
+        hasOpened = true;
+      },
+      onLost: () => show({ isOpen: false, hasGap: now.hasGap || (hasOpened && document.hidden) }),
+      onEvent: ({ type, data }) => (type === 'gap' ? gone(data) : arrived(data)),
+    });
+    return () => {
+      end();
+      clearInterval(rate);
+      clearTimeout(timer);
+      cancelAnimationFrame(frame);
+    };
+  }, [address]);
+  useEffect(() => {
+    if (!isPaused) resume.current();
+  }, [isPaused]);
+  return tail;
+}

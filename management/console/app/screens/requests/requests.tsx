@@ -1,0 +1,74 @@
+import { useLocation, useRoute } from 'preact-iso';
+import { requestFilterOf, requestTimesOf } from '../../data/requests.ts';
+import { ContainerName, ContainerPicker } from '../../parts/container-picker.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { timeZone } from '../../text/format.ts';
+import { type ChangeAddress, RequestFilters } from './filters.tsx';
+import { LiveRequests } from './live.tsx';
+import { RequestSearch } from './search.tsx';
+
+/** The requests at the edge, of all containers or of one: searched, or followed as they arrive. */
+export default function RequestsScreen() {
+  const { query, path, route } = useLocation();
+  const { id } = useRoute().params;
+  const filter = { ...requestFilterOf(query), ...(id === undefined ? {} : { container: id }) };
+  const { container } = filter;
+  const isLive = query.view === 'live';
+  const times = requestTimesOf(query);
+  const change: ChangeAddress = (changes, replace = false) => {
+    const next = new URLSearchParams(query);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value) next.set(name, value);
+      else next.delete(name);
+    }
+    const text = next.toString();
+    route(`${path}${text === '' ? '' : `?${text}`}`, replace);
+  };
+  return (
+    <Page
+      title="Requests"
+      sub={
+        <>
+          {id !== undefined && (
+            <span>
+              of{' '}
+              <a href={`/console/containers/${id}`}>
+                <ContainerName id={id} />
+              </a>
+            </span>
+          )}
+          <span>What the edge has answered. Times are those of {timeZone()}.</span>
+        </>
+      }
+      actions={
+        <fieldset class="segments">
+          <legend class="hidden">View</legend>
+          <button type="button" aria-pressed={!isLive} onClick={() => change({ view: undefined })}>
+            Search
+          </button>
+          <button type="button" aria-pressed={isLive} onClick={() => change({ view: 'live' })}>
+            Live
+          </button>
+        </fieldset>
+      }
+    >
+      <RequestFilters
+        filter={filter}
+        times={isLive ? null : times}
+        isOfOne={id !== undefined}
+        change={change}
+      />
+      {!isLive ? (
+        <RequestSearch filter={filter} times={times} clear={() => route(path)} />
+      ) : container === undefined ? (
+        <Empty title="Choose the container to follow">
+          <p>Live requests are those of one container.</p>
+          <ContainerPicker value={null} set={(chosen) => change({ container: chosen ?? undefined })} />
+        </Empty>
+      ) : (
+        <LiveRequests key={container} container={container} filter={filter} />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,113 @@
+import { useState } from 'preact/hooks';
+import { usePages } from '../../data/paging.ts';
+import { usePolling } from '../../data/query.ts';
+import {
+  type EdgeRequest,
+  exportAddress,
+  type RequestFilter,
+  type RequestPage,
+  type RequestTimes,
+  searchRequests,
+} from '../../data/requests.ts';
+import { PagedTable } from '../../parts/paged-table.tsx';
+import { Empty } from '../../parts/states.tsx';
+import { RequestDetail } from './detail.tsx';
+import { RequestHead, RequestRow } from './row.tsx';
+
+/** Days that aren't read yet are asked for again this often, milliseconds. */
+const MISSING_MS = 2_000;
+
+/** The requests that match, the newest first, page by page. */
+export function RequestSearch({
+  filter,
+  times,
+  clear,
+}: {
+  filter: RequestFilter;
+  times: RequestTimes;
+  clear: () => void;
+}) {
+  const [shown, show] = useState<EdgeRequest | null>(null);
+  const pages = usePages(`requests ${JSON.stringify([filter, times])}`, (cursor) =>
+    searchRequests(filter, times, cursor),
+  );
+  const { query } = pages;
+  const page = query.data as RequestPage | undefined; // what the search above answers
+  const missing = page?.missing ?? [];
+  usePolling(query, missing.length > 0 ? MISSING_MS : null);
+  const hasSite = filter.container === undefined;
+  return (
+    <>
+      <div class="list-head">
+        <button type="button" disabled={query.isLoading} onClick={() => void query.reload()}>
+          {query.isLoading ? 'Searching…' : 'Search again'}
+        </button>
+        <span class="grow" />
+        <Export filter={filter} times={times} isReady={page !== undefined && missing.length === 0} />
+      </div>
+      {missing.length > 0 && (
+        <p class="notice warn" role="status">
+          The records of {missing.join(', ')} (UTC) are still being read. This page shows them once they are;
+          an export waits until then.
+        </p>
+      )}
+      <div class="requests">
+        <PagedTable
+          pages={pages}
+          rows={12}
+          empty={
+            page?.next ? (
+              <Empty title="No match in the part that was searched so far">
+                <button type="button" class="primary" onClick={pages.next}>
+                  Continue the search
+                </button>
+              </Empty>
+            ) : (
+              <Empty title="No request matches">
+                <p>Choose a longer time, or search for less.</p>
+                <button type="button" onClick={clear}>
+                  Clear the filters
+                </button>
+              </Empty>
+            )
+          }
+          head={<RequestHead hasSite={hasSite} />}
+          row={(row) => <RequestRow key={row.id} row={row} hasSite={hasSite} open={show} />}
+        />
+      </div>
+      {shown !== null && <RequestDetail row={shown} close={() => show(null)} />}
+    </>
+  );
+}
+
+/** All that match as a file. The browser downloads it with the session; no script sees the answer. */
+function Export({
+  filter,
+  times,
+  isReady,
+}: {
+  filter: RequestFilter;
+  times: RequestTimes;
+  isReady: boolean;
+}) {
+  if (!isReady) return null;
+  return (
+    <>
+      <span class="dim small">All that match:</span>
+      {(['csv', 'ndjson'] as const).map((format) => (
+        <a
+          key={format}
+          class="button"
+          download={`requests.${format}`}
+          // Its times are those of the click.
+          onClick={({ currentTarget }) => {
+            currentTarget.href = exportAddress(format, filter, times);
+          }}
+          href={exportAddress(format, filter, times)}
+        >
+          {format === 'csv' ? 'Export CSV' : 'Export NDJSON'}
+        </a>
+      ))}
+    </>
+  );
+}
