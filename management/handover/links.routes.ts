@@ -109,7 +109,7 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
         const [after] = keyFrom(cursor, z.tuple([z.uuid()])) ?? [];
         const rows = await listLinks(db, id, { after, limit: limit + 1, now: clock.date() });
         const { items, next } = listPage(rows, limit, ({ id: last }) => [last]);
-        return { items: items.map(present), next };
+        return { items: items.map(present), next, sendsMail: settings.mail !== null };
       },
     );
 

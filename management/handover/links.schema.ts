@@ -47,10 +47,14 @@ export const createdLink = linkView
   })
   .meta({ id: 'CreatedHandoverLink' });
 
-export const linkPage = pageSchema(linkView).meta({
-  id: 'HandoverLinkList',
-  description: 'those that haven’t expired',
-});
+export const linkPage = pageSchema(linkView)
+  .extend({
+    sendsMail: z.boolean().meta({ description: 'false: SMTP_URL isn’t set, so no mail is sent to anyone' }),
+  })
+  .meta({
+    id: 'HandoverLinkList',
+    description: 'those that haven’t expired',
+  });
 export const linkParams = z.strictObject({ id: z.uuid(), link: z.uuid() });
 export const linkQuery = z.strictObject(pageQuery);
 export const pageParams = z.object({ secret: z.string().max(100) });

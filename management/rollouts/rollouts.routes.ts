@@ -10,6 +10,7 @@ import { REVERTIBLE } from '../lifecycle/rollout.ts';
 import { paged, sequenceQuery } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer } from '../view/plan.ts';
 import { chosenSites } from './chosen-sites.ts';
+import { imagesRoutes } from './images.routes.ts';
 import { presentRollout, summaryOf } from './present.ts';
 import {
   findRollout,
@@ -38,6 +39,7 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
 
   return async (app) => {
     app.addHook('preHandler', async (request) => demandOperator(settings, request));
+    await app.register(imagesRoutes(context));
     const shared = { tags: ['instance'] };
 
     app.post(

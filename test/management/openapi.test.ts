@@ -63,6 +63,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'GET /hosts',
     'GET /image-rollouts',
     'GET /image-rollouts/{id}',
+    'GET /images',
     'GET /invitations',
     'GET /me',
     'GET /operations/{id}',

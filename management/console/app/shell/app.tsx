@@ -30,6 +30,7 @@ const AuditScreen = screen(() => import('../screens/tenants/audit.tsx'));
 const CreateScreen = screen(() => import('../screens/create/create.tsx'));
 const SetupScreen = screen(() => import('../screens/create/setup.tsx'));
 const RequestsScreen = screen(() => import('../screens/requests/requests.tsx'));
+const UsageScreen = screen(() => import('../screens/usage/usage.tsx'));
 const ContainerScreen = screen(() => import('../screens/container/container.tsx'));
 
 /** The whole console: the login page, or the screens. */
@@ -70,6 +71,7 @@ function Screens() {
           <Route path="/console/containers/:id/requests" component={RequestsScreen} />
           <Route path="/console/requests" component={RequestsScreen} />
           <Route path="/console/containers/:id" component={ContainerScreen} />
+          <Route path="/console/usage" component={UsageScreen} />
           <Route path="/console/changes" component={ChangesScreen} />
           <Route path="/console/plans" component={PlansScreen} />
           <Route path="/console/drift" component={DriftScreen} />

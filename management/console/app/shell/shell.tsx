@@ -19,6 +19,7 @@ const PLACES: readonly Place[] = [
   { path: '/console', name: 'Overview' },
   { path: '/console/containers', name: 'Containers' },
   { path: '/console/requests', name: 'Requests' },
+  { path: '/console/usage', name: 'Usage' },
   { path: '/console/changes', name: 'Changes' },
   { path: '/console/plans', name: 'Plans', isOperators: true },
   { path: '/console/drift', name: 'Drift', isOperators: true },

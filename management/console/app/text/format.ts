@@ -50,6 +50,25 @@ export function bytes(octets: number): string {
   return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`;
 }
 
+const CALENDAR_DAY = new Intl.DateTimeFormat('en-GB', {
+  weekday: 'short',
+  day: 'numeric',
+  month: 'short',
+  year: 'numeric',
+  timeZone: 'UTC',
+});
+
+/** A date without a time, such as `Mon, 23 Nov 2026` of `2026-11-23`. */
+export function dayName(day: string): string {
+  return CALENDAR_DAY.format(Date.parse(day));
+}
+
+/** US dollars, with more digits where there is little. */
+export function dollars(amount: number): string {
+  const digits = amount === 0 || amount >= 1 ? 2 : amount >= 0.01 ? 3 : 5;
+  return `$${amount.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+}
+
 export function count(number: number): string {
   return number.toLocaleString('en');
 }

@@ -1,0 +1,142 @@
+import type { components } from '../../../../gitops/clients/management/index.ts';
+import { api } from './api.ts';
+
+export type UsageItem = components['schemas']['Usage'];
+
+/** The days that are shown, both included, as `YYYY-MM-DD` of the time zone. */
+export interface UsageDays {
+  readonly from: string;
+  readonly to: string;
+  readonly timeZone: string;
+}
+
+export interface Usage {
+  readonly items: readonly UsageItem[];
+  /** Days of which not everything is known, by how much of them has passed. */
+  readonly gaps: ReadonlySet<string>;
+  /** There are more rows than a page shows. */
+  readonly isCut: boolean;
+}
+
+const OF_PAGE = 200;
+const MOST_PAGES = 50;
+/** The collector is at most so far behind while all is well, milliseconds. */
+const BEHIND_MS = 15 * 60_000;
+
+/** Reads what was used, at most 10,000 rows. */
+export async function readUsage(
+  days: UsageDays,
+  { client, container }: { client?: string; container?: string },
+): Promise<Usage> {
+  const items: UsageItem[] = [];
+  let missing: readonly { from: string; to: string }[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < MOST_PAGES; page += 1) {
+    const { data } = await api.get('/usage', {
+      params: {
+        query: {
+          ...days,
+          limit: OF_PAGE,
+          ...(client === undefined ? {} : { client }),
+          ...(container === undefined ? {} : { container }),
+          ...(cursor === undefined ? {} : { cursor }),
+        },
+      },
+    });
+    items.push(...data.items);
+    missing = data.missing;
+    if (data.next === null) return { items, gaps: gapsOf(missing, days), isCut: false };
+    cursor = data.next;
+  }
+  return { items, gaps: gapsOf(missing, days), isCut: true };
+}
+
+/** The days that these times touch. What lies ahead, or wasn't collected just now, is no gap. */
+function gapsOf(missing: readonly { from: string; to: string }[], { timeZone, ...span }: UsageDays) {
+  const known = Date.now() - BEHIND_MS;
+  const touched = missing.flatMap(({ from, to }) => {
+    const end = Math.min(Date.parse(to), known);
+    if (Date.parse(from) >= end) return [];
+    return daysBetween(dayOf(Date.parse(from), timeZone), dayOf(end - 1, timeZone));
+  });
+  return new Set(touched.filter((day) => day >= span.from && day <= span.to));
+}
+
+/** The day of a time in a zone, as `YYYY-MM-DD`. */
+export function dayOf(time: number, timeZone: string): string {
+  // Sweden writes dates so.
+  return new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' }).format(time);
+}
+
+/** All days from one to another, both included; at most those that the API answers at once. */
+export function daysBetween(from: string, to: string): string[] {
+  const days: string[] = [];
+  for (let day = from; day <= to && days.length < 500; day = dayAfter(day, 1)) days.push(day);
+  return days;
+}
+
+export function dayAfter(day: string, number: number): string {
+  return new Date(Date.parse(day) + number * 86_400_000).toISOString().slice(0, 10);
+}
+
+/** The sums of rows. */
+export interface UsageSums {
+  readonly requests: number;
+  readonly events: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** US dollars. */
+  readonly listPrice: number;
+  /** Containers and days that exceeded a soft limit. */
+  readonly warned: number;
+}
+
+export function sumUsage(items: readonly UsageItem[]): UsageSums {
+  const of = (name: 'requests' | 'events' | 'bytesIn' | 'bytesOut' | 'listPrice') =>
+    items.reduce((sum, item) => sum + item[name], 0);
+  return {
+    requests: of('requests'),
+    events: of('events'),
+    bytesIn: of('bytesIn'),
+    bytesOut: of('bytesOut'),
+    listPrice: of('listPrice'),
+    warned: items.filter(({ warnings }) => warnings.length > 0).length,
+  };
+}
+
+const CSV_COLUMNS = [
+  'day',
+  'client',
+  'container',
+  'requests',
+  'events',
+  'bytesIn',
+  'bytesOut',
+  'listPrice',
+  'warnings',
+];
+
+/** All rows as CSV (RFC 4180). Names come from tenants: an apostrophe precedes what a spreadsheet takes for a formula. */
+export function usageCsv(
+  items: readonly UsageItem[],
+  nameOf: { client(id: string): string; container(id: string): string },
+): string {
+  const lines = items.map((item) => [
+    item.day,
+    nameOf.client(item.clientId),
+    nameOf.container(item.containerId),
+    item.requests,
+    item.events,
+    item.bytesIn,
+    item.bytesOut,
+    item.listPrice,
+    item.warnings.join(' '),
+  ]);
+  return [CSV_COLUMNS, ...lines].map((line) => `${line.map(field).join(',')}\r\n`).join('');
+}
+
+function field(value: string | number): string {
+  const text = String(value);
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

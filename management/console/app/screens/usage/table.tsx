@@ -1,0 +1,165 @@
+import { clientName } from '../../data/session.ts';
+import {
+  dayOf,
+  daysBetween,
+  sumUsage,
+  type Usage,
+  type UsageDays,
+  type UsageItem,
+  type UsageSums,
+} from '../../data/usage.ts';
+import { bytes, count, dayName, dollars, plural } from '../../text/format.ts';
+
+export type UsageGroup = 'day' | 'container' | 'client';
+
+interface Line {
+  readonly key: string;
+  readonly name: string;
+  readonly href?: string;
+  /** `null`: nothing is known of it. */
+  readonly sums: UsageSums | null;
+  readonly note: string | null;
+}
+
+const KEYS = {
+  container: (item: UsageItem) => item.containerId,
+  client: (item: UsageItem) => item.clientId,
+} as const;
+
+/** Usage by day, container or client, with its price and what exceeded a soft limit. */
+export function UsageTable({
+  usage,
+  days,
+  group,
+  nameOf,
+}: {
+  usage: Usage;
+  days: UsageDays;
+  group: UsageGroup;
+  nameOf: (container: string) => string;
+}) {
+  const lines = group === 'day' ? dayLines(usage, days) : groupLines(usage, group, nameOf);
+  const most = Math.max(1, ...lines.map(({ sums }) => sums?.requests ?? 0));
+  return (
+    <div class="table-box">
+      <table class="list usage">
+        <thead>
+          <tr>
+            <th scope="col">{group === 'day' ? 'Day' : group === 'client' ? 'Client' : 'Container'}</th>
+            <th scope="col" class="right" colSpan={2}>
+              Requests
+            </th>
+            <th scope="col" class="right">
+              Events
+            </th>
+            <th scope="col" class="right wide-only">
+              Received
+            </th>
+            <th scope="col" class="right wide-only">
+              Sent
+            </th>
+            <th scope="col" class="right">
+              List price
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {lines.map((line) => (
+            <Row key={line.key} line={line} most={most} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row({ line: { name, href, sums, note }, most }: { line: Line; most: number }) {
+  return (
+    <tr class={sums === null ? 'unknown' : ''}>
+      <th scope="row">
+        {href === undefined ? (
+          name
+        ) : (
+          <a href={href} data-row>
+            {name}
+          </a>
+        )}
+        {note !== null && <span class="dim small note">{note}</span>}
+        {sums !== null && sums.warned > 0 && (
+          <span class="state warn" title="Nothing is stopped">
+            Over the soft limit
+          </span>
+        )}
+      </th>
+      {sums === null ? (
+        <td colSpan={6} class="right dim">
+          not known
+        </td>
+      ) : (
+        <>
+          <td class="bar-cell wide-only">
+            <svg class="bar-line" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+              <rect width={(sums.requests / most) * 100} height="8" />
+            </svg>
+          </td>
+          <td class="right">{count(sums.requests)}</td>
+          <td class="right">{count(sums.events)}</td>
+          <td class="right wide-only">{bytes(sums.bytesIn)}</td>
+          <td class="right wide-only">{bytes(sums.bytesOut)}</td>
+          <td class="right">{dollars(sums.listPrice)}</td>
+        </>
+      )}
+    </tr>
+  );
+}
+
+/** Every day, the newest first. A day of which nothing is known is no zero. */
+function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Line[] {
+  const byDay = Map.groupBy(items, ({ day }) => day);
+  const today = dayOf(Date.now(), timeZone);
+  return daysBetween(from, to)
+    .reverse()
+    .filter((day) => day <= today)
+    .map((day) => {
+      const own = byDay.get(day);
+      const isGap = gaps.has(day);
+      return {
+        key: day,
+        name: dayName(day),
+        sums: own === undefined && isGap ? null : sumUsage(own ?? []),
+        note: isGap
+          ? own === undefined
+            ? null
+            : 'at least: not all is known'
+          : day === today
+            ? 'so far'
+            : null,
+      };
+    });
+}
+
+/** The one with most requests first. */
+function groupLines(
+  { items, gaps }: Usage,
+  group: 'container' | 'client',
+  nameOf: (id: string) => string,
+): Line[] {
+  const isGap = gaps.size > 0;
+  return [...Map.groupBy(items, KEYS[group])]
+    .map(([id, own]) => {
+      const sums = sumUsage(own);
+      const days = plural(
+        sums.warned,
+        group === 'client' ? 'container and day' : 'day',
+        group === 'client' ? 'containers and days' : 'days',
+      );
+      return {
+        key: id,
+        name: group === 'client' ? clientName(id) : nameOf(id),
+        href: group === 'client' ? `/console/clients/${id}` : `/console/containers/${id}`,
+        sums,
+        note: [...(isGap ? ['at least'] : []), ...(sums.warned > 0 ? [`on ${days}`] : [])].join(', ') || null,
+      };
+    })
+    .toSorted((a, b) => b.sums.requests - a.sums.requests);
+}

@@ -1,0 +1,263 @@
+import { useEffect, useState } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+import { fetchContainers } from '../../data/containers.ts';
+import { useQuery } from '../../data/query.ts';
+import { clientName, me } from '../../data/session.ts';
+import {
+  dayAfter,
+  dayOf,
+  readUsage,
+  sumUsage,
+  type Usage,
+  type UsageDays,
+  usageCsv,
+} from '../../data/usage.ts';
+import { ContainerPicker } from '../../parts/container-picker.tsx';
+import { Copy } from '../../parts/marks.tsx';
+import { Page } from '../../parts/page.tsx';
+import { Empty, Known } from '../../parts/states.tsx';
+import { bytes, count, dollars, plural, timeZone } from '../../text/format.ts';
+import { type UsageGroup, UsageTable } from './table.tsx';
+
+const GROUPS = [
+  { value: 'day', name: 'By day' },
+  { value: 'container', name: 'By container' },
+  { value: 'client', name: 'By client' },
+] as const;
+const DAY = /^\d{4}-\d\d-\d\d$/;
+/** Names of so many containers are read at once. */
+const MOST_NAMES = 200;
+
+/** What was used at the edge, by day, container or client, and what it costs by the list. */
+export default function UsageScreen() {
+  const { query, route } = useLocation();
+  const days = daysOf(query);
+  const group = GROUPS.find(({ value }) => value === query.by)?.value ?? 'day';
+  const { client, container } = query;
+  const asked = { ...(client ? { client } : {}), ...(container ? { container } : {}) };
+  const usage = useQuery(`usage ${JSON.stringify([days, asked])}`, () => readUsage(days, asked));
+  const nameOf = useNames();
+  const change = (changes: Readonly<Record<string, string | undefined>>) => {
+    const next = new URLSearchParams(query);
+    for (const [name, value] of Object.entries(changes)) {
+      if (value) next.set(name, value);
+      else next.delete(name);
+    }
+    const text = next.toString();
+    route(`/console/usage${text === '' ? '' : `?${text}`}`);
+  };
+  return (
+    <Page
+      title="Usage"
+      sub={
+        <>
+          <span>
+            Days of the time zone <span class="strong">{days.timeZone}</span>
+          </span>
+          <span>List prices of Cloudflare, in US dollars, beyond what a plan includes</span>
+        </>
+      }
+      actions={
+        <fieldset class="segments">
+          <legend class="hidden">Group</legend>
+          {GROUPS.map(({ value, name }) => (
+            <button
+              key={value}
+              type="button"
+              aria-pressed={group === value}
+              onClick={() => change({ by: value === 'day' ? undefined : value })}
+            >
+              {name}
+            </button>
+          ))}
+        </fieldset>
+      }
+    >
+      <UsageFilters days={days} client={client} container={container} change={change} />
+      <Known query={usage} rows={10}>
+        {(known) => (
+          <>
+            <Totals usage={known} />
+            <Notices usage={known} />
+            {known.items.length === 0 && known.gaps.size === 0 ? (
+              <Empty title="No request in these days">
+                <p>Usage appears here once pages load the snippet of a container.</p>
+              </Empty>
+            ) : (
+              <UsageBody usage={known} days={days} group={group} nameOf={nameOf} />
+            )}
+          </>
+        )}
+      </Known>
+    </Page>
+  );
+}
+
+function UsageBody({
+  usage,
+  days,
+  group,
+  nameOf,
+}: {
+  usage: Usage;
+  days: UsageDays;
+  group: UsageGroup;
+  nameOf: (container: string) => string;
+}) {
+  return (
+    <>
+      <UsageTable usage={usage} days={days} group={group} nameOf={nameOf} />
+      <div class="list-head">
+        <span class="dim small">Every container and day as CSV:</span>
+        <Copy
+          text={usageCsv(usage.items, { client: clientName, container: nameOf })}
+          what={`${plural(usage.items.length, 'row')} as CSV`}
+        />
+      </div>
+    </>
+  );
+}
+
+function Totals({ usage: { items, gaps } }: { usage: Usage }) {
+  const { requests, events, bytesIn, bytesOut, listPrice } = sumUsage(items);
+  const least = gaps.size > 0 ? 'at least ' : '';
+  return (
+    <ul class="tiles" aria-label="Sums of these days">
+      {[
+        [count(requests), `${least}requests`],
+        [count(events), `${least}events`],
+        [`${bytes(bytesIn)} / ${bytes(bytesOut)}`, 'received / sent'],
+        [dollars(listPrice), `${least}by the list`],
+      ].map(([number, name]) => (
+        <li key={name}>
+          <div class="tile">
+            <span class="number">{number}</span>
+            <span class="dim">{name}</span>
+          </div>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Notices({ usage: { items, gaps, isCut } }: { usage: Usage }) {
+  const over = items.filter(({ warnings }) => warnings.length > 0);
+  const limits = [...new Set(over.flatMap(({ warnings }) => warnings))].join(' and ');
+  return (
+    <>
+      {over.length > 0 && (
+        <p class="notice warn" role="status">
+          The soft limit of {limits} was exceeded {over.length === 1 ? 'once' : `${count(over.length)} times`}
+          . Nothing is stopped; the operator sets the limits.
+        </p>
+      )}
+      {gaps.size > 0 && (
+        <p class="notice warn" role="status">
+          Of {plural(gaps.size, 'day')} not everything is known: before the first record, while nothing was
+          collected, or after the time for which sums are kept. Sums here are the least that was used.
+        </p>
+      )}
+      {isCut && (
+        <p class="notice warn" role="status">
+          There are more rows than this page reads. Choose a client, a container or fewer days to see all.
+        </p>
+      )}
+    </>
+  );
+}
+
+function UsageFilters({
+  days,
+  client = '',
+  container = '',
+  change,
+}: {
+  days: UsageDays;
+  client?: string | undefined;
+  container?: string | undefined;
+  change: (changes: Readonly<Record<string, string | undefined>>) => void;
+}) {
+  const { clients } = me();
+  const zones = [...new Set(['UTC', timeZone()])];
+  return (
+    <search class="filters">
+      {clients.length > 1 && (
+        <select
+          aria-label="Client"
+          value={client}
+          onChange={({ currentTarget }) => change({ client: currentTarget.value })}
+        >
+          <option value="">All clients</option>
+          {clients.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </select>
+      )}
+      <ContainerPicker
+        value={container === '' ? null : container}
+        set={(id) => change({ container: id ?? undefined })}
+      />
+      <span class="between">
+        <Day name="First day" value={days.from} set={(from) => change({ from, to: days.to })} />
+        <span class="dim">to</span>
+        <Day name="Last day" value={days.to} set={(to) => change({ from: days.from, to })} />
+      </span>
+      <select
+        aria-label="Time zone"
+        value={days.timeZone}
+        onChange={({ currentTarget }) => change({ zone: currentTarget.value })}
+      >
+        {zones.map((zone) => (
+          <option key={zone} value={zone}>
+            {zone}
+          </option>
+        ))}
+        {!zones.includes(days.timeZone) && <option value={days.timeZone}>{days.timeZone}</option>}
+      </select>
+    </search>
+  );
+}
+
+function Day({ name, value, set }: { name: string; value: string; set: (day: string) => void }) {
+  return (
+    <input
+      type="date"
+      aria-label={name}
+      value={value}
+      required
+      onChange={({ currentTarget }) => {
+        if (DAY.test(currentTarget.value)) set(currentTarget.value);
+      }}
+    />
+  );
+}
+
+/** The last 30 days, unless the address has others. */
+function daysOf({ from = '', to = '', zone = 'UTC' }: Readonly<Record<string, string>>): UsageDays {
+  const known = isZone(zone) ? zone : 'UTC';
+  const today = dayOf(Date.now(), known);
+  const last = DAY.test(to) ? to : today;
+  return { from: DAY.test(from) && from <= last ? from : dayAfter(last, -29), to: last, timeZone: known };
+}
+
+function isZone(name: string): boolean {
+  try {
+    return name !== '' && new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+/** The names of containers; of those that aren't known the beginning of the id. */
+function useNames(): (container: string) => string {
+  const [names, setNames] = useState<ReadonlyMap<string, string>>(new Map());
+  useEffect(() => {
+    fetchContainers({ limit: MOST_NAMES, sort: 'name' }).then(
+      ({ containers }) => setNames(new Map(containers.map(({ id, name }) => [id, name]))),
+      () => {},
+    );
+  }, []);
+  return (container) => names.get(container) ?? container.slice(0, 8);
+}
