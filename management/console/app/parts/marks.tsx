@@ -26,7 +26,17 @@ export function Ago({ at }: { at: string | number }) {
 }
 
 /** A button that copies `text`. `what` names it: “Copy snippet”. */
-export function Copy({ text, what }: { text: string; what: string }) {
+export function Copy({
+  text,
+  what,
+  name = 'Copy',
+  style = 'quiet',
+}: {
+  text: string;
+  what: string;
+  name?: string;
+  style?: string;
+}) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
@@ -34,8 +44,8 @@ export function Copy({ text, what }: { text: string; what: string }) {
     setTimeout(() => setDone(false), 1_600);
   };
   return (
-    <button type="button" class="quiet copy" onClick={() => void copy()} aria-label={`Copy ${what}`}>
-      {isDone ? 'Copied' : 'Copy'}
+    <button type="button" class={`${style} copy`} onClick={() => void copy()} aria-label={`Copy ${what}`}>
+      {isDone ? 'Copied' : name}
     </button>
   );
 }

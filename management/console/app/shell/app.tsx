@@ -31,6 +31,9 @@ const CreateScreen = screen(() => import('../screens/create/create.tsx'));
 const SetupScreen = screen(() => import('../screens/create/setup.tsx'));
 const RequestsScreen = screen(() => import('../screens/requests/requests.tsx'));
 const UsageScreen = screen(() => import('../screens/usage/usage.tsx'));
+const RolloutsScreen = screen(() => import('../screens/rollouts/rollouts.tsx'));
+const RolloutScreen = screen(() => import('../screens/rollouts/rollout.tsx'));
+const NewRolloutScreen = screen(() => import('../screens/rollouts/new-rollout.tsx'));
 const ContainerScreen = screen(() => import('../screens/container/container.tsx'));
 
 /** The whole console: the login page, or the screens. */
@@ -76,6 +79,9 @@ function Screens() {
           <Route path="/console/plans" component={PlansScreen} />
           <Route path="/console/drift" component={DriftScreen} />
           <Route path="/console/hosts" component={HostsScreen} />
+          <Route path="/console/rollouts" component={RolloutsScreen} />
+          <Route path="/console/rollouts/new" component={NewRolloutScreen} />
+          <Route path="/console/rollouts/:id" component={RolloutScreen} />
           <Route path="/console/clients" component={ClientsScreen} />
           <Route path="/console/clients/:id" component={ClientScreen} />
           <Route path="/console/tokens" component={TokensScreen} />

@@ -24,6 +24,7 @@ const PLACES: readonly Place[] = [
   { path: '/console/plans', name: 'Plans', isOperators: true },
   { path: '/console/drift', name: 'Drift', isOperators: true },
   { path: '/console/hosts', name: 'Hosts', isOperators: true },
+  { path: '/console/rollouts', name: 'Rollouts', isOperators: true },
   { path: '/console/clients', name: 'Clients' },
   { path: '/console/tokens', name: 'Tokens' },
   { path: '/console/webhooks', name: 'Webhooks' },

@@ -5,6 +5,8 @@ import { clientName } from '../../data/session.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
+import { HandoverSection } from '../handover/handover.tsx';
+import { ChecklistSection } from './checklist.tsx';
 import { DangerSection } from './danger.tsx';
 import { DomainsSection } from './domains.tsx';
 import { HealthSection } from './health.tsx';
@@ -20,6 +22,7 @@ const PARTS = [
   ['health', 'Health'],
   ['snippet', 'Snippet'],
   ['domains', 'Domains'],
+  ['checklist', 'Tag Manager'],
   ['verification', 'Verification'],
   ['settings', 'Settings'],
   ['keys', 'Tokens'],
@@ -49,6 +52,11 @@ export default function ContainerScreen() {
           ' '
         )
       }
+      actions={
+        <a class="button" href={`/console/containers/${id}/requests`}>
+          Requests
+        </a>
+      }
     >
       <nav class="parts" aria-label="Parts of this page">
         {PARTS.map(([part, name]) => (
@@ -64,6 +72,8 @@ export default function ContainerScreen() {
             <HealthSection container={versioned.container} />
             <SnippetSection container={versioned.container} />
             <DomainsSection versioned={versioned} />
+            <HandoverSection client={versioned.container.clientId} container={id} />
+            <ChecklistSection container={versioned.container} />
             <VerificationSection container={versioned.container} />
             <SettingsSection versioned={versioned} />
             <KeysSection container={versioned.container} />

@@ -9,6 +9,7 @@ import { ChoiceField, TextField } from '../../parts/fields.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Failure, Known } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
+import { HandoverSection } from '../handover/handover.tsx';
 import { InvitationsSection } from './invitations.tsx';
 
 const GIVEN_ROLES = [
@@ -30,13 +31,19 @@ export default function ClientScreen() {
     <Page
       title={query.data?.name ?? 'Client'}
       actions={
-        <a class="button" href={`/console/containers?client=${id}`}>
-          Its containers
-        </a>
+        <>
+          <a class="button" href={`/console/usage?client=${id}`}>
+            Its usage
+          </a>
+          <a class="button" href={`/console/containers?client=${id}`}>
+            Its containers
+          </a>
+        </>
       }
     >
       <Members id={id} />
       <InvitationsSection id={id} />
+      <HandoverSection client={id} />
     </Page>
   );
 }

@@ -113,29 +113,32 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
   );
 }
 
-/** Every day, the newest first. A day of which nothing is known is no zero. */
+/** Every day, the newest first. A day of which nothing is known is no zero; such days one after another are one line. */
 function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Line[] {
   const byDay = Map.groupBy(items, ({ day }) => day);
   const today = dayOf(Date.now(), timeZone);
-  return daysBetween(from, to)
-    .reverse()
-    .filter((day) => day <= today)
-    .map((day) => {
-      const own = byDay.get(day);
-      const isGap = gaps.has(day);
-      return {
-        key: day,
-        name: dayName(day),
-        sums: own === undefined && isGap ? null : sumUsage(own ?? []),
-        note: isGap
-          ? own === undefined
-            ? null
-            : 'at least: not all is known'
-          : day === today
-            ? 'so far'
-            : null,
-      };
-    });
+  const lines: Line[] = [];
+  let unknown: string[] = [];
+  const flush = () => {
+    const [last, first] = [unknown[0], unknown.at(-1)];
+    if (last === undefined || first === undefined) return;
+    const name = first === last ? dayName(last) : `${dayName(first)} to ${dayName(last)}`;
+    lines.push({ key: last, name, sums: null, note: first === last ? null : `${unknown.length} days` });
+    unknown = [];
+  };
+  for (const day of daysBetween(from, to < today ? to : today).reverse()) {
+    const own = byDay.get(day);
+    const isGap = gaps.has(day);
+    if (own === undefined && isGap) {
+      unknown.push(day);
+      continue;
+    }
+    flush();
+    const note = isGap ? 'at least: not all is known' : day === today ? 'so far' : null;
+    lines.push({ key: day, name: dayName(day), sums: sumUsage(own ?? []), note });
+  }
+  flush();
+  return lines;
 }
 
 /** The one with most requests first. */

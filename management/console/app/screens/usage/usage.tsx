@@ -106,32 +106,37 @@ function UsageBody({
 }) {
   return (
     <>
-      <UsageTable usage={usage} days={days} group={group} nameOf={nameOf} />
       <div class="list-head">
-        <span class="dim small">Every container and day as CSV:</span>
+        <span class="grow dim small">{plural(usage.items.length, 'row')} of a container and a day</span>
         <Copy
           text={usageCsv(usage.items, { client: clientName, container: nameOf })}
-          what={`${plural(usage.items.length, 'row')} as CSV`}
+          what="all rows as CSV"
+          name="Copy as CSV"
+          style=""
         />
       </div>
+      <UsageTable usage={usage} days={days} group={group} nameOf={nameOf} />
     </>
   );
 }
 
 function Totals({ usage: { items, gaps } }: { usage: Usage }) {
   const { requests, events, bytesIn, bytesOut, listPrice } = sumUsage(items);
-  const least = gaps.size > 0 ? 'at least ' : '';
+  const isLeast = gaps.size > 0;
   return (
     <ul class="tiles" aria-label="Sums of these days">
       {[
-        [count(requests), `${least}requests`],
-        [count(events), `${least}events`],
+        [count(requests), 'requests'],
+        [count(events), 'events'],
         [`${bytes(bytesIn)} / ${bytes(bytesOut)}`, 'received / sent'],
-        [dollars(listPrice), `${least}by the list`],
+        [dollars(listPrice), 'list price'],
       ].map(([number, name]) => (
         <li key={name}>
           <div class="tile">
-            <span class="number">{number}</span>
+            <span class="number">
+              {isLeast && <span title="At least: not everything is known">≥ </span>}
+              {number}
+            </span>
             <span class="dim">{name}</span>
           </div>
         </li>
@@ -153,8 +158,9 @@ function Notices({ usage: { items, gaps, isCut } }: { usage: Usage }) {
       )}
       {gaps.size > 0 && (
         <p class="notice warn" role="status">
-          Of {plural(gaps.size, 'day')} not everything is known: before the first record, while nothing was
-          collected, or after the time for which sums are kept. Sums here are the least that was used.
+          {gaps.size === 1 ? '1 day is' : `${count(gaps.size)} days are`} not wholly known: nothing was
+          collected then, or the sums of that time are no longer kept. The sums here are the least that was
+          used.
         </p>
       )}
       {isCut && (
