@@ -25,6 +25,9 @@ export function screensOf(container: string, client: string): string[] {
     '/console/containers/new',
     `/console/containers/${container}`,
     `/console/containers/${container}/setup`,
+    `/console/containers/${container}/requests?view=live`,
+    '/console/requests',
+    '/console/usage',
     '/console/changes',
     '/console/clients',
     `/console/clients/${client}`,
@@ -36,7 +39,13 @@ export function screensOf(container: string, client: string): string[] {
 }
 
 /** The screens that only operators have. */
-export const OPERATORS_SCREENS = ['/console/plans', '/console/drift', '/console/hosts'];
+export const OPERATORS_SCREENS = [
+  '/console/plans',
+  '/console/drift',
+  '/console/hosts',
+  '/console/rollouts',
+  '/console/rollouts/new',
+];
 
 /** Resolves when the page shows its data: no skeleton is there any more. */
 export async function settled(page: Page): Promise<void> {

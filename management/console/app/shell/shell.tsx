@@ -31,6 +31,9 @@ const PLACES: readonly Place[] = [
   { path: '/console/audit', name: 'Audit' },
 ];
 
+/** So many screens fit beside the rest of the bar; more have a row of their own. */
+const MOST_IN_ROW = 10;
+
 export function visiblePlaces(): readonly Place[] {
   return PLACES.filter(({ isOperators }) => !isOperators || me().isOperator);
 }
@@ -46,7 +49,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <a class="skip" href="#main">
         Skip to the content
       </a>
-      <header class="bar">
+      <header class={visiblePlaces().length > MOST_IN_ROW ? 'bar many' : 'bar'}>
         <a class="brand" href="/console" aria-label="Tagyard: overview">
           <Mark /> <span>Tagyard</span>
         </a>

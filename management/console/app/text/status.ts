@@ -65,8 +65,6 @@ const WORDS: Readonly<Record<string, string>> = {
   dead: 'Given up',
   swapped: 'Changed',
   already: 'Had it already',
-  reverting: 'Going back',
-  reverted: 'Back',
   open: 'To do',
   waits_for_dns: 'Waits for DNS',
 };

@@ -56,13 +56,13 @@ export function HandoverSection({ client, container }: { client: string; contain
                   ))}
                 </ul>
               )}
+              <NewLink client={client} container={container} sendsMail={sendsMail} />
               {!sendsMail && (
-                <p class="notice warn">
+                <p class="small dim">
                   No mail goes out: this installation has no mail server (<code>SMTP_URL</code>). The page of
                   the link shows when all records are right.
                 </p>
               )}
-              <NewLink client={client} container={container} sendsMail={sendsMail} />
             </>
           );
         }}

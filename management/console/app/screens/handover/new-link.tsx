@@ -70,12 +70,14 @@ export function NewLink({
         {container !== undefined && (
           <ChoiceField label="Records of" value={scope} of={SCOPES} set={setScope} />
         )}
-        <TextField
-          label={sendsMail ? 'Mail when all are right' : 'Mail when all are right (not sent here)'}
-          value={recipients}
-          set={setRecipients}
-          placeholder="dns@acme.example, …"
-        />
+        {sendsMail && (
+          <TextField
+            label="Mail when all are right"
+            value={recipients}
+            set={setRecipients}
+            placeholder="dns@acme.example, …"
+          />
+        )}
         <ChoiceField label="Ends" value={days} of={ENDS} set={setDays} />
         <button type="submit" disabled={isBusy}>
           {isBusy ? 'Working…' : 'Make a link'}

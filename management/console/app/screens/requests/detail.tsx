@@ -65,7 +65,12 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
         </details>
       </div>
       <div class="actions">
-        <a class="button" href={`/console/requests?requestId=${encodeURIComponent(row.requestId)}`}>
+        {/* The list may stay, with another filter. */}
+        <a
+          class="button"
+          onClick={close}
+          href={`/console/requests?requestId=${encodeURIComponent(row.requestId)}`}
+        >
           Only this request
         </a>
         <button type="button" onClick={close}>

@@ -12,6 +12,9 @@ import { timeZone, words } from '../../text/format.ts';
 /** Keys that are pressed within this time are one search, milliseconds: longer than for lists, because it costs more. */
 const TYPING_MS = 350;
 
+/** Where all filters have room: the width of `style/requests.css`. */
+const WIDE = '(min-width: 761px)';
+
 export type ChangeAddress = (
   changes: Readonly<Record<string, string | undefined>>,
   replace?: boolean,
@@ -30,6 +33,11 @@ export function RequestFilters({
   isOfOne: boolean;
   change: ChangeAddress;
 }) {
+  const { route, status, cache, error, probes } = filter;
+  // A narrow page has them behind a click, unless one of them is set.
+  const [isOpen] = useState(
+    () => matchMedia(WIDE).matches || [route, status, cache, error, probes].some((one) => one !== undefined),
+  );
   return (
     <search class="request-filters">
       <div class="filters">
@@ -49,53 +57,56 @@ export function RequestFilters({
         />
         {times !== null && <Times times={times} change={change} />}
       </div>
-      <div class="filters">
-        <Typed
-          name="Route"
-          example="/c/:token.js"
-          class="grow"
-          maxLength={300}
-          value={filter.route}
-          set={(route) => change({ route }, true)}
-        />
-        <Typed
-          name="Status"
-          example="5xx"
-          class="short"
-          maxLength={3}
-          pattern="[1-5](\d\d|xx)"
-          value={filter.status}
-          set={(status) => change({ status }, true)}
-        />
-        <select
-          aria-label="Cache"
-          value={filter.cache ?? ''}
-          onChange={({ currentTarget }) => change({ cache: currentTarget.value })}
-        >
-          <option value="">Any cache result</option>
-          {CACHE_RESULTS.map((one) => (
-            <option key={one} value={one}>
-              {words(one)}
-            </option>
-          ))}
-        </select>
-        <Typed
-          name="Error"
-          example="upstream_failed"
-          class="grow"
-          maxLength={100}
-          value={filter.error}
-          set={(error) => change({ error }, true)}
-        />
-        <label class="check inline">
-          <input
-            type="checkbox"
-            checked={filter.probes === 'true'}
-            onChange={({ currentTarget }) => change({ probes: currentTarget.checked ? 'true' : undefined })}
+      <details class="more-filters" open={isOpen}>
+        <summary>More filters</summary>
+        <div class="filters">
+          <Typed
+            name="Route"
+            example="/c/:token.js"
+            class="grow"
+            maxLength={300}
+            value={filter.route}
+            set={(route) => change({ route }, true)}
           />
-          <span>Tagyard’s probes too</span>
-        </label>
-      </div>
+          <Typed
+            name="Status"
+            example="5xx"
+            class="short"
+            maxLength={3}
+            pattern="[1-5](\d\d|xx)"
+            value={filter.status}
+            set={(status) => change({ status }, true)}
+          />
+          <select
+            aria-label="Cache"
+            value={filter.cache ?? ''}
+            onChange={({ currentTarget }) => change({ cache: currentTarget.value })}
+          >
+            <option value="">Any cache result</option>
+            {CACHE_RESULTS.map((one) => (
+              <option key={one} value={one}>
+                {words(one)}
+              </option>
+            ))}
+          </select>
+          <Typed
+            name="Error"
+            example="upstream_failed"
+            class="grow"
+            maxLength={100}
+            value={filter.error}
+            set={(error) => change({ error }, true)}
+          />
+          <label class="check inline">
+            <input
+              type="checkbox"
+              checked={filter.probes === 'true'}
+              onChange={({ currentTarget }) => change({ probes: currentTarget.checked ? 'true' : undefined })}
+            />
+            <span>Tagyard’s probes too</span>
+          </label>
+        </div>
+      </details>
     </search>
   );
 }

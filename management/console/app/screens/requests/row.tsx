@@ -36,6 +36,7 @@ export function RequestHead({ hasSite }: { hasSite: boolean }) {
 /** One line of a request. What is more is in its detail. */
 export function RequestRow({ row, hasSite, open }: { row: EdgeRequest; hasSite: boolean; open: Open }) {
   const { time, status, method, route, site, cache, country, duration, error, probe } = row;
+  const [shown, thousandths] = clockTime(time).split('.');
   return (
     <tr>
       <td>
@@ -47,14 +48,15 @@ export function RequestRow({ row, hasSite, open }: { row: EdgeRequest; hasSite: 
           aria-label={`${clockTime(time)}, ${status}, ${method} ${route || 'no route'}: all fields`}
           onClick={() => open(row)}
         >
-          {clockTime(time)}
+          {shown}
+          <span class="wide-only">.{thousandths}</span>
         </button>
       </td>
       <td>
         <StatusMark status={status} />
       </td>
       <td class="request">
-        <span class="dim method">{method}</span>{' '}
+        <span class="dim method wide-only">{method}</span>{' '}
         {route === '' ? <em class="dim">no route</em> : <code>{route}</code>}
         {probe && <span class="dim small"> probe</span>}
         {error !== null && <span class="bad-text small error">{error}</span>}

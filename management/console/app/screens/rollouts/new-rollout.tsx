@@ -190,8 +190,8 @@ function PlanSection({
       ) : (
         <>
           <p>
-            To <code title={image}>{imageName(image)}</code>. A wave begins once all sites of the one before
-            are ready. The first failure stops the rollout.
+            They get <code title={image}>{imageName(image)}</code> wave by wave. A wave begins once all sites
+            of the one before are ready, and the first failure stops the rollout.
           </p>
           <ol class="waves">
             {waves.map((sites, index) => (

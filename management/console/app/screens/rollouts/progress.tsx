@@ -26,8 +26,6 @@ const NAMES: Readonly<Record<string, string>> = {
   failed: 'failed',
   skipped: 'skipped',
   pending: 'to follow',
-  reverting: 'going back',
-  reverted: 'back',
 };
 
 function totalOf(sites: Rollout['sites']): number {

@@ -49,7 +49,7 @@ export function UsageTable({
             <th scope="col" class="right" colSpan={2}>
               Requests
             </th>
-            <th scope="col" class="right">
+            <th scope="col" class="right wide-only">
               Events
             </th>
             <th scope="col" class="right wide-only">
@@ -103,7 +103,7 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
             </svg>
           </td>
           <td class="right">{count(sums.requests)}</td>
-          <td class="right">{count(sums.events)}</td>
+          <td class="right wide-only">{count(sums.events)}</td>
           <td class="right wide-only">{bytes(sums.bytesIn)}</td>
           <td class="right wide-only">{bytes(sums.bytesOut)}</td>
           <td class="right">{dollars(sums.listPrice)}</td>

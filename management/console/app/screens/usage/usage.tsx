@@ -110,7 +110,7 @@ function UsageBody({
         <span class="grow dim small">{plural(usage.items.length, 'row')} of a container and a day</span>
         <Copy
           text={usageCsv(usage.items, { client: clientName, container: nameOf })}
-          what="all rows as CSV"
+          what="as CSV"
           name="Copy as CSV"
           style=""
         />
@@ -134,7 +134,7 @@ function Totals({ usage: { items, gaps } }: { usage: Usage }) {
         <li key={name}>
           <div class="tile">
             <span class="number">
-              {isLeast && <span title="At least: not everything is known">≥ </span>}
+              {isLeast && <span title="At least: not everything is known">≥ </span>}
               {number}
             </span>
             <span class="dim">{name}</span>
