@@ -1,4 +1,4 @@
-import type { components } from '../../../../gitops/clients/management/index.ts';
+import { ApiProblem, type components } from '../../../../gitops/clients/management/index.ts';
 import { api, COMMAS } from './api.ts';
 
 export type Container = components['schemas']['Container'];
@@ -21,7 +21,7 @@ type SortKey = (typeof SORT_KEYS)[number];
 type Sort = SortKey | `-${SortKey}`;
 
 /** Which containers a list shows, as the page's address has it. */
-interface ListFilter {
+export interface ListFilter {
   readonly q?: string;
   readonly client?: string;
   readonly status?: readonly Status[];
@@ -79,4 +79,9 @@ export interface Versioned {
 export async function readContainer(id: string): Promise<Versioned> {
   const { data, etag } = await api.get('/server-containers/{id}', { params: { path: { id } } });
   return { container: data, etag };
+}
+
+/** Whether a change was refused because the container has changed since it was read (412). */
+export function isConflict(failure: unknown): boolean {
+  return failure instanceof ApiProblem && failure.status === 412;
 }

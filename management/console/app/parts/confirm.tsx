@@ -1,16 +1,33 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { isConflict, readContainer, type Versioned } from '../data/containers.ts';
 import { type ChangedValue, ChangeTable } from './changes.tsx';
 import { Dialog } from './dialog.tsx';
 import { Failure, Skeleton } from './states.tsx';
+import { TheirChange } from './their-change.tsx';
 
-/** Asks before a change; shows what it would change, where a plan can be made. */
+interface Plan {
+  readonly changes: readonly ChangedValue[];
+  readonly warnings: readonly string[];
+}
+
+/** The header that names the version which a change is made for; without one, the API compares nothing. */
+export interface OfVersion {
+  readonly 'if-match'?: string;
+}
+
+/**
+ * Asks before a change; shows what it would change, where a plan can be made. With `versioned`, the change is refused if
+ * another person has changed the container since: then it shows their change, and makes the plan on top of it.
+ */
 export function Confirm({
   title,
   verb,
   typed,
   isDanger = false,
+  versioned,
   plan,
+  planOf: of = '',
   act,
   close,
   children,
@@ -20,29 +37,61 @@ export function Confirm({
   /** What the person must type first. */
   typed?: string;
   isDanger?: boolean;
+  /** The container as the person saw it when they began. */
+  versioned?: Versioned;
   /** The answer of the dry run. */
-  plan?: () => Promise<unknown>;
-  act: () => Promise<void>;
+  plan?: (of: OfVersion) => Promise<unknown>;
+  /** What the plan depends on, if the dialog has fields: it is made again when that changes. */
+  planOf?: string;
+  act: (of: OfVersion) => Promise<void>;
   close: () => void;
   children?: ComponentChildren;
 }) {
-  const [changes, setChanges] = useState<readonly ChangedValue[] | null>(null);
+  const [base, setBase] = useState(versioned);
+  const [theirs, setTheirs] = useState<Versioned | null>(null);
+  const [planned, setPlanned] = useState<Plan | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [text, setText] = useState('');
-  const asked = useRef(plan);
+  const latest = useRef({ plan, act });
+  latest.current = { plan, act };
+  const header: OfVersion = base?.etag ? { 'if-match': base.etag } : {};
+
+  const fail = async (failure: unknown) => {
+    if (base === undefined || !isConflict(failure)) {
+      setError(failure);
+      return;
+    }
+    setPlanned(null);
+    await readContainer(base.container.id).then(setTheirs, setError);
+  };
   useEffect(() => {
-    asked.current?.().then((answer) => setChanges(changesOf(answer)), setError);
-  }, []);
-  const isReady = (plan === undefined || changes !== null) && (typed === undefined || text === typed);
-  const go = async () => {
+    setError(null);
+    setPlanned(null);
+    let isOld = false;
+    latest.current.plan?.(header).then(
+      (answer) => {
+        if (!isOld) setPlanned(planFrom(answer));
+      },
+      (failure) => {
+        if (!isOld) void fail(failure);
+      },
+    );
+    return () => {
+      isOld = true;
+    };
+  }, [base, of]);
+
+  const isReady =
+    theirs === null && (plan === undefined || planned !== null) && (typed === undefined || text === typed);
+  const perform = async () => {
     setBusy(true);
     setError(null);
     try {
-      await act();
+      await latest.current.act(header);
       close();
     } catch (failure) {
-      setError(failure);
+      await fail(failure);
     } finally {
       setBusy(false);
     }
@@ -53,12 +102,29 @@ export function Confirm({
         method="dialog"
         onSubmit={(event) => {
           event.preventDefault();
-          if (isReady && !isBusy) void go();
+          if (isReady && !isBusy) void perform();
         }}
       >
         {children}
-        {plan !== undefined && changes === null && error === null && <Skeleton rows={2} label="Planning" />}
-        {changes !== null && <ChangeTable changes={changes} />}
+        {plan !== undefined && planned === null && error === null && theirs === null && (
+          <Skeleton rows={2} label="Planning" />
+        )}
+        {planned !== null && (
+          <>
+            <ChangeTable changes={planned.changes} />
+            {planned.warnings.map((warning) => (
+              <p key={warning} class="notice warn">
+                {warning}
+              </p>
+            ))}
+          </>
+        )}
+        {theirs !== null && base !== undefined && (
+          <div class="notice warn" role="alert">
+            <TheirChange base={base} />
+            <p>Yours is not saved yet. Plan it again on top of theirs, or cancel to keep only theirs.</p>
+          </div>
+        )}
         {error !== null && <Failure error={error} />}
         {typed !== undefined && (
           <label class="field">
@@ -77,17 +143,30 @@ export function Confirm({
           <button type="button" onClick={close}>
             Cancel
           </button>
-          <button type="submit" class={isDanger ? 'danger' : 'primary'} disabled={!isReady || isBusy}>
-            {isBusy ? 'Working…' : verb}
-          </button>
+          {theirs === null ? (
+            <button type="submit" class={isDanger ? 'danger' : 'primary'} disabled={!isReady || isBusy}>
+              {isBusy ? 'Working…' : verb}
+            </button>
+          ) : (
+            <button
+              type="button"
+              class="primary"
+              onClick={() => {
+                setBase(theirs);
+                setTheirs(null);
+              }}
+            >
+              Plan again on top of theirs
+            </button>
+          )}
         </div>
       </form>
     </Dialog>
   );
 }
 
-function changesOf(answer: unknown): readonly ChangedValue[] {
-  if (typeof answer !== 'object' || answer === null || !('plan' in answer)) return [];
-  const { plan } = answer as { plan: { changes?: readonly ChangedValue[] } }; // the answer of a dry run
-  return plan.changes ?? [];
+function planFrom(answer: unknown): Plan {
+  const none = { changes: [], warnings: [] };
+  if (typeof answer !== 'object' || answer === null || !('plan' in answer)) return none;
+  return { ...none, ...(answer as { plan: Partial<Plan> }).plan }; // the answer of a dry run
 }

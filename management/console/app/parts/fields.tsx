@@ -37,6 +37,7 @@ export function TextField({
   maxLength?: number;
   min?: number;
   max?: number;
+  step?: number;
   placeholder?: string;
   disabled?: boolean;
 }) {

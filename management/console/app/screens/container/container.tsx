@@ -8,10 +8,11 @@ import { Known } from '../../parts/states.tsx';
 import { HandoverSection } from '../handover/handover.tsx';
 import { ChecklistSection } from './checklist.tsx';
 import { DangerSection } from './danger.tsx';
-import { DomainsSection } from './domains.tsx';
+import { DomainsSection } from './domains/domains.tsx';
+import { SameOriginSection } from './domains/same-origin.tsx';
 import { HealthSection } from './health.tsx';
 import { HistorySection } from './history.tsx';
-import { KeysSection } from './keys.tsx';
+import { KeysSection } from './keys/keys.tsx';
 import { SettingsSection } from './settings/settings.tsx';
 import { SnippetSection } from './snippet.tsx';
 import { TrafficSection } from './traffic-section.tsx';
@@ -22,6 +23,7 @@ const PARTS = [
   ['health', 'Health'],
   ['snippet', 'Snippet'],
   ['domains', 'Domains'],
+  ['same-origin', 'Same origin'],
   ['checklist', 'Tag Manager'],
   ['verification', 'Verification'],
   ['settings', 'Settings'],
@@ -73,12 +75,13 @@ export default function ContainerScreen() {
             <SnippetSection container={versioned.container} />
             <DomainsSection versioned={versioned} />
             <HandoverSection client={versioned.container.clientId} container={id} />
+            <SameOriginSection versioned={versioned} />
             <ChecklistSection container={versioned.container} />
             <VerificationSection container={versioned.container} />
             <SettingsSection versioned={versioned} />
-            <KeysSection container={versioned.container} />
+            <KeysSection versioned={versioned} />
             <HistorySection versioned={versioned} />
-            <DangerSection container={versioned.container} />
+            <DangerSection versioned={versioned} />
           </>
         )}
       </Known>

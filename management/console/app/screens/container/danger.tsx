@@ -1,25 +1,27 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { api } from '../../data/api.ts';
-import type { Container } from '../../data/containers.ts';
+import type { Versioned } from '../../data/containers.ts';
 import { refresh } from '../../data/query.ts';
 import { mayAct } from '../../data/session.ts';
 import { useAction } from '../../parts/action.tsx';
-import { Confirm } from '../../parts/confirm.tsx';
+import { Confirm, type OfVersion } from '../../parts/confirm.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failure } from '../../parts/states.tsx';
 
 /** What interrupts or ends a container, and the way back. */
-export function DangerSection({ container }: { container: Container }) {
-  const { id, clientId, name, status, suspended, protected: isProtected } = container;
+export function DangerSection({ versioned }: { versioned: Versioned }) {
+  const { id, clientId, name, status, suspended, protected: isProtected } = versioned.container;
   const [isRemoving, setRemoving] = useState(false);
   const { isBusy, error, run } = useAction();
   if (!mayAct(clientId)) return null;
   const params = { path: { id } };
   const done = () => refresh(id, 'containers');
   const isGone = ['removed', 'deprovisioning'].includes(status);
-  const remove = (dryRun: boolean) =>
-    api.delete('/server-containers/{id}', { params: { ...params, query: dryRun ? { dryRun: '1' } : {} } });
+  const remove = (dryRun: boolean, header: OfVersion) =>
+    api.delete('/server-containers/{id}', {
+      params: { ...params, header, query: dryRun ? { dryRun: '1' } : {} },
+    });
   return (
     <Section id="danger" title="Danger zone">
       <ul class="rows">
@@ -105,10 +107,11 @@ export function DangerSection({ container }: { container: Container }) {
           verb="Remove the container"
           typed={name}
           isDanger
+          versioned={versioned}
           close={() => setRemoving(false)}
-          plan={async () => (await remove(true)).data}
-          act={async () => {
-            await remove(false);
+          plan={async (header) => (await remove(true, header)).data}
+          act={async (header) => {
+            await remove(false, header);
             done();
           }}
         >

@@ -12,12 +12,14 @@ import { OperationSteps } from './steps.tsx';
 type Resources = components['schemas']['Resources'];
 
 const TARGETS: Readonly<Record<string, string>> = {
+  network: 'Network',
+  policy: 'Policy script',
   containers: 'Containers',
   proxy: 'Proxy vhosts',
   kv: 'KV documents',
   route: 'Worker route',
   dns: 'DNS records',
-  certificates: 'Certificates',
+  certificate: 'Certificates',
 };
 
 /** How the container is and why, from its containers outwards to DNS. */

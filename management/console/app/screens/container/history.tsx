@@ -5,7 +5,7 @@ import type { Versioned } from '../../data/containers.ts';
 import { refresh, useQuery } from '../../data/query.ts';
 import { mayAct } from '../../data/session.ts';
 import { ChangeTable } from '../../parts/changes.tsx';
-import { Confirm } from '../../parts/confirm.tsx';
+import { Confirm, type OfVersion } from '../../parts/confirm.tsx';
 import { Ago } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
@@ -14,8 +14,8 @@ import { plural } from '../../text/format.ts';
 type Entry = components['schemas']['HistoryEntry'];
 
 /** Every commit that changed the container, the newest first; each can be undone. */
-export function HistorySection({ versioned: { container } }: { versioned: Versioned }) {
-  const { id } = container;
+export function HistorySection({ versioned }: { versioned: Versioned }) {
+  const { id, clientId } = versioned.container;
   const [limit, setLimit] = useState(10);
   const [chosen, choose] = useState<Entry | null>(null);
   const query = useQuery(`container history ${id} ${limit}`, async () => {
@@ -47,7 +47,7 @@ export function HistorySection({ versioned: { container } }: { versioned: Versio
                       </summary>
                       {entry.reason && <p>Reason: {entry.reason}</p>}
                       <ChangeTable changes={entry.changes} />
-                      {mayAct(container.clientId) && (
+                      {mayAct(clientId) && (
                         <button type="button" onClick={() => choose(entry)}>
                           Revert this
                         </button>
@@ -65,15 +65,16 @@ export function HistorySection({ versioned: { container } }: { versioned: Versio
           )
         }
       </Known>
-      {chosen !== null && <Revert id={id} entry={chosen} close={() => choose(null)} />}
+      {chosen !== null && <Revert versioned={versioned} entry={chosen} close={() => choose(null)} />}
     </Section>
   );
 }
 
-function Revert({ id, entry, close }: { id: string; entry: Entry; close: () => void }) {
-  const revert = async (dryRun: boolean) => {
+function Revert({ versioned, entry, close }: { versioned: Versioned; entry: Entry; close: () => void }) {
+  const { id } = versioned.container;
+  const revert = async (dryRun: boolean, header: OfVersion) => {
     return await api.post('/server-containers/{id}/revert', {
-      params: { path: { id }, query: dryRun ? { dryRun: '1' } : {} },
+      params: { path: { id }, header, query: dryRun ? { dryRun: '1' } : {} },
       body: { commit: entry.commit },
     });
   };
@@ -81,10 +82,11 @@ function Revert({ id, entry, close }: { id: string; entry: Entry; close: () => v
     <Confirm
       title="Revert this commit?"
       verb="Revert"
+      versioned={versioned}
       close={close}
-      plan={async () => (await revert(true)).data}
-      act={async () => {
-        await revert(false);
+      plan={async (header) => (await revert(true, header)).data}
+      act={async (header) => {
+        await revert(false, header);
         refresh(id, 'containers');
       }}
     >

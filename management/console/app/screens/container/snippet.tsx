@@ -33,9 +33,6 @@ export function SnippetSection({ container: { domains } }: { container: Containe
 }
 
 function OfDomain({ domain }: { domain: Domain }) {
-  const [kind, setKind] = useState<string | null>(null);
-  const servers = Object.entries(domain.sameOrigin?.snippets ?? {});
-  const server = servers.find(([name]) => name === kind) ?? servers[0];
   return (
     <>
       <p>
@@ -48,25 +45,6 @@ function OfDomain({ domain }: { domain: Domain }) {
           <summary>Content security policy</summary>
           <p>If the pages have a policy, it must allow these sources.</p>
           <Code text={domain.contentSecurityPolicy} what="sources of the policy" />
-        </details>
-      )}
-      {server !== undefined && (
-        <details>
-          <summary>Same origin: configuration of your server</summary>
-          <p>
-            Your server forwards <code>{domain.sameOrigin?.path}</code> to the edge. Treat the token in it
-            like a password.
-          </p>
-          <select
-            aria-label="Kind of server"
-            value={server[0]}
-            onChange={({ currentTarget }) => setKind(currentTarget.value)}
-          >
-            {servers.map(([name]) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-          <Code text={server[1]} what={`configuration of ${server[0]}`} />
         </details>
       )}
     </>

@@ -1,11 +1,14 @@
 import { useLocation } from 'preact-iso';
 import { fetchContainers, fetchCounts, filterOf } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
-import { mayAct, me } from '../../data/session.ts';
+import { mayAct, mayEdit, me } from '../../data/session.ts';
 import { Page } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { plural } from '../../text/format.ts';
+import { BulkBar } from './bulk.tsx';
 import { Filters } from './filters.tsx';
+import { filterText, SavedFilters } from './saved.tsx';
+import { useSelection } from './selection.ts';
 import { ContainerTable } from './table.tsx';
 
 const PAGE_SIZE = 50;
@@ -17,6 +20,8 @@ export function ContainersScreen() {
   const key = JSON.stringify(filter);
   const list = useQuery(`containers list ${key}`, () => fetchContainers({ ...filter, limit: PAGE_SIZE }));
   const counts = useQuery(`containers counts ${filter.client ?? ''}`, () => fetchCounts(filter.client));
+  const selection = useSelection(filterText({ ...query, sort: '' }), list.data?.containers ?? []);
+  const mayChange = me().clients.some(({ id }) => mayEdit(id));
   const change = (changes: Readonly<Record<string, string | undefined>>, replace = false) => {
     const next = new URLSearchParams(query);
     // Another filter begins at the first page.
@@ -42,6 +47,7 @@ export function ContainersScreen() {
       }
     >
       <Filters query={query} change={change} />
+      <SavedFilters query={query} />
       <Known query={list} rows={10}>
         {({ containers, next }) =>
           containers.length === 0 ? (
@@ -62,6 +68,7 @@ export function ContainersScreen() {
             <>
               <ContainerTable
                 containers={containers}
+                selection={mayChange ? selection : null}
                 sort={filter.sort ?? '-createdAt'}
                 isOld={list.isLoading}
                 onSort={(sort) => change({ sort })}
@@ -78,6 +85,13 @@ export function ContainersScreen() {
                   </button>
                 )}
               </nav>
+              {selection.chosen.size > 0 && (
+                <BulkBar
+                  selection={selection}
+                  filter={{ ...filter, cursor: undefined }}
+                  hasMore={next !== null || filter.cursor !== undefined}
+                />
+              )}
             </>
           )
         }

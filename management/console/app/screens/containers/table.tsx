@@ -2,6 +2,7 @@ import type { ListedContainer } from '../../data/containers.ts';
 import { clientName } from '../../data/session.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { explain } from '../../text/reasons.ts';
+import { isChoosable, type Selection } from './selection.ts';
 
 interface Column {
   readonly name: string;
@@ -25,8 +26,11 @@ export function ContainerTable({
   sort,
   isOld,
   onSort,
+  selection,
 }: {
   containers: readonly ListedContainer[];
+  /** `null`: the person may change none of them. */
+  selection: Selection | null;
   sort: string;
   isOld: boolean;
   onSort: (sort: string) => void;
@@ -38,6 +42,11 @@ export function ContainerTable({
       <table class="list">
         <thead>
           <tr>
+            {selection !== null && (
+              <th scope="col" class="pick">
+                <PagePick containers={containers} selection={selection} />
+              </th>
+            )}
             {COLUMNS.map(({ name, sort: by, class: style }) => (
               <th
                 key={name}
@@ -62,7 +71,7 @@ export function ContainerTable({
         </thead>
         <tbody>
           {containers.map((container) => (
-            <Row key={container.id} container={container} />
+            <Row key={container.id} container={container} selection={selection} />
           ))}
         </tbody>
       </table>
@@ -70,11 +79,47 @@ export function ContainerTable({
   );
 }
 
-function Row({ container }: { container: ListedContainer }) {
+/** Chooses all of the page, or none. */
+function PagePick({
+  containers,
+  selection: { chosen, togglePage },
+}: {
+  containers: readonly ListedContainer[];
+  selection: Selection;
+}) {
+  const rows = containers.filter(isChoosable);
+  const number = rows.filter(({ id }) => chosen.has(id)).length;
+  return (
+    <input
+      type="checkbox"
+      aria-label="Select all on this page"
+      checked={number > 0 && number === rows.length}
+      indeterminate={number > 0 && number < rows.length}
+      disabled={rows.length === 0}
+      onChange={togglePage}
+    />
+  );
+}
+
+function Row({ container, selection }: { container: ListedContainer; selection: Selection | null }) {
   const { id, name, domains, clientId, status, health, suspended, updatedAt } = container;
   const further = domains.length - 1;
+  const isChosen = selection?.chosen.has(id) ?? false;
   return (
-    <tr>
+    <tr class={isChosen ? 'chosen' : undefined}>
+      {selection !== null && (
+        <td class="pick">
+          {isChoosable(container) && (
+            <input
+              type="checkbox"
+              aria-label={`Select ${name}`}
+              checked={isChosen}
+              // With the shift key, all between this and the last one.
+              onClick={({ shiftKey }) => selection.toggle(container, shiftKey)}
+            />
+          )}
+        </td>
+      )}
       <td>
         <a class="strong row-link" href={`/console/containers/${id}`} data-row>
           {name}

@@ -5,7 +5,7 @@ import { useQuery } from '../../data/query.ts';
 import { StateMark } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
-import { DomainProofs } from '../container/proofs.tsx';
+import { DomainProofs } from '../container/domains/proofs.tsx';
 import { SnippetSection } from '../container/snippet.tsx';
 import { OperationSteps } from '../container/steps.tsx';
 import { Report, VerifyButton } from '../container/verification.tsx';

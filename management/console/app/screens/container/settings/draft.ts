@@ -4,7 +4,15 @@ import type { Container } from '../../../data/containers.ts';
 /** What the settings form edits. */
 export type SettingsDraft = Pick<
   Container,
-  'name' | 'features' | 'modules' | 'consent' | 'consentMode' | 'fallback' | 'consentMaxDays' | 'resources'
+  | 'name'
+  | 'features'
+  | 'modules'
+  | 'consent'
+  | 'consentMode'
+  | 'fallback'
+  | 'regions'
+  | 'consentMaxDays'
+  | 'resources'
 >;
 
 type ContainerPatch = paths['/server-containers/{id}']['patch']['requestBody']['content']['application/json'];
@@ -16,6 +24,7 @@ const KEYS = [
   'consent',
   'consentMode',
   'fallback',
+  'regions',
   'consentMaxDays',
   'resources',
 ] as const satisfies readonly (keyof SettingsDraft)[];

@@ -5,6 +5,8 @@ import { CheckField, ChoiceField, TextField } from '../../../parts/fields.tsx';
 import { Known } from '../../../parts/states.tsx';
 import type { SettingsDraft } from './draft.ts';
 import { OptionsFields } from './options.tsx';
+import { RegionRules } from './regions.tsx';
+import { ResourceFields } from './resources.tsx';
 
 type Plugin = components['schemas']['Plugin'];
 
@@ -58,27 +60,14 @@ export function SettingsFields({
           hint="From this age on it counts as none"
           type="number"
           min={1}
+          max={395}
           value={String(draft.consentMaxDays)}
           set={(text) => set({ consentMaxDays: Number(text) })}
           required
         />
-        <TextField
-          label="Memory"
-          hint="Of each processing container, such as 512m"
-          value={draft.resources.processing.memory}
-          set={(memory) => set({ resources: withProcessing(draft, { memory }) })}
-          required
-        />
-        <TextField
-          label="Replicas"
-          hint="Processing containers beside each other"
-          type="number"
-          min={1}
-          value={String(draft.resources.processing.replicas)}
-          set={(text) => set({ resources: withProcessing(draft, { replicas: Number(text) }) })}
-          required
-        />
       </div>
+      <RegionRules regions={draft.regions} set={(regions) => set({ regions })} isReadOnly={isReadOnly} />
+      <ResourceFields resources={draft.resources} set={(resources) => set({ resources })} />
       <h3>Plugins</h3>
       <Known query={plugins} rows={5}>
         {({ items }) =>
@@ -87,13 +76,6 @@ export function SettingsFields({
       </Known>
     </fieldset>
   );
-}
-
-function withProcessing(
-  draft: SettingsDraft,
-  changes: Partial<SettingsDraft['resources']['processing']>,
-): SettingsDraft['resources'] {
-  return { ...draft.resources, processing: { ...draft.resources.processing, ...changes } };
 }
 
 /** A plugin's switch, and its options as its schema describes them. */

@@ -1,10 +1,10 @@
-import { api } from '../../data/api.ts';
-import type { Container } from '../../data/containers.ts';
-import { refresh } from '../../data/query.ts';
-import { mayEdit } from '../../data/session.ts';
-import { useAction } from '../../parts/action.tsx';
-import { StateMark } from '../../parts/marks.tsx';
-import { Failure } from '../../parts/states.tsx';
+import { api } from '../../../data/api.ts';
+import type { Container } from '../../../data/containers.ts';
+import { refresh } from '../../../data/query.ts';
+import { mayEdit } from '../../../data/session.ts';
+import { useAction } from '../../../parts/action.tsx';
+import { StateMark } from '../../../parts/marks.tsx';
+import { Failure } from '../../../parts/states.tsx';
 import { Records } from './records.tsx';
 
 /** The records that prove a container's domains, each with a live check. */

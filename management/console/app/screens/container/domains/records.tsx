@@ -1,4 +1,4 @@
-import { Code } from '../../parts/marks.tsx';
+import { Code } from '../../../parts/marks.tsx';
 
 interface DnsRecord {
   readonly type: string;

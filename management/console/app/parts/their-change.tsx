@@ -1,0 +1,35 @@
+import { api } from '../data/api.ts';
+import type { Versioned } from '../data/containers.ts';
+import { useQuery } from '../data/query.ts';
+import { ChangeTable } from './changes.tsx';
+import { Ago } from './marks.tsx';
+import { Known } from './states.tsx';
+
+/** As many of another person's commits as are shown. */
+const MOST = 5;
+
+/** What another person changed since `base` was read: a change on top of it was refused (412). */
+export function TheirChange({ base: { container } }: { base: Versioned }) {
+  const { id, revision } = container;
+  const query = useQuery(`container since ${id} ${revision}`, async () => {
+    const params = { path: { id }, query: { limit: MOST } };
+    const { history } = (await api.get('/server-containers/{id}/history', { params })).data;
+    const known = history.findIndex(({ commit }) => commit === revision);
+    return known === -1 ? history.slice(0, 1) : history.slice(0, known);
+  });
+  return (
+    <Known query={query} rows={2}>
+      {(entries) =>
+        entries.map(({ commit, author, at, subject, changes }) => (
+          <div key={commit} class="stack">
+            <p>
+              <span class="strong">{author}</span> changed this container meanwhile (<Ago at={at} />
+              ): {subject}
+            </p>
+            <ChangeTable changes={changes} />
+          </div>
+        ))
+      }
+    </Known>
+  );
+}

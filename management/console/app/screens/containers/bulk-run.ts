@@ -1,0 +1,64 @@
+import type { components, paths } from '../../../../../gitops/clients/management/index.ts';
+import { api } from '../../data/api.ts';
+import type { ChangedValue } from '../../parts/changes.tsx';
+
+type BulkItem = paths['/bulk']['post']['requestBody']['content']['application/json']['items'][number];
+
+/** What is done with each of the chosen containers. */
+export interface BulkAction {
+  readonly key: string;
+  readonly name: string;
+  readonly verb: BulkItem['verb'];
+  readonly body?: BulkItem['body'];
+  /** Its effect can't be taken back with one click: the number must be typed. */
+  readonly isDanger?: boolean;
+  /** It is done although it changes no value, such as a verification. */
+  readonly isAlways?: boolean;
+}
+
+/** What became of one container, or what the plan says of it. */
+export interface ItemOutcome {
+  readonly id: string;
+  readonly done: boolean;
+  readonly changes: readonly ChangedValue[];
+  /** Why it was refused, with the error code; `null`: it wasn't. */
+  readonly problem: { readonly text: string; readonly code: string | null } | null;
+}
+
+/** As many as one request can have. */
+const AT_ONCE = 100;
+
+/** Sends the action for each container. `onDone` gets the number of those that were answered so far. */
+export async function sendBulk(
+  { verb, body }: BulkAction,
+  ids: readonly string[],
+  { dryRun, onDone }: { readonly dryRun: boolean; onDone(number: number): void },
+): Promise<ItemOutcome[]> {
+  const outcomes: ItemOutcome[] = [];
+  for (let at = 0; at < ids.length; at += AT_ONCE) {
+    const items = ids
+      .slice(at, at + AT_ONCE)
+      .map((id): BulkItem => ({ verb, id, ...(body === undefined ? {} : { body }) }));
+    const { data } = await api.post('/bulk', {
+      params: { query: dryRun ? { dryRun: '1' } : {} },
+      body: { items },
+    });
+    outcomes.push(...data.items.map(outcomeOf));
+    onDone(outcomes.length);
+  }
+  return outcomes;
+}
+
+function outcomeOf({ id, done, status, answer }: components['schemas']['BulkOutcome']): ItemOutcome {
+  // What the endpoint of the verb answers: a problem, a plan or the container.
+  const { plan, detail, title, code } = (answer ?? {}) as {
+    plan?: { changes?: readonly ChangedValue[] };
+    detail?: string;
+    title?: string;
+    code?: string;
+  };
+  const problem = done
+    ? null
+    : { text: detail ?? title ?? `The API answered ${status}.`, code: code ?? null };
+  return { id, done, changes: plan?.changes ?? [], problem };
+}
