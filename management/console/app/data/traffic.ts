@@ -1,48 +1,53 @@
-import { problemFrom } from '../../../../gitops/clients/management/index.ts';
+import { type components, problemFrom } from '../../../../gitops/clients/management/index.ts';
 import { sendInSession } from './api.ts';
 
-/** The parts of an answer of the traffic API that the console shows. Times are RFC 3339. */
-export interface Traffic {
-  readonly from: string;
-  readonly to: string;
-  /** Seconds of one point. */
-  readonly step: number;
-  readonly points: readonly TrafficPoint[];
-  /** Spans of which nothing is known: they are no zeros. */
-  readonly missing: readonly unknown[];
-}
+export type Traffic = components['schemas']['Traffic'];
+export type TrafficPoint = components['schemas']['TrafficPoint'];
 
-interface TrafficPoint {
-  readonly time: string;
-  readonly requests: number;
-  /** Requests that were answered with an error code. */
-  readonly errors?: number;
-  /** Reports of pages that something was blocked. */
-  readonly blocked?: number;
-  /** Events of analytics. */
-  readonly events?: number;
-}
+/** Traffic up to now is read again this often while it is shown, milliseconds; that of long spans less often. */
+const POLL_MS = 2_000;
+const LONG_POLL_MS = 30_000;
 
-/** Traffic is read again this often while it is shown, milliseconds. */
-export const TRAFFIC_POLL_MS = 2_000;
+const MINUTE = 60;
+const HOUR = 3_600;
+const DAY = 86_400;
 
-/** The spans that a chart can show, with the seconds of one point. */
+/** Seconds of one point, by their name in the address. */
+export const STEPS = { minute: MINUTE, hour: HOUR, day: DAY } as const;
+export type StepName = keyof typeof STEPS;
+
+/** The spans that a chart can show, with the steps that are readable for each, the usual one first. */
 export const SPANS = [
-  { name: 'Hour', seconds: 3_600, step: 60 },
-  { name: 'Day', seconds: 86_400, step: 3_600 },
-  { name: 'Week', seconds: 604_800, step: 3_600 },
-  { name: 'Month', seconds: 2_592_000, step: 86_400 },
-] as const;
+  { name: 'Hour', seconds: HOUR, steps: ['minute'] },
+  { name: 'Day', seconds: DAY, steps: ['hour', 'minute'] },
+  { name: 'Week', seconds: 7 * DAY, steps: ['hour', 'day'] },
+  { name: 'Month', seconds: 30 * DAY, steps: ['day', 'hour'] },
+  { name: 'Quarter', seconds: 90 * DAY, steps: ['day', 'hour'] },
+] as const satisfies readonly { name: string; seconds: number; steps: readonly StepName[] }[];
 export type Span = (typeof SPANS)[number];
 
+/** Which traffic is shown. */
+export interface Range {
+  readonly span: Span;
+  readonly step: StepName;
+  /** Where it ends, milliseconds since the epoch; `null`: now. */
+  readonly to: number | null;
+}
+
+/** How often the traffic of a range can have changed, milliseconds; `null`: it is over. */
+export function pollOf({ span, to }: Range): number | null {
+  if (to !== null) return null;
+  return span.seconds <= DAY ? POLL_MS : LONG_POLL_MS;
+}
+
 /**
- * The traffic of a container, or of all that the person may read, up to now; `null`: this installation doesn’t measure
- * any.
+ * The traffic of a container, or of all that the person may read; `null`: this installation doesn’t measure any.
  */
-export async function readTraffic(id: string | null, { seconds, step }: Span): Promise<Traffic | null> {
-  const now = Math.ceil(Date.now() / 1000 / step) * step;
+export async function readTraffic(id: string | null, { span, step, to }: Range): Promise<Traffic | null> {
+  const size = STEPS[step];
+  const end = Math.ceil((to ?? Date.now()) / 1000 / size) * size;
   const at = (time: number) => new Date(time * 1000).toISOString();
-  const query = new URLSearchParams({ from: at(now - seconds), to: at(now), step: String(step) });
+  const query = new URLSearchParams({ from: at(end - span.seconds), to: at(end), step: String(size) });
   const path = `${id === null ? '' : `/server-containers/${encodeURIComponent(id)}`}/traffic?${query}`;
   const response = await sendInSession(new Request(path, { headers: { accept: 'application/json' } }));
   if (response.ok) return (await response.json()) as Traffic;
@@ -52,10 +57,42 @@ export async function readTraffic(id: string | null, { seconds, step }: Span): P
   throw problem;
 }
 
-type Counted = 'requests' | 'errors' | 'blocked' | 'events';
+type Counted = 'requests' | 'errors' | 'blocked' | 'reports' | 'events' | 'bots';
 
-/** The sum of all points; `null`: the API doesn't count it. */
-export function sumOf({ points }: Traffic, what: Counted): number | null {
-  if (what !== 'requests' && !points.some((point) => point[what] !== undefined)) return null;
-  return points.reduce((sum, point) => sum + (point[what] ?? 0), 0);
+/** The sum of all points. */
+export function sumOf({ points }: Traffic, what: Counted): number {
+  return points.reduce((sum, point) => sum + point[what], 0);
+}
+
+type Grouped = 'statuses' | 'countries' | 'consent';
+
+/** The sums of all points by value, the greatest first. */
+export function sumsOf({ points }: Traffic, what: Grouped): readonly (readonly [string, number])[] {
+  const sums = new Map<string, number>();
+  for (const point of points) {
+    for (const [value, number] of Object.entries(point[what])) {
+      sums.set(value, (sums.get(value) ?? 0) + number);
+    }
+  }
+  return [...sums].sort(([, a], [, b]) => b - a);
+}
+
+/** A step of the range: its point; `zero`: there was no request; `unknown`: nothing or not everything is known. */
+export interface TrafficStep {
+  /** Seconds since the epoch. */
+  readonly time: number;
+  readonly point: TrafficPoint | 'zero' | 'unknown';
+}
+
+export function stepsOf({ from, to, step, points, missing }: Traffic): TrafficStep[] {
+  const start = Date.parse(from) / 1000;
+  const end = Math.min(Date.parse(to), Date.now()) / 1000;
+  const known = new Map(points.map((point) => [Date.parse(point.time) / 1000, point]));
+  const gaps = missing.map((gap) => ({ from: Date.parse(gap.from) / 1000, to: Date.parse(gap.to) / 1000 }));
+  const steps: TrafficStep[] = [];
+  for (let time = start; time < end; time += step) {
+    const isMissing = gaps.some((gap) => time < gap.to && time + step > gap.from);
+    steps.push({ time, point: known.get(time) ?? (isMissing ? 'unknown' : 'zero') });
+  }
+  return steps;
 }

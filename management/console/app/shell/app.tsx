@@ -24,6 +24,8 @@ const DriftScreen = screen(() => import('../screens/instance/drift.tsx'));
 const HostsScreen = screen(() => import('../screens/instance/hosts.tsx'));
 const ClientsScreen = screen(() => import('../screens/tenants/clients.tsx'));
 const ClientScreen = screen(() => import('../screens/tenants/client.tsx'));
+const OrganisationsScreen = screen(() => import('../screens/tenants/organisations.tsx'));
+const OrganisationScreen = screen(() => import('../screens/tenants/organisation.tsx'));
 const TokensScreen = screen(() => import('../screens/tenants/tokens.tsx'));
 const WebhooksScreen = screen(() => import('../screens/tenants/webhooks.tsx'));
 const AuditScreen = screen(() => import('../screens/tenants/audit.tsx'));
@@ -84,6 +86,8 @@ function Screens() {
           <Route path="/console/rollouts/:id" component={RolloutScreen} />
           <Route path="/console/clients" component={ClientsScreen} />
           <Route path="/console/clients/:id" component={ClientScreen} />
+          <Route path="/console/organisations" component={OrganisationsScreen} />
+          <Route path="/console/organisations/:id" component={OrganisationScreen} />
           <Route path="/console/tokens" component={TokensScreen} />
           <Route path="/console/webhooks" component={WebhooksScreen} />
           <Route path="/console/audit" component={AuditScreen} />

@@ -26,6 +26,7 @@ const PLACES: readonly Place[] = [
   { path: '/console/hosts', name: 'Hosts', isOperators: true },
   { path: '/console/rollouts', name: 'Rollouts', isOperators: true },
   { path: '/console/clients', name: 'Clients' },
+  { path: '/console/organisations', name: 'Organisations' },
   { path: '/console/tokens', name: 'Tokens' },
   { path: '/console/webhooks', name: 'Webhooks' },
   { path: '/console/audit', name: 'Audit' },

@@ -1,36 +1,23 @@
-import { useState } from 'preact/hooks';
+import { CountryTable } from '../../charts/countries.tsx';
+import { RangeChoice, rangeText, useRange } from '../../charts/range.tsx';
+import { BlockedChart, ConsentChart, LatencyChart, RequestsChart } from '../../charts/traffic-charts.tsx';
 import { useLiveRequests } from '../../data/live-requests.ts';
 import { usePolling, useQuery } from '../../data/query.ts';
-import { readTraffic, SPANS, type Span, sumOf, TRAFFIC_POLL_MS, type Traffic } from '../../data/traffic.ts';
+import { pollOf, readTraffic, sumOf, sumsOf, type Traffic } from '../../data/traffic.ts';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
-import { TrafficChart } from './traffic-chart.tsx';
 
-/** How much arrived: the sum without a click, its course as a chart, and the same as a table. */
+/** How much arrived: the sum without a click, its course as charts, and the same as tables. */
 export function TrafficSection({ id }: { id: string }) {
-  const [span, setSpan] = useState<Span>(SPANS[1]);
-  const query = useQuery(`traffic ${id} ${span.name}`, () => readTraffic(id, span));
+  const { range, set } = useRange();
+  const { span, step, to } = range;
+  const query = useQuery(`traffic ${id} ${span.name} ${step} ${to}`, () => readTraffic(id, range));
   const isMeasured = query.data !== null;
-  usePolling(query, isMeasured ? TRAFFIC_POLL_MS : null);
+  usePolling(query, isMeasured ? pollOf(range) : null);
   useLiveRequests(id, query);
   return (
-    <Section
-      id="traffic"
-      title="Traffic"
-      aside={
-        isMeasured && (
-          <fieldset class="segments">
-            <legend class="hidden">Time span</legend>
-            {SPANS.map((one) => (
-              <button key={one.name} type="button" aria-pressed={one === span} onClick={() => setSpan(one)}>
-                {one.name}
-              </button>
-            ))}
-          </fieldset>
-        )
-      }
-    >
-      <Known query={query} rows={5}>
+    <Section id="traffic" title="Traffic" aside={isMeasured && <RangeChoice range={range} set={set} />}>
+      <Known query={query} rows={12}>
         {(traffic) =>
           traffic === null ? (
             <p class="dim">This installation doesn’t measure traffic.</p>
@@ -38,10 +25,16 @@ export function TrafficSection({ id }: { id: string }) {
             <>
               <p class="figure">
                 <strong>{sumOf(traffic, 'requests')} requests</strong>{' '}
-                <span class="dim">in the last {span.name.toLowerCase()}</span>
+                <span class="dim">{rangeText(range)}</span>
               </p>
               <Counts traffic={traffic} />
-              <TrafficChart traffic={traffic} />
+              <RequestsChart traffic={traffic} />
+              <div class="charts">
+                <LatencyChart traffic={traffic} />
+                <ConsentChart traffic={traffic} />
+                <BlockedChart traffic={traffic} />
+                <CountryTable traffic={traffic} />
+              </div>
             </>
           )
         }
@@ -51,18 +44,25 @@ export function TrafficSection({ id }: { id: string }) {
 }
 
 const COUNTS = [
-  ['events', 'events'],
+  ['events', 'events of analytics'],
   ['errors', 'answered with an error'],
-  ['blocked', 'reports of blocked tags'],
+  ['bots', 'of bots'],
 ] as const;
 
 function Counts({ traffic }: { traffic: Traffic }) {
+  const consent = sumsOf(traffic, 'consent');
+  const known = consent.reduce((sum, [, number]) => sum + number, 0);
+  const [, full = 0] = consent.find(([name]) => name === 'all') ?? [];
+  const reports = sumOf(traffic, 'reports');
   return (
     <p class="dim">
-      {COUNTS.flatMap(([what, name]) => {
-        const sum = sumOf(traffic, what);
-        return sum === null ? [] : [`${sum} ${name}`];
-      }).join(' · ')}
+      {[
+        ...COUNTS.map(([what, name]) => `${sumOf(traffic, what)} ${name}`),
+        ...(known === 0 ? [] : [`${Math.round((full / known) * 100)} % with full consent`]),
+        ...(reports === 0
+          ? []
+          : [`${Math.round((sumOf(traffic, 'blocked') / reports) * 100)} % of pages with a blocker`]),
+      ].join(' · ')}
     </p>
   );
 }

@@ -1,26 +1,31 @@
+import { RangeChoice, rangeText, useRange } from '../../charts/range.tsx';
+import { RequestsChart } from '../../charts/traffic-charts.tsx';
 import { usePolling, useQuery } from '../../data/query.ts';
-import { readTraffic, SPANS, sumOf, TRAFFIC_POLL_MS } from '../../data/traffic.ts';
+import { pollOf, readTraffic, sumOf } from '../../data/traffic.ts';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
-import { TrafficChart } from '../container/traffic-chart.tsx';
 
-/** The requests of all containers in the last day. Where nothing is measured, nothing is shown. */
+/** The requests of all containers. Where nothing is measured, nothing is shown. */
 export function AllTraffic() {
-  const query = useQuery('traffic of all', () => readTraffic(null, SPANS[1]));
+  const { range, set } = useRange();
+  const { span, step, to } = range;
+  const query = useQuery(`traffic of all ${span.name} ${step} ${to}`, () => readTraffic(null, range));
   const isMeasured = query.data !== null;
-  usePolling(query, isMeasured ? TRAFFIC_POLL_MS : null);
+  usePolling(query, isMeasured ? pollOf(range) : null);
   if (!isMeasured) return null;
   return (
-    <Section id="traffic" title="Traffic of all containers">
-      <Known query={query} rows={5}>
+    <Section id="traffic" title="Traffic of all containers" aside={<RangeChoice range={range} set={set} />}>
+      <Known query={query} rows={6}>
         {(traffic) =>
           traffic !== null && (
             <>
               <p class="figure">
                 <strong>{sumOf(traffic, 'requests')} requests</strong>{' '}
-                <span class="dim">in the last day</span>
+                <span class="dim">
+                  {rangeText(range)}, {sumOf(traffic, 'errors')} answered with an error
+                </span>
               </p>
-              <TrafficChart traffic={traffic} />
+              <RequestsChart traffic={traffic} />
             </>
           )
         }

@@ -7,6 +7,7 @@ import { Empty, Known } from '../../parts/states.tsx';
 import { count, plural } from '../../text/format.ts';
 import { AllTraffic } from './all-traffic.tsx';
 import { Attention } from './attention.tsx';
+import { SavedTiles } from './saved-tiles.tsx';
 
 const SHOWN = 12;
 
@@ -49,6 +50,7 @@ export function Overview() {
           </ul>
         )}
       </Known>
+      <SavedTiles />
       <Section
         id="containers"
         title="Containers"

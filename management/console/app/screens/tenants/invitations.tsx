@@ -1,39 +1,37 @@
 import { useState } from 'preact/hooks';
 import { api } from '../../data/api.ts';
 import { refresh, useQuery } from '../../data/query.ts';
-import { mayAct } from '../../data/session.ts';
 import { useAction } from '../../parts/action.tsx';
 import { ChoiceField, TextField } from '../../parts/fields.tsx';
 import { Ago, Code } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failure, Known } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
+import type { TenantRef } from './tenant.ts';
 
 const OFFERED = ['viewer', 'editor', 'admin'] as const;
 
 /** Invitations that can still be accepted. */
-export function InvitationsSection({ id }: { id: string }) {
+export function InvitationsSection({ tenant: { kind, id } }: { tenant: TenantRef }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<(typeof OFFERED)[number]>('viewer');
   const [made, setMade] = useState<string | null>(null);
   const { isBusy, error, run } = useAction();
-  const isAllowed = mayAct(id);
-  const query = useQuery(`invitations ${id}`, async () => {
-    return (await api.get('/clients/{id}/invitations', { params: { path: { id } } })).data;
+  const query = useQuery(`invitations ${kind} ${id}`, async () => {
+    return (await api.get(`/${kind}/{id}/invitations`, { params: { path: { id } } })).data;
   });
-  if (!isAllowed) return null;
   const invite = async () => {
-    const { data } = await api.post('/clients/{id}/invitations', {
+    const { data } = await api.post(`/${kind}/{id}/invitations`, {
       params: { path: { id } },
       body: { role, ...(email.trim() === '' ? {} : { email: email.trim() }) },
     });
     setMade(data.token);
     setEmail('');
-    refresh(`invitations ${id}`);
+    refresh(`invitations ${kind} ${id}`);
   };
   const revoke = async (invitation: string) => {
-    await api.delete('/clients/{id}/invitations/{invitation}', { params: { path: { id, invitation } } });
-    refresh(`invitations ${id}`);
+    await api.delete(`/${kind}/{id}/invitations/{invitation}`, { params: { path: { id, invitation } } });
+    refresh(`invitations ${kind} ${id}`);
   };
   return (
     <Section id="invitations" title="Invitations">

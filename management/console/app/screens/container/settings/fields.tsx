@@ -24,10 +24,20 @@ export function SettingsFields({
     <fieldset class="plain form" disabled={isReadOnly}>
       <legend class="hidden">Settings</legend>
       <div class="grid">
-        <TextField label="Name" value={draft.name} set={(name) => set({ name })} required maxLength={100} />
+        <TextField
+          label="Name"
+          hint="As people call it"
+          value={draft.name}
+          set={(name) => set({ name })}
+          required
+          maxLength={120}
+        />
+      </div>
+      <h3>Consent</h3>
+      <div class="grid">
         <ChoiceField
           label="Consent"
-          hint="Whether visitors are identified before they agree"
+          hint="When visitors are identified"
           value={draft.consent}
           of={[
             { value: 'opt_out', name: 'Unless the visitor refuses' },

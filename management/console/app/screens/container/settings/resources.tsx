@@ -51,6 +51,8 @@ export function ResourceFields({
           set={(text) => setProcessing({ replicas: Number(text) })}
           required
         />
+      </div>
+      <div class="grid">
         <TextField
           label="Memory of the preview"
           hint="Of the preview container: 256m"
