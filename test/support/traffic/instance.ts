@@ -5,7 +5,7 @@ import { RAW_LOG_BUCKET } from '../../../edge/host.ts';
 import { embeddedAccess } from '../../../gitops/cli/instance/embedded-access.ts';
 import { OPERATOR } from '../../../gitops/cli/instance/issuer.ts';
 import { openRawObjects } from '../../../management/raw-objects/open.ts';
-import { openDuckDb } from '../../../management/requests/search/duckdb.ts';
+import { duckDb } from '../../../management/requests/search/duckdb.ts';
 import { eventually } from '../eventually.ts';
 import type { Instance } from '../instance.ts';
 import { signal } from '../signal.ts';
@@ -117,7 +117,7 @@ export function trafficOf(home: string, { run }: Instance) {
     /** Rows of the cache of the search, as texts. */
     async searchCache(): Promise<string[]> {
       const dir = join(home, 'management', 'search');
-      const duck = await openDuckDb(dir, join(dir, 'temporary'));
+      const duck = duckDb(dir, join(dir, 'temporary'));
       try {
         const rows = await duck.rows('SELECT file::VARCHAR AS row FROM read_parquet($files) AS file', {
           files: [join(dir, '*', '*', '*.parquet')],

@@ -53,6 +53,16 @@ function columnsOf({ times, series }: PlotData, kind: PlotStyle['kind']): uPlot.
   return [[...times], ...order.map((index) => tops.map((row) => row[index] ?? null))];
 }
 
+/** A colour of the theme as a canvas takes it: without variables and functions. */
+function resolved(host: HTMLElement, name: string): string {
+  const probe = document.createElement('i');
+  probe.style.color = `var(${name})`;
+  host.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
 /** Draws into the host, as wide as it, in the colours of the page’s theme. `onPoint` gets the step under the pointer. */
 export function draw(
   host: HTMLElement,
@@ -61,7 +71,8 @@ export function draw(
   onPoint: (index: number | null) => void,
 ): Plot {
   const { kind, unit, top } = style;
-  const colour = (name: string) => getComputedStyle(host).getPropertyValue(`--${name}`).trim();
+  const colour = (name: string) => resolved(host, `--${name}`);
+  const ofSeries = (name: string) => resolved(host, `--plot-${name}`);
   let shown = data;
   const step = () => (shown.times[1] ?? 0) - (shown.times[0] ?? 0);
   const axis = (): uPlot.Axis => ({
@@ -90,7 +101,7 @@ export function draw(
         y: { range: (_plot, _min, max) => [0, top ?? Math.max(1, max * 1.1)] },
       },
       axes: [
-        { ...axis(), values: (_plot, times) => times.map(clockText) },
+        { ...axis(), size: 32, values: (_plot, times) => times.map(clockText) },
         { ...axis(), size: 56, label: unit, labelSize: 20, labelFont: FONT },
       ],
       series: [
@@ -98,8 +109,8 @@ export function draw(
         ...colours.map(
           (name, index): uPlot.Series => ({
             ...(paths === undefined ? { width: 2, dash: [...(DASHES[index] ?? [])] } : { paths, width: 0 }),
-            ...(kind === 'bars' ? { fill: () => colour(name) } : {}),
-            stroke: () => colour(name),
+            ...(kind === 'bars' ? { fill: () => ofSeries(name) } : {}),
+            stroke: () => ofSeries(name),
             spanGaps: false,
             points: { show: false },
           }),

@@ -43,9 +43,11 @@ export function BulkDialog({
   };
   useEffect(() => void run(makePlan), []);
   const isSure = !action.isDanger || typed === String(planned.length);
+  const label =
+    plan === null ? action.button : isBusy ? 'Working…' : `${action.button} ${count(planned.length)}`;
   const total = plan === null ? containers.length : planned.length;
   return (
-    <Dialog title={`${action.name}: ${plural(containers.length, 'container')}`} close={close}>
+    <Dialog title={`${action.name} · ${plural(containers.length, 'container')}`} close={close}>
       <form
         method="dialog"
         onSubmit={(event) => {
@@ -95,7 +97,7 @@ export function BulkDialog({
               class={action.isDanger ? 'danger' : 'primary'}
               disabled={isBusy || planned.length === 0 || !isSure}
             >
-              {isBusy && plan !== null ? 'Working…' : `${action.name.split(':')[0]} ${count(planned.length)}`}
+              {label}
             </button>
           ) : (
             refused.length > 0 && (

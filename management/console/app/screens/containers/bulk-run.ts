@@ -8,6 +8,8 @@ type BulkItem = paths['/bulk']['post']['requestBody']['content']['application/js
 export interface BulkAction {
   readonly key: string;
   readonly name: string;
+  /** The first words of the button that does it; the number follows. */
+  readonly button: string;
   readonly verb: BulkItem['verb'];
   readonly body?: BulkItem['body'];
   /** Its effect can't be taken back with one click: the number must be typed. */

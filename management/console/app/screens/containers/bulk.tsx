@@ -10,14 +10,33 @@ import type { BulkAction } from './bulk-run.ts';
 import type { Selection } from './selection.ts';
 
 const ACTIONS: readonly BulkAction[] = [
-  { key: 'verify', name: 'Verify', verb: 'verify', isAlways: true },
-  { key: 'suspend', name: 'Suspend: changes wait', verb: 'suspend', body: {} },
-  { key: 'off', name: 'Switch serving off', verb: 'suspend', body: { serving: false }, isDanger: true },
-  { key: 'resume', name: 'Resume', verb: 'resume' },
-  { key: 'protect', name: 'Protect from removal', verb: 'protect', body: { protect: true } },
-  { key: 'unprotect', name: 'End the protection', verb: 'protect', body: { protect: false } },
-  { key: 'restore', name: 'Restore', verb: 'restore', isAlways: true },
-  { key: 'remove', name: 'Remove', verb: 'remove', isDanger: true },
+  { key: 'verify', name: 'Verify', button: 'Verify', verb: 'verify', isAlways: true },
+  { key: 'suspend', name: 'Suspend changes', button: 'Suspend', verb: 'suspend', body: {} },
+  {
+    key: 'off',
+    name: 'Switch serving off',
+    button: 'Switch off',
+    verb: 'suspend',
+    body: { serving: false },
+    isDanger: true,
+  },
+  { key: 'resume', name: 'Resume', button: 'Resume', verb: 'resume' },
+  {
+    key: 'protect',
+    name: 'Protect from removal',
+    button: 'Protect',
+    verb: 'protect',
+    body: { protect: true },
+  },
+  {
+    key: 'unprotect',
+    name: 'End the protection',
+    button: 'End it for',
+    verb: 'protect',
+    body: { protect: false },
+  },
+  { key: 'restore', name: 'Restore', button: 'Restore', verb: 'restore', isAlways: true },
+  { key: 'remove', name: 'Remove', button: 'Remove', verb: 'remove', isDanger: true },
 ];
 
 /** How many are chosen, and what can be done with them. */
@@ -41,6 +60,7 @@ export function BulkBar({
       : [true, false].map((isOn) => ({
           key: `${flag} ${isOn}`,
           name: `${isOn ? 'Switch on' : 'Switch off'} ${title}`,
+          button: isOn ? 'Switch on for' : 'Switch off for',
           verb: 'change',
           body: { features: { [flag]: isOn } },
         })),

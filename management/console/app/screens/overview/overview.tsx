@@ -87,8 +87,10 @@ export function Overview() {
                     </a>
                     <span class="dim wide-only">{domains[0]}</span>
                     <span class="dim wide-only">{clientName(clientId)}</span>
-                    <StateMark of={status} />
-                    {health === 'degraded' && <StateMark of={health} />}
+                    <span class="states">
+                      <StateMark of={status} />
+                      {health === 'degraded' && <StateMark of={health} />}
+                    </span>
                     <span class="dim right">
                       <Ago at={updatedAt} />
                     </span>

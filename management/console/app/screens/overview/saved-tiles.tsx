@@ -11,7 +11,7 @@ export function SavedTiles() {
   const filters = savedFilters();
   if (filters.length === 0) return null;
   return (
-    <ul class="tiles" aria-label="Saved filters">
+    <ul class="tiles own" aria-label="Saved filters">
       {filters.map((filter) => (
         <Tile key={filter.name} filter={filter} />
       ))}

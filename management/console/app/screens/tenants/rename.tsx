@@ -45,7 +45,7 @@ export function RenameSection({
     await readSession();
   };
   return (
-    <Section id="name" title="Name">
+    <Section id="rename" title="Rename">
       {theirs !== null && (
         <div class="notice warn" role="alert">
           <p class="strong">Another person changed this {OF_KIND[kind].one} while you edited it</p>

@@ -1,0 +1,206 @@
+import axeCore from 'axe-core';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { describeWith } from '../support/components.ts';
+import { findingsOf, settled } from '../support/console/pages.ts';
+import { ConsoleStage } from '../support/console/stage.ts';
+import { eventually } from '../support/eventually.ts';
+import { CONFIG } from '../support/management/world.ts';
+import { FACTS, serviceAccountJson } from '../support/service-account.ts';
+
+describeWith('chromium', 'the forms of a container', () => {
+  let stage: ConsoleStage;
+  let chromium: Visitors;
+  let shop: string;
+
+  beforeAll(async () => {
+    [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
+    const client = await stage.world.client('Acme');
+    shop = await stage.container(client, 'acme.example');
+  });
+  afterAll(async () => {
+    await chromium?.close();
+    await stage?.close();
+  });
+
+  const read = async () =>
+    (await stage.world.call('GET', `/server-containers/${shop}`, { as: 'owner' })).body;
+  const patch = (body: object) =>
+    stage.world.call('PATCH', `/server-containers/${shop}`, { as: 'admin', body });
+  const visit = async (subject: string, colorScheme: 'light' | 'dark' = 'light') => {
+    const visitor = await chromium.newContext({ colorScheme });
+    await visitor.addInitScript({ content: axeCore.source });
+    const path = `/console/containers/${shop}`;
+    const { page, complaints } = await stage.logIn(visitor, subject, path);
+    await settled(page);
+    return { visitor, page, complaints, [Symbol.asyncDispose]: () => visitor[Symbol.asyncDispose]() };
+  };
+  /** Sends the form that the button reviews, after its plan was shown. */
+  const confirmed = async (page: Page, verb: string) => {
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('columnheader', { name: 'After' }).waitFor();
+    const text = await dialog.innerText();
+    await dialog.getByRole('button', { name: verb, exact: true }).click();
+    await dialog.waitFor({ state: 'detached' });
+    return text;
+  };
+
+  test('add a domain with a path of its own, show its configurations, and order the domains', async () => {
+    await using visited = await visit('owner', 'dark');
+    const { page, complaints } = visited;
+    await page.getByRole('button', { name: 'Add a domain' }).click();
+    const form = page.getByRole('form', { name: 'New domain' });
+    await form.getByLabel('Domain', { exact: true }).fill('shop.example');
+    await form.getByLabel('Web tag id').fill('GTM-SHOP123');
+    await form.getByLabel('Same origin').check();
+    await form.getByLabel('Path').fill('/m3trics1');
+    expect(await findingsOf(page)).toEqual([]);
+    await form.getByRole('button', { name: 'Review the domain' }).click();
+    expect(await confirmed(page, 'Add')).toContain('/m3trics1');
+    const section = page.locator('#same-origin');
+    await section.getByText('location ^~ /m3trics1/').waitFor();
+    const nginx = section.getByRole('tab', { name: 'nginx' });
+    await nginx.focus();
+    await page.keyboard.press('ArrowRight');
+    await section.getByRole('tab', { name: 'Apache', selected: true }).waitFor();
+    expect(await section.getByRole('tabpanel').innerText()).toContain('/m3trics1/');
+    const { forwarderToken: before } = (await read()).domains[1].sameOrigin;
+    await section.getByRole('button', { name: 'New token…' }).click();
+    await page.getByRole('dialog').getByLabel('Days of grace').fill('7');
+    expect(await confirmed(page, 'Make it')).toMatch(/previous[\s\S]*until/);
+    await eventually(async () =>
+      expect((await read()).domains[1].sameOrigin.forwarderToken).not.toBe(before),
+    );
+    // The edge accepts one old token only; the answer names it.
+    await section.getByRole('button', { name: 'New token…' }).click();
+    await page.getByRole('dialog').getByRole('alert').getByText('an older token is accepted until').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Order', exact: true }).click();
+    await page.getByRole('button', { name: 'Move shop.example up' }).click();
+    await page.getByRole('button', { name: 'Review the order' }).click();
+    await confirmed(page, 'Save');
+    await eventually(async () =>
+      expect((await read()).domains.map(({ domain }: { domain: string }) => domain)).toEqual([
+        'shop.example',
+        'acme.example',
+      ]),
+    );
+    await settled(page);
+    expect(await findingsOf(page)).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+
+  test('show another person’s change in place of overwriting it, and plan again on top of it', async () => {
+    await using visited = await visit('owner');
+    const { page } = visited;
+    await page.getByRole('button', { name: 'Edit acme.example', exact: true }).click();
+    const form = page.getByRole('form', { name: 'Settings of acme.example' });
+    await form.getByLabel('Web tag id').fill('GTM-MINE123');
+    expect((await patch({ name: 'Acme of the admin' })).status).toBe(200);
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    const dialog = page.getByRole('dialog');
+    const notice = dialog.getByRole('alert');
+    await notice.getByText('changed this container meanwhile').waitFor();
+    await notice.getByText('Acme of the admin').waitFor();
+    expect(await dialog.getByRole('button', { name: 'Save' }).count()).toBe(0);
+    await dialog.getByRole('button', { name: 'Plan again on top of theirs' }).click();
+    const plan = await confirmed(page, 'Save');
+    expect(plan).toContain('GTM-MINE123');
+    expect(plan).not.toContain('Acme of the admin');
+    await eventually(async () => {
+      const now = await read();
+      expect([now.name, now.domains.at(-1).webTagId]).toEqual(['Acme of the admin', 'GTM-MINE123']);
+    });
+  });
+
+  test('take a service account’s key from a file, and name what is wrong with it', async () => {
+    await using visited = await visit('owner');
+    const { page, complaints } = visited;
+    const section = page.locator('#keys');
+    const upload = (content: string, name = 'key.json') =>
+      section
+        .getByLabel('JSON key of the service account')
+        .setInputFiles({ name, mimeType: 'application/json', buffer: Buffer.from(content) });
+    await upload('-----BEGIN PRIVATE KEY-----', 'key.pem');
+    await section.getByRole('alert').getByText('key.pem is no JSON key').waitFor();
+    const dialog = page.getByRole('dialog');
+    await upload(JSON.stringify(serviceAccountJson({ client_email: 'no address' })));
+    await dialog.getByRole('alert').getByText('client_email must be an e-mail address').waitFor();
+    await page.keyboard.press('Escape');
+    await upload(JSON.stringify(serviceAccountJson()));
+    const plan = await confirmed(page, 'Save');
+    expect(plan).toContain(FACTS.clientEmail);
+    expect(plan).not.toContain('PRIVATE');
+    await section.getByText(FACTS.clientEmail).waitFor();
+    await section.getByRole('button', { name: 'Remove the account' }).click();
+    await confirmed(page, 'Remove');
+    await eventually(async () => expect((await read()).serviceAccount).toBeNull());
+    expect(complaints).toEqual([]);
+  });
+
+  test('set rules by place, resources and the configuration', async () => {
+    await using visited = await visit('owner');
+    const { page } = visited;
+    const form = page.getByRole('form', { name: 'Settings' });
+    await form.getByRole('button', { name: 'Add a rule for places' }).click();
+    const rule = form.getByRole('group', { name: 'Rule 1' });
+    await rule.getByLabel('Places').fill('de, us-CA,');
+    await rule.getByLabel('Consent Mode').selectOption('basic');
+    await form.getByLabel('Memory of the preview').fill('512m');
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    await page.getByRole('heading', { name: 'What this changes' }).waitFor();
+    expect(await findingsOf(page)).toEqual([]);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await eventually(async () =>
+      expect(await read()).toMatchObject({
+        regions: [{ places: ['DE', 'US-CA'], consent: 'required', consentMode: 'basic' }],
+        resources: { preview: { memory: '512m' } },
+      }),
+    );
+    const keys = page.locator('#keys');
+    await keys.getByText('Replace the container configuration').click();
+    await keys.getByLabel('Container configuration').fill('not one');
+    await keys.getByText('This is no container configuration').waitFor();
+    await keys.getByLabel('Container configuration').fill(CONFIG);
+    await keys.getByText('GTM-SRV12345').waitFor();
+    await keys.getByRole('button', { name: 'Review the configuration' }).click();
+    expect(await confirmed(page, 'Replace')).toMatch(/containerConfig[\s\S]*secret/);
+    await keys.getByRole('button', { name: 'New loader token…' }).click();
+    await page.getByRole('dialog').getByLabel('Days of grace').fill('3');
+    await confirmed(page, 'Make it');
+    await keys.getByText('Replaced', { exact: true }).waitFor();
+  });
+
+  test('keep what was typed when the session ends', async () => {
+    await using visited = await visit('owner');
+    const { page, visitor } = visited;
+    await page.getByLabel('New custom domain').fill('metrics.acme.example');
+    await stage.world.owner.deleteFrom('sessions').execute();
+    await page.getByRole('button', { name: 'Add…' }).click();
+    const over = page.getByRole('dialog', { name: 'Your session has ended' });
+    const opened = visitor.waitForEvent('page');
+    await over.getByRole('link', { name: 'Log in again' }).click();
+    await (await opened).waitForEvent('close');
+    await over.waitFor({ state: 'hidden' });
+    const add = page.getByRole('dialog', { name: 'Add metrics.acme.example?' });
+    await add.getByRole('button', { name: 'Add', exact: true }).click();
+    await add.waitFor({ state: 'detached' });
+    const row = page.locator('#domains li').filter({ hasText: 'metrics.acme.example' });
+    await row.getByText('Cookies in Safari').waitFor();
+    expect(await row.innerText()).toMatch(/DNS[\s\S]*TLS[\s\S]*CNAME/);
+    await row.getByRole('button', { name: 'Check now' }).click();
+    await eventually(async () =>
+      expect(await row.getByRole('button', { name: 'Check now' }).isEnabled()).toBe(true),
+    );
+  });
+
+  test('offer a viewer nothing to change, and no secret', async () => {
+    await using visited = await visit('viewer');
+    const { page } = visited;
+    await page.locator('#same-origin').getByText('The configuration has a secret token').waitFor();
+    const offered = await page.getByRole('main').getByRole('button').allInnerTexts();
+    expect(offered.filter((name) => !/^(Copy|Hour|Day|Week|Month|Quarter|‹|›)$/.test(name))).toEqual([]);
+    expect(await page.locator('input[type="file"]').count()).toBe(0);
+  });
+});
