@@ -26,6 +26,10 @@ packages=(
 # Builds the S3 server of the tests; a newer Go than Debian's may be installed already.
 command -v go >/dev/null || packages+=(golang-go)
 
+# Fetches and runs the OpenID provider of the tests, which needs Java 17 or newer.
+command -v java >/dev/null || packages+=(default-jre-headless)
+command -v mvn >/dev/null || packages+=(maven)
+
 root=()
 if [ "$(id -u)" != 0 ]; then
   command -v sudo >/dev/null || { echo "setup-debian: needs root, or sudo" >&2; exit 1; }
@@ -69,6 +73,9 @@ fi
 
 # A server of S3; without a reach of Go's modules its tests are skipped.
 "$(dirname "$0")"/setup-versitygw.sh || echo "setup-debian: versitygw was not built" >&2
+
+# An OpenID provider; without a reach of Maven Central its tests are skipped.
+"$(dirname "$0")"/setup-keycloak.sh || echo "setup-debian: Keycloak was not installed" >&2
 
 docker_answers() { "${root[@]}" docker info >/dev/null 2>&1; }
 

@@ -5,6 +5,7 @@ import type { Clock } from '../../gitops/base/clock.ts';
 import type { LoginSettings } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { createKeySource } from '../http/jwks.ts';
+import { loginProblem } from './login-problem.ts';
 
 const SCOPE = 'openid profile email';
 const CLOCK_TOLERANCE_SECONDS = 60;
@@ -133,9 +134,7 @@ export class IdentityProvider {
 
   async #identityFrom(answer: ReturnType<typeof openid.authorizationCodeGrant>): Promise<ProvenIdentity> {
     const tokens = await answer.catch((cause: unknown) => {
-      throw isOutage(cause)
-        ? new ManagementProblem('login_unavailable', { cause })
-        : new ManagementProblem('invalid_login', { cause });
+      throw loginProblem(cause);
     });
     return {
       claims: tokens.claims() ?? {},
@@ -187,16 +186,6 @@ export class IdentityProvider {
   #at(path: string): string {
     return `${this.#login.publicUrl}${path}`;
   }
-}
-
-/** Whether the provider could not be reached, or failed itself: the same login may succeed later. */
-function isOutage(cause: unknown): boolean {
-  if (cause instanceof TypeError) return true;
-  if (!(cause instanceof openid.ClientError)) return false;
-  const { code, cause: answer } = cause;
-  return (
-    code === 'OAUTH_TIMEOUT' || code === 'OAUTH_ABORT' || (answer instanceof Response && answer.status >= 500)
-  );
 }
 
 function refusedToken(cause: unknown): ManagementProblem {

@@ -5,6 +5,7 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { answerFailedLogin } from './failed-page.ts';
 import type { Login } from './login.ts';
 import { attemptCookie, loggedOut, loginQuery, logoutForm, sessionView } from './session.schema.ts';
 import { csrfTokenOf } from './session-id.ts';
@@ -90,27 +91,37 @@ export function loginRoutes({ db }: Context, login: Login): FastifyPluginAsyncZo
 
     app.get('/session/login', { schema: { hide: true, querystring: loginQuery } }, async (request, reply) => {
       const { provider, cookies, settings } = login.demand();
+      const { returnTo } = request.query;
       // Only a page of this origin chooses the account: a link of another site must not log its visitors in.
       const isOwn = request.headers['sec-fetch-site'] === 'same-origin';
       const known = settings.hints.find(({ hint }) => isOwn && hint === request.query.hint);
-      const { url, attempt } = await orRetry(reply, provider.begin(known?.hint));
-      const kept = JSON.stringify({ ...attempt, returnTo: request.query.returnTo });
-      const value = Buffer.from(kept).toString('base64url');
-      cookies.set(reply, 'login', { value, seconds: ATTEMPT_SECONDS });
-      return reply.redirect(url.href, 302);
+      try {
+        const { url, attempt } = await orRetry(reply, provider.begin(known?.hint));
+        const value = Buffer.from(JSON.stringify({ ...attempt, returnTo })).toString('base64url');
+        cookies.set(reply, 'login', { value, seconds: ATTEMPT_SECONDS });
+        return reply.redirect(url.href, 302);
+      } catch (error) {
+        return answerFailedLogin(error, { request, reply, returnTo });
+      }
     });
 
     app.get('/session/callback', HIDDEN, async (request, reply) => {
       const { provider, sessions, cookies, settings } = login.demand();
-      const { returnTo, ...attempt } = attemptOf(cookies.read(request, 'login'));
-      const query = request.url.slice(request.url.indexOf('?') + 1);
-      const identity = await orRetry(reply, provider.complete(query, attempt));
-      const before = cookies.read(request, 'session');
-      if (before !== null) await sessions.end(before);
-      cookies.clear(reply, 'login');
-      const value = await sessions.open(identity);
-      cookies.set(reply, 'session', { value, seconds: settings.absoluteSeconds });
-      return reply.redirect(returnTo, 303);
+      let returnTo = '/';
+      try {
+        const { returnTo: begunAt, ...attempt } = attemptOf(cookies.read(request, 'login'));
+        returnTo = begunAt;
+        const query = request.url.slice(request.url.indexOf('?') + 1);
+        const identity = await orRetry(reply, provider.complete(query, attempt));
+        const before = cookies.read(request, 'session');
+        if (before !== null) await sessions.end(before);
+        cookies.clear(reply, 'login');
+        const value = await sessions.open(identity);
+        cookies.set(reply, 'session', { value, seconds: settings.absoluteSeconds });
+        return reply.redirect(returnTo, 303);
+      } catch (error) {
+        return answerFailedLogin(error, { request, reply, returnTo });
+      }
     });
 
     const options = { schema: { hide: true, body: logoutForm } };

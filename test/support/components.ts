@@ -24,6 +24,7 @@ export const COMPONENTS = [
   'blocklists',
   'places',
   'versitygw',
+  'keycloak',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -63,6 +64,9 @@ export const PLACES =
 /** A server of S3 over a folder. */
 export const VERSITYGW = globSync(`${CACHE}/versitygw-v*`).sort().at(-1) ?? 'versitygw';
 
+/** The program of an OpenID provider that others wrote. */
+export const KEYCLOAK = join(globSync(`${CACHE}/keycloak-*`).sort().at(-1) ?? 'keycloak', 'bin/kc.sh');
+
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
 const ARGV: Record<
   Exclude<Component, 'reference' | 'blocklists' | 'places' | 'root'>,
@@ -82,6 +86,8 @@ const ARGV: Record<
   // Needs root, and is not allowed in every container.
   mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
   versitygw: [VERSITYGW, '--version'],
+  // A program of Java 17 or newer.
+  keycloak: [KEYCLOAK, '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 

@@ -37,7 +37,7 @@ export class Visitor {
 
   /** Submits the form of a page as its button does. */
   async submit({ url, text }: Visit, button: Record<string, string>, until?: RegExp): Promise<Visit> {
-    const action = /<form[^>]* action="([^"]*)"/.exec(text)?.[1] ?? '';
+    const action = (/<form[^>]* action="([^"]*)"/.exec(text)?.[1] ?? '').replaceAll('&amp;', '&');
     const hidden = [...text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)];
     const fields = Object.fromEntries(hidden.map(([, name = '', value = '']) => [name, value]));
     return await this.visit(new URL(action, url), until, {

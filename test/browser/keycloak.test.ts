@@ -1,0 +1,183 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startChromium } from '../support/browser/chromium.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { Keycloak, PASSWORD } from '../support/login/keycloak.ts';
+import { KeycloakStage } from '../support/login/keycloak-stage.ts';
+import { Visitor } from '../support/login/visitor.ts';
+
+const SECOND = 1_000;
+/** The realm's `accessTokenLifespan`, which its ID tokens have too. */
+const LIFESPAN = 300 * SECOND;
+const own = { 'sec-fetch-site': 'same-origin' };
+const CALLBACK = /\/session\/callback/;
+
+describeWith('keycloak', 'a provider that others wrote', () => {
+  let keycloak: Keycloak;
+  let stage: KeycloakStage;
+
+  beforeAll(async () => {
+    keycloak = await Keycloak.start();
+    stage = await KeycloakStage.open(keycloak, 'agency');
+  }, 180_000);
+  afterAll(async () => {
+    await stage?.close();
+    await keycloak?.close();
+  });
+
+  const answerOf = async (address: URL | string, as = new Visitor(), accept = '*/*') => {
+    const response = await as.request(address, { headers: { accept } });
+    return { status: response.status, text: await response.text() };
+  };
+  const refused = { status: 400, text: expect.stringContaining('"invalid_login"') };
+
+  describeWith('chromium', 'the console', () => {
+    test('is opened by a login there, and closed by a logout here, after which the provider asks again', async () => {
+      const chromium = await startChromium();
+      await using visitor = await chromium.newContext();
+      const page = await visitor.newPage();
+      await page.goto(`${stage.url}/console`);
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByLabel('Username or email').fill('ada');
+      await page.getByRole('textbox', { name: 'Password' }).fill(PASSWORD);
+      await page.getByRole('button', { name: 'Sign In' }).click();
+      await page.waitForURL(`${stage.url}/console`);
+      await page.getByText('Ada Agency').waitFor();
+      await page.getByRole('button', { name: 'Log out' }).click();
+      await page.getByRole('button', { name: 'Log in' }).click();
+      await page.getByLabel('Username or email').waitFor();
+      await chromium.close();
+    });
+  });
+
+  describe('a login', () => {
+    test('asks for a code with PKCE, a state and a nonce, and opens a session of the account', async () => {
+      const visitor = new Visitor();
+      const page = await stage.begin(visitor);
+      expect(Object.fromEntries(page.url.searchParams)).toMatchObject({
+        response_type: 'code',
+        code_challenge_method: 'S256',
+        code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+        state: expect.stringMatching(/^[\w-]{43}$/),
+        nonce: expect.stringMatching(/^[\w-]{43}$/),
+      });
+      const { text } = await visitor.submit(page, { username: 'ada', password: PASSWORD });
+      expect(JSON.parse(text)).toMatchObject({
+        subject: await stage.idOf('ada'),
+        name: 'Ada Agency',
+        email: 'ada@agency.example',
+        isOperator: false,
+      });
+    });
+
+    test('is the same caller as a token for the API, and no other token of the realm is accepted', async () => {
+      const me = await stage.world.call('GET', '/me', { token: await stage.bearer() });
+      expect(me.body).toMatchObject({ subject: await stage.idOf('ada'), name: 'Ada Agency' });
+      // Its audience is another one, and it has the same signature.
+      expect(await stage.call(await stage.bearer('newsletter'))).toEqual([401, 'invalid_token']);
+    });
+
+    test('is refused with the answer of another realm, also if that names this one', async () => {
+      await keycloak.realm('elsewhere', stage.url);
+      const visitor = new Visitor();
+      const asked = (await stage.begin(visitor)).url;
+      asked.pathname = asked.pathname.replace('/agency/', '/elsewhere/');
+      const page = await new Visitor().visit(asked);
+      const { url: back } = await new Visitor(page.jar).submit(page, { username: 'ada', password: PASSWORD }, CALLBACK);
+      expect(await answerOf(back, visitor)).toEqual(refused);
+      back.searchParams.set('iss', `${keycloak.url}/realms/agency`);
+      expect(await answerOf(back, visitor)).toEqual(refused);
+      expect(await stage.call(await stage.bearer('dashboard', 'elsewhere'))).toEqual([401, 'invalid_token']);
+    });
+
+    test.each(['state', 'nonce', 'verifier'])('is refused with the %s of another login', async (name) => {
+      const visitor = new Visitor();
+      const { host } = new URL(stage.url);
+      const attemptOf = () => JSON.parse(Buffer.from(visitor.cookies(host).get('tagyard-login') ?? '', 'base64url').toString());
+      await stage.begin(visitor);
+      const other = attemptOf();
+      const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
+      const mixed = { ...attemptOf(), [name]: other[name] };
+      visitor.setCookie(host, 'tagyard-login', Buffer.from(JSON.stringify(mixed)).toString('base64url'));
+      expect(await answerOf(back, visitor)).toEqual(refused);
+      expect(visitor.cookies(host).has('tagyard-session')).toBe(false);
+    });
+
+    test('is refused when its answer is sent again, and Keycloak then ends the login that it opened', async () => {
+      const visitor = new Visitor();
+      const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
+      const attempt = visitor.cookies(new URL(stage.url).host).get('tagyard-login') ?? '';
+      expect((await answerOf(back, visitor)).status).toBe(303);
+      const thief = new Visitor();
+      thief.setCookie(new URL(stage.url).host, 'tagyard-login', attempt);
+      expect(await answerOf(back, thief)).toEqual(refused);
+      await stage.passRefreshTime();
+      expect(await stage.subjectOf(visitor)).toBe('expired_session');
+    });
+
+    test('says in the browser what is wrong and what to do, and logs the cause', async () => {
+      const { status, text } = await answerOf(`${stage.url}/session/callback?code=a&state=b`, new Visitor(), 'text/html');
+      expect(status).toBe(400);
+      expect(text).toMatch(/This login can’t be completed[\s\S]*href="\/session\/login\?returnTo=%2F"/);
+    });
+
+    test('isn’t possible with a wrong secret, which the answer says', async () => {
+      const set = (secret: string) => stage.setSecret(secret);
+      await set('another-secret');
+      const visitor = new Visitor();
+      const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
+      const { status, text } = await answerOf(back, visitor);
+      await set('login-s3cret');
+      expect([status, text]).toEqual([503, expect.stringContaining('OIDC_CLIENT_SECRET')]);
+      expect(stage.world.logs.join('\n')).toContain('a login has failed');
+    });
+  });
+
+  describe('a session', () => {
+    let ada: Visitor;
+    let ben: Visitor;
+    let subject: string;
+    beforeAll(async () => {
+      subject = await stage.idOf('ada');
+    });
+    const begin = async () => {
+      [ada, ben] = [await stage.person('ada'), await stage.person('ben')];
+    };
+
+    test('ends by a logout here, which ends the login there, too', async () => {
+      await begin();
+      const answer = await ada.request(`${stage.url}/session/logout`, { method: 'POST', headers: own });
+      const { logoutUrl } = JSON.parse(await answer.text());
+      expect(await stage.subjectOf(ada)).toBe('missing_token');
+      const after = await ada.visit(logoutUrl, /\/$/);
+      expect(after.url.href).toBe(`${stage.url}/`);
+      expect((await stage.begin(ada)).text).toContain('kc-form-login');
+      expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
+    });
+
+    test('ends there, too, with an ID token that has expired', async () => {
+      await stage.setLifespan(1);
+      const short = await stage.person('ada');
+      await stage.setLifespan(LIFESPAN / SECOND);
+      const answer = await short.request(`${stage.url}/session/logout`, { method: 'POST', headers: own });
+      const { logoutUrl } = JSON.parse(await answer.text());
+      const [, claims = ''] = (new URL(logoutUrl).searchParams.get('id_token_hint') ?? '').split('.');
+      const { exp } = JSON.parse(Buffer.from(claims, 'base64url').toString());
+      await eventually(() => expect(Date.now() / SECOND).toBeGreaterThan(exp + 1));
+      expect((await short.visit(logoutUrl, /\/$/)).url.href).toBe(`${stage.url}/`);
+      expect((await stage.begin(short)).text).toContain('kc-form-login');
+    });
+
+    test('ends by a logout there, by the browser or by an administrator, and no other does', async () => {
+      await begin();
+      const again = await stage.person('ada');
+      const [, session] = await stage.sessionsOf('ada');
+      await keycloak.admin('DELETE', `/realms/agency/sessions/${session.id}`);
+      const states = async () => Promise.all([ada, again].map((one) => stage.subjectOf(one)));
+      await eventually(async () => expect((await states()).sort()).toEqual([subject, 'expired_session'].sort()));
+      await keycloak.admin('POST', `/realms/agency/users/${subject}/logout`);
+      await eventually(async () => expect(await states()).toEqual(expect.arrayContaining(['missing_token'])));
+      expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
+    });
+  });
+});
