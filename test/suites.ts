@@ -120,7 +120,7 @@ export const SUITES: readonly Suite[] = [
   },
   { name: 'conform', project: 'unit', files: ['test/conform/**/*.test.ts'], budget: 5 },
   { name: 'flow', project: 'containers', files: ['test/integration/flow.test.ts'], budget: 110 },
-  { name: 'browser', project: 'containers', files: ['test/browser/**/*.test.ts'], budget: 340 },
+  { name: 'browser', project: 'containers', files: ['test/browser/**/*.test.ts'], budget: 420 },
   {
     name: 'kills',
     project: 'faults',

@@ -12,6 +12,10 @@ const CLOCK_TOLERANCE_SECONDS = 60;
 const TIMEOUT_SECONDS = 5;
 /** Milliseconds after which the provider's metadata is read again. */
 const METADATA_MS = 600_000;
+/** Milliseconds for which a provider that answered counts as there for a new login. */
+const PRESENT_MS = 5_000;
+/** Milliseconds between two fetches of keys. A logout token is sent once, also if its key is the first to be used. */
+const KEYS_PAUSE_MS = 1_000;
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /** What a browser keeps between the start of a login and the provider's answer. */
@@ -61,6 +65,8 @@ export class IdentityProvider {
       nonce: openid.randomNonce(),
       verifier: openid.randomPKCECodeVerifier(),
     };
+    // The browser would only find that nothing answers at the provider's address.
+    await this.#readMetadata({ isPresent: true });
     const url = openid.buildAuthorizationUrl(await this.#configuration(), {
       redirect_uri: this.#at('/session/callback'),
       scope: SCOPE,
@@ -111,7 +117,7 @@ export class IdentityProvider {
   /** Verifies the provider's logout token. Throws `invalid_request` and `login_unavailable`. */
   async endedBy(token: string): Promise<{ readonly subject?: string; readonly providerSession?: string }> {
     const { issuer, jwks_uri: keysUrl = '' } = (await this.#configuration()).serverMetadata();
-    this.#keys ??= createKeySource(new URL(keysUrl), { clock: this.#clock });
+    this.#keys ??= createKeySource(new URL(keysUrl), { clock: this.#clock, cooldownMs: KEYS_PAUSE_MS });
     const { payload } = await jwtVerify(token, this.#keys, {
       issuer,
       audience: this.#login.clientId,
@@ -164,16 +170,18 @@ export class IdentityProvider {
     return configuration;
   }
 
-  async #readMetadata(): Promise<openid.ServerMetadata> {
+  /** `isPresent`: the provider must answer now. Else what it answered before is enough. */
+  async #readMetadata({ isPresent = false } = {}): Promise<openid.ServerMetadata> {
     const now = this.#clock.now();
-    if (this.#metadata !== null && now - this.#metadata.at < METADATA_MS) return this.#metadata.value;
+    const longest = isPresent ? PRESENT_MS : METADATA_MS;
+    if (this.#metadata !== null && now - this.#metadata.at < longest) return this.#metadata.value;
     const { issuer, clientId } = this.#login;
     try {
       const options = { execute: this.#extensions(), timeout: TIMEOUT_SECONDS };
       const found = await openid.discovery(new URL(issuer), clientId, undefined, openid.None(), options);
       this.#metadata = { value: found.serverMetadata(), at: now };
     } catch (cause) {
-      if (this.#metadata === null) throw new ManagementProblem('login_unavailable', { cause });
+      if (isPresent || this.#metadata === null) throw new ManagementProblem('login_unavailable', { cause });
     }
     return this.#metadata.value;
   }

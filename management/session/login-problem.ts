@@ -1,7 +1,7 @@
 import * as openid from 'openid-client';
 import { ManagementProblem } from '../http/errors.ts';
 
-/** RFC 6749, 5.2: the provider refuses this installation, whoever logs in. */
+/** RFC 6749, 5.2: the provider refuses this installation, not the person. */
 const REFUSED_CLIENT = ['invalid_client', 'unauthorized_client'];
 
 /** What to answer when the provider's tokens can't be had or aren't valid: `invalid_login`, `login_unavailable`. */

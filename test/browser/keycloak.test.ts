@@ -82,8 +82,9 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       const visitor = new Visitor();
       const asked = (await stage.begin(visitor)).url;
       asked.pathname = asked.pathname.replace('/agency/', '/elsewhere/');
-      const page = await new Visitor().visit(asked);
-      const { url: back } = await new Visitor(page.jar).submit(page, { username: 'ada', password: PASSWORD }, CALLBACK);
+      const elsewhere = new Visitor();
+      const page = await elsewhere.visit(asked);
+      const { url: back } = await elsewhere.submit(page, { username: 'ada', password: PASSWORD }, CALLBACK);
       expect(await answerOf(back, visitor)).toEqual(refused);
       back.searchParams.set('iss', `${keycloak.url}/realms/agency`);
       expect(await answerOf(back, visitor)).toEqual(refused);
@@ -93,7 +94,8 @@ describeWith('keycloak', 'a provider that others wrote', () => {
     test.each(['state', 'nonce', 'verifier'])('is refused with the %s of another login', async (name) => {
       const visitor = new Visitor();
       const { host } = new URL(stage.url);
-      const attemptOf = () => JSON.parse(Buffer.from(visitor.cookies(host).get('tagyard-login') ?? '', 'base64url').toString());
+      const attemptOf = () =>
+        JSON.parse(Buffer.from(visitor.cookies(host).get('tagyard-login') ?? '', 'base64url').toString());
       await stage.begin(visitor);
       const other = attemptOf();
       const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
@@ -116,7 +118,11 @@ describeWith('keycloak', 'a provider that others wrote', () => {
     });
 
     test('says in the browser what is wrong and what to do, and logs the cause', async () => {
-      const { status, text } = await answerOf(`${stage.url}/session/callback?code=a&state=b`, new Visitor(), 'text/html');
+      const { status, text } = await answerOf(
+        `${stage.url}/session/callback?code=a&state=b`,
+        new Visitor(),
+        'text/html',
+      );
       expect(status).toBe(400);
       expect(text).toMatch(/This login can’t be completed[\s\S]*href="\/session\/login\?returnTo=%2F"/);
     });
@@ -141,6 +147,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       subject = await stage.idOf('ada');
     });
     const begin = async () => {
+      await Promise.all([stage.endAll('ada'), stage.endAll('ben')]);
       [ada, ben] = [await stage.person('ada'), await stage.person('ben')];
     };
 
@@ -168,16 +175,124 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect((await stage.begin(short)).text).toContain('kc-form-login');
     });
 
-    test('ends by a logout there, by the browser or by an administrator, and no other does', async () => {
+    test('ends by a logout there, of its browser or by an administrator, and no other does', async () => {
       await begin();
       const again = await stage.person('ada');
-      const [, session] = await stage.sessionsOf('ada');
-      await keycloak.admin('DELETE', `/realms/agency/sessions/${session.id}`);
-      const states = async () => Promise.all([ada, again].map((one) => stage.subjectOf(one)));
-      await eventually(async () => expect((await states()).sort()).toEqual([subject, 'expired_session'].sort()));
-      await keycloak.admin('POST', `/realms/agency/users/${subject}/logout`);
-      await eventually(async () => expect(await states()).toEqual(expect.arrayContaining(['missing_token'])));
+      const page = await ada.visit(`${keycloak.url}/realms/agency/protocol/openid-connect/logout`);
+      await ada.submit(page, { confirmLogout: 'Logout' });
+      await eventually(async () => expect(await stage.subjectOf(ada)).toBe('expired_session'));
+      expect(await stage.subjectOf(again)).toBe(subject);
+      await stage.endAll('ada');
+      await eventually(async () => expect(await stage.subjectOf(again)).toBe('expired_session'));
       expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
+    });
+
+    test('ends within 15 minutes where Keycloak says nothing: an administrator ends several, it names one', async () => {
+      await begin();
+      const all = [ada, await stage.person('ada'), await stage.person('ada')];
+      await stage.endAll('ada');
+      await stage.passRefreshTime();
+      for (const one of all) expect(await stage.subjectOf(one)).toBe('expired_session');
+      expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
+    });
+
+    test('of a disabled account ends within 15 minutes, and it can’t log in again', async () => {
+      await begin();
+      await stage.change('ada', { enabled: false });
+      expect(await stage.subjectOf(ada)).toBe(subject);
+      await stage.passRefreshTime();
+      expect(await stage.subjectOf(ada)).toBe('expired_session');
+      expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
+      expect((await stage.logIn(new Visitor())).text).toContain('Account is disabled');
+      await stage.change('ada', { enabled: true });
+    });
+
+    test('has the name that the account has now, and each of its refresh tokens is used once', async () => {
+      await begin();
+      await stage.change('ada', { lastName: 'Lovelace' });
+      for (let round = 0; round < 3; round += 1) {
+        await stage.passRefreshTime();
+        const both = await Promise.all([stage.subjectOf(ada), stage.subjectOf(ada)]);
+        expect(both).toEqual([subject, subject]);
+      }
+      expect(await (await ada.request(`${stage.url}/session`)).json()).toMatchObject({
+        name: 'Ada Lovelace',
+      });
+    });
+
+    test('and the API’s callers go on while Keycloak is away; a login says so, and succeeds afterwards', async () => {
+      await begin();
+      const token = await stage.bearer();
+      expect(await stage.call(token)).toEqual([200, undefined]);
+      const { url: back } = await stage.begin(ben, CALLBACK);
+      await stage.passRefreshTime();
+      await keycloak.whileAway(async () => {
+        expect(await stage.subjectOf(ada)).toBe(subject);
+        expect(await stage.call(token)).toEqual([200, undefined]);
+        const { status, text } = await answerOf(back, ben, 'text/html');
+        expect([status, text]).toEqual([
+          503,
+          expect.stringMatching(/You can’t log in now[\s\S]*Log in again/),
+        ]);
+        stage.clock.advance(6 * SECOND); // so that it isn't known from the last login that Keycloak answers
+        const response = await new Visitor().request(`${stage.url}/session/login`);
+        expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+        stage.clock.advance(-6 * SECOND);
+      });
+      expect((await ben.request(back)).status).toBe(303);
+    });
+
+    test('and a login follow another key at once, when the old one is gone', async () => {
+      await begin();
+      const before = await stage.bearer();
+      expect(await stage.call(before)).toEqual([200, undefined]);
+      await stage.rotateKey();
+      await stage.passRefreshTime();
+      expect(await stage.subjectOf(ada)).toBe(subject);
+      await stage.endAll('ada');
+      const later = await stage.person('ada');
+      await stage.endAll('ada');
+      await eventually(async () => expect(await stage.subjectOf(later)).toBe('expired_session'));
+      await eventually(async () => expect(await stage.call(await stage.bearer())).toEqual([200, undefined]));
+      expect(await stage.call(before)).toEqual([401, 'invalid_token']);
+    });
+  });
+
+  describe('clocks that differ', () => {
+    let moved = 0;
+    const move = (ms: number) => {
+      moved += ms;
+      stage.clock.advance(ms);
+    };
+    afterEach(() => move(-moved));
+
+    test.each([
+      ['40 s behind', 200, -40 * SECOND],
+      ['ten minutes behind, so that tokens are of the future', 200, -600 * SECOND],
+      ['ahead, so that tokens have expired for 30 s', 200, LIFESPAN + 30 * SECOND],
+      ['ahead, so that tokens have expired for 90 s', 400, LIFESPAN + 90 * SECOND],
+    ])('a login, %s: status %s', async (_what, status, ms) => {
+      move(ms);
+      const { response, text } = await stage.logIn(new Visitor());
+      expect(response.status).toBe(status);
+      if (status !== 200) expect(text).toContain('compares both clocks');
+    });
+
+    test.each([
+      ['40 s behind', 'ends', -40 * SECOND],
+      ['40 s ahead', 'ends', 40 * SECOND],
+      ['ten minutes behind', 'ends at its refresh', -600 * SECOND],
+    ])('a logout there, %s: the session %s', async (_what, outcome, ms) => {
+      await stage.endAll('ada');
+      const ada = await stage.person('ada');
+      const subject = await stage.idOf('ada');
+      move(ms);
+      await stage.endAll('ada');
+      const expected = outcome === 'ends' ? 'expired_session' : subject;
+      await eventually(async () => expect(await stage.subjectOf(ada)).toBe(expected));
+      // A logout that wasn't believed is noticed by the refresh.
+      await stage.passRefreshTime();
+      expect(await stage.subjectOf(ada)).toBe('expired_session');
     });
   });
 });

@@ -15,10 +15,7 @@ export class KeycloakStage {
   readonly clock: ReturnType<typeof movableClock>;
   readonly #keycloak: Keycloak;
 
-  private constructor(
-    keycloak: Keycloak,
-    parts: Pick<KeycloakStage, 'world' | 'url' | 'realm' | 'clock'>,
-  ) {
+  private constructor(keycloak: Keycloak, parts: Pick<KeycloakStage, 'world' | 'url' | 'realm' | 'clock'>) {
     this.#keycloak = keycloak;
     this.world = parts.world;
     this.url = parts.url;
@@ -54,6 +51,7 @@ export class KeycloakStage {
         jwksUrl: `${issuer}/protocol/openid-connect/certs`,
         issuer,
         audience: KEYCLOAK_AUDIENCE,
+        jwks: { cooldownMs: 200 },
       },
     });
     await world.management?.app.listen({ host: '127.0.0.1', port });
@@ -88,7 +86,7 @@ export class KeycloakStage {
 
   /** Lets the time pass after which the next request of each session refreshes its identity. */
   async passRefreshTime(): Promise<void> {
-    const refreshed_at = new Date(Date.now() - 16 * MINUTE);
+    const refreshed_at = new Date(this.clock.date().getTime() - 16 * MINUTE);
     await this.world.owner.updateTable('sessions').set({ refreshed_at }).execute();
   }
 
@@ -100,14 +98,14 @@ export class KeycloakStage {
     return user.id;
   }
 
+  /** Ends all sessions of the account there, as an administrator. */
+  async endAll(username: string): Promise<void> {
+    await this.#keycloak.admin('POST', `/realms/${this.realm}/users/${await this.idOf(username)}/logout`);
+  }
+
   /** Changes an account at the provider. */
   async change(username: string, change: object): Promise<void> {
     await this.#keycloak.admin('PUT', `/realms/${this.realm}/users/${await this.idOf(username)}`, change);
-  }
-
-  async sessionsOf(username: string): Promise<readonly { readonly id: string }[]> {
-    const id = await this.idOf(username);
-    return await this.#keycloak.admin('GET', `/realms/${this.realm}/users/${id}/sessions`);
   }
 
   /** Seconds that tokens from now on are valid. */

@@ -100,10 +100,10 @@ export class Keycloak {
       body: new URLSearchParams({ grant_type: 'password', scope: 'openid', ...form }),
     });
     if (!answer.ok) throw new Error(`no tokens of ${realm}: ${answer.status} ${await answer.text()}`);
-    return await answer.json();
+    return (await answer.json()) as Record<string, string>;
   }
 
-  /** Runs `work` while nobody reaches it. */
+  /** Runs `work` while no connection reaches it. */
   async whileAway<T>(work: () => Promise<T>): Promise<T> {
     await this.#relay.close();
     try {
