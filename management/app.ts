@@ -57,6 +57,7 @@ import { OperationWaits } from './operations/waits.ts';
 import { pluginsRoutes } from './plugins/plugins.routes.ts';
 import { policiesRoutes } from './policies/policies.routes.ts';
 import { keepProofs } from './proof/keep.ts';
+import { deletedRequests } from './requests/deleted.ts';
 import { ingestRoutes } from './requests/ingest.routes.ts';
 import { LiveRequests } from './requests/live-hub.ts';
 import { profilesRoutes } from './requests/profiles.routes.ts';
@@ -177,8 +178,14 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   const recent = new RecentRequests();
   const live = new LiveRequests(context, recent);
-  const { searchCache: cache } = settings;
-  const search = rawObjects && cache && new RequestSearch({ ...cache, objects: rawObjects }, context);
+  const { searchCache } = settings;
+  const search =
+    rawObjects &&
+    searchCache &&
+    new RequestSearch(
+      { ...searchCache, objects: rawObjects, deleted: () => deletedRequests(rest.db) },
+      context,
+    );
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
@@ -208,7 +215,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   await registerOpenApi(app);
   await registerPages(app);
   const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
-  registerMetrics(app, context);
+  registerMetrics(app, context, collector);
   registerHealth(app, context);
   await app.register(consoleRoutes());
   app.decorateRequest('caller', null);

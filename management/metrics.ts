@@ -4,14 +4,21 @@ import { equalSecrets } from '../gitops/base/http/equal-secrets.ts';
 import type { Context } from './context/context.ts';
 import { ManagementProblem } from './http/errors.ts';
 import { countFreePorts } from './ports/ports.repository.ts';
+import type { Collector } from './traffic/collector.ts';
+import { registerTrafficMetrics } from './traffic/collector-metrics.ts';
 
-/** Latency by route, containers and operations by status, and free ports, in a registry of this app's own. */
+/**
+ * Latency by route, containers and operations by status, free ports, and the collector of traffic, in a registry of this
+ * app's own.
+ */
 export function registerMetrics(
   app: FastifyInstance,
   { db, settings }: Pick<Context, 'db' | 'settings'>,
+  collector: Collector | null,
 ): void {
   const register = new Registry();
   collectDefaultMetrics({ register });
+  if (collector !== null) registerTrafficMetrics(register, { db, collector });
   const latency = new Histogram({
     name: 'tagyard_management_request_seconds',
     help: 'Time from request to answer',

@@ -75,7 +75,7 @@ export const MANAGEMENT_ERRORS = {
   invalid_service_account: [422, 'The body is not the key of a Google Cloud service account'],
   invalid_policy: [422, 'The policy script can’t be parsed, or is too large'],
   rate_limited: [429, 'Too many requests in a minute'],
-  too_many_streams: [429, 'The caller has too many event streams open'],
+  too_many_streams: [429, 'The caller has too many event streams or exports open'],
   headers_too_large: [431, 'The request line and headers are too large'],
   internal: [500, 'Something went wrong inside the management API'],
   traffic_unavailable: [

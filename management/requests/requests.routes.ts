@@ -10,6 +10,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { containerParams } from '../view/container-view.ts';
+import { deletedRequests } from './deleted.ts';
 import { exportedRequests, REQUEST_EXPORTS } from './export.ts';
 import { type LiveRequests, liveStream } from './live-hub.ts';
 import { RETRY_SECONDS, requestPage } from './pages.ts';
@@ -48,19 +49,38 @@ export function requestsRoutes(
   { live, recent, search }: RequestsParts,
 ): FastifyPluginAsyncZod {
   const { db, clock } = context;
+  /** Open exports, by subject. */
+  const exporting = new Map<string, number>();
   /** Open streams. A stop of the process aborts them instead of waiting for their end. */
   const streams = new Set<AbortController>();
+
+  /** Counts an export of the caller until its answer ends. Throws `too_many_streams`. */
+  function countExport(reply: FastifyReply): void {
+    const { subject } = callerOf(reply.request);
+    const open = exporting.get(subject) ?? 0;
+    if (open >= context.settings.limits.streamsPerSubject) {
+      const detail = `${open} exports of this subject are open; wait for one of them first`;
+      throw new ManagementProblem('too_many_streams', { detail });
+    }
+    exporting.set(subject, open + 1);
+    reply.raw.once('close', () => {
+      const left = (exporting.get(subject) ?? 1) - 1;
+      if (left === 0) exporting.delete(subject);
+      else exporting.set(subject, left);
+    });
+  }
 
   async function answer(reply: FastifyReply, query: RequestsQuery, readable: ReadableContainers) {
     const { format, ...page } = query;
     const read = async (asked: Pick<RequestsQuery, 'from' | 'to' | 'limit' | 'cursor'>) =>
       await requestPage(
         { search, recent, clock },
-        { ...filterOf(page), containers: await readable() },
+        { ...filterOf(page), containers: await readable(), deleted: await deletedRequests(db) },
         asked,
       );
     try {
       if (format === 'json') return await read(page);
+      countExport(reply);
       const to = page.to ?? clock.date().toISOString();
       const from = page.from ?? new Date(Date.parse(to) - DAY_MS).toISOString();
       const rows = exportedRequests((cursor) => read({ from, to, limit: 1_000, cursor }), format);
@@ -122,7 +142,7 @@ export function requestsRoutes(
           querystring: containerRequestsQuery,
           response: {
             200: requestsPage,
-            ...problems('invalid_request', 'unknown_container', 'search_unavailable'),
+            ...problems('invalid_request', 'unknown_container', 'too_many_streams', 'search_unavailable'),
           },
         },
       },
@@ -154,7 +174,7 @@ export function requestsRoutes(
       },
       async (request, reply) => {
         const { id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
-        const filter = { ...request.query, containers: [id] };
+        const filter = { ...request.query, containers: [id], deleted: await deletedRequests(db) };
         return stream(request, reply, { container: id, filter, last: request.headers['last-event-id'] });
       },
     );
@@ -171,7 +191,13 @@ export function requestsRoutes(
           querystring: requestsQuery,
           response: {
             200: requestsPage,
-            ...problems('invalid_request', 'unknown_client', 'unknown_container', 'search_unavailable'),
+            ...problems(
+              'invalid_request',
+              'unknown_client',
+              'unknown_container',
+              'too_many_streams',
+              'search_unavailable',
+            ),
           },
         },
       },

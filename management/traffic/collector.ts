@@ -34,7 +34,10 @@ const REMEMBERED = 20_000;
  * process or the next start continues, and sums are exact (docs/traffic.md).
  */
 export class Collector {
-  readonly #id = randomUUID();
+  /** By which its leases are known. */
+  readonly id = randomUUID();
+  /** What this process has done since its start. */
+  readonly figures = { objects: 0, failed: 0, refused: 0, records: 0, doubledBatches: 0 };
   readonly #parts: Parts;
   readonly #width = limit(READS_AT_ONCE);
   #held: ReadonlySet<number> = new Set();
@@ -66,7 +69,7 @@ export class Collector {
       await clock.sleep(settings.traffic.pollMs, { signal, ref: false });
     }
     await Promise.all([renewing, pruning]);
-    await dropLeases(db, this.#id).catch((err: unknown) => log.warn({ err }, 'leases end by themselves'));
+    await dropLeases(db, this.id).catch((err: unknown) => log.warn({ err }, 'leases end by themselves'));
   }
 
   /** Counts the objects that are new, once. */
@@ -99,7 +102,7 @@ export class Collector {
     this.#notedAt = at;
     await noteCollected(
       db,
-      this.#id,
+      this.id,
       [...held].filter((part) => this.#swept.has(part) && this.#held.has(part)),
       now,
     );
@@ -187,6 +190,7 @@ export class Collector {
             try {
               return { ...object, body: await rawObjects.read(object.key) };
             } catch (err) {
+              this.figures.failed += 1;
               log.warn({ err, key: object.key }, 'an object of the raw logs can’t be read');
               return null;
             }
@@ -196,7 +200,10 @@ export class Collector {
     // One that is gone was removed on purpose.
     const objects = bodies.filter((one): one is ReadObject => one !== null && one.body !== null);
     if (objects.length > 0) {
-      const { records, faults, deletedIn } = await storeObjects(db, objects);
+      const { records, doubledBatches, faults, deletedIn } = await storeObjects(db, objects);
+      this.figures.objects += objects.length;
+      this.figures.records += records;
+      this.figures.doubledBatches += doubledBatches;
       for (const object of objects) {
         if (!deletedIn.includes(object.key)) this.#remember(objectId(object));
       }
@@ -210,6 +217,7 @@ export class Collector {
   async #refuse(objects: readonly RawObject[]): Promise<void> {
     const { db, log, clock } = this.#parts;
     const today = dayAt(clock.date().getTime());
+    this.figures.refused += objects.length;
     await db.transaction().execute(async (trx) => {
       await noteObjects(trx, objects, today);
       await noteFaults(
@@ -224,7 +232,7 @@ export class Collector {
   async #renew(): Promise<void> {
     const { db, log } = this.#parts;
     try {
-      const held = await renewLeases(db, this.#id);
+      const held = await renewLeases(db, this.id);
       this.#swept = new Set([...this.#swept].filter((part) => held.has(part)));
       this.#held = held;
     } catch (err) {

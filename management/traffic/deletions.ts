@@ -4,7 +4,15 @@ import type { Database } from '../db/database.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import { dayOf, TOTAL } from './object-set.ts';
 import { readRecord } from './record.ts';
-import { forgetObject, lockDeletions, noteObjects, objectId, readBefore, TRAFFIC_SPANS } from './store.ts';
+import {
+  deletedContainers,
+  forgetObject,
+  lockDeletions,
+  noteObjects,
+  objectId,
+  readBefore,
+  TRAFFIC_SPANS,
+} from './store.ts';
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
@@ -128,8 +136,7 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
 export async function rewriteObject({ db, rawObjects }: Parts, key: string): Promise<number> {
   const body = await rawObjects.read(key);
   if (body === null) return 0;
-  const demands = await db.selectFrom('traffic_deletions').select(['container', 'until']).execute();
-  const deleted = new Map(demands.map(({ container, until }) => [container, until.toISOString()]));
+  const deleted = await deletedContainers(db);
   let removed = 0;
   const lines = body
     .toString()

@@ -1,4 +1,5 @@
 const HOUR_MS = 3_600_000;
+const QUARTER_MS = HOUR_MS / 4;
 const DAY_MS = 24 * HOUR_MS;
 
 /** A day in a time zone; it has 23 or 25 hours where the clocks change. */
@@ -9,10 +10,14 @@ export interface LocalDay {
   readonly to: Date;
 }
 
-/** The zone's days can't be made of whole hours of UTC, or there is no such zone. */
+/** The zone's days can't be made of quarters of the hours of UTC, or there is no such zone. */
 export class TimeZoneError extends Error {
   override name = 'TimeZoneError';
 }
+
+/** True if these days can be made of whole hours of UTC. */
+export const areOfHours = (days: readonly LocalDay[]): boolean =>
+  days.every(({ from, to }) => from.getTime() % HOUR_MS === 0 && to.getTime() % HOUR_MS === 0);
 
 /** The date of a time in a zone. Throws `TimeZoneError`. */
 export const localDate = (time: number, timeZone: string): string => dates(timeZone)(time);
@@ -28,12 +33,13 @@ export function localDays(first: string, last: string, timeZone: string): LocalD
   return starts.slice(0, -1).map((start, index) => ({ ...start, to: starts[index + 1]?.from ?? start.from }));
 }
 
-/** The first whole hour of UTC whose local date isn't before that day. */
+/** The first quarter of an hour of UTC whose local date isn't before that day. */
 function startOf(day: string, dateAt: (time: number) => string): Date {
   // Zones are up to 14 hours before and 12 after UTC.
   let time = Date.parse(day) - 15 * HOUR_MS;
   while (dateAt(time) < day) time += HOUR_MS;
-  if (dateAt(time - 1) >= day) throw new TimeZoneError('its days don’t begin at whole hours of UTC');
+  while (dateAt(time - QUARTER_MS) >= day) time -= QUARTER_MS;
+  if (dateAt(time - 1) >= day) throw new TimeZoneError('its days don’t begin at quarters of an hour of UTC');
   return new Date(time);
 }
 

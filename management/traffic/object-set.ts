@@ -30,6 +30,8 @@ export interface SetSums {
   /** Keys of objects that have records of a container whose records are deleted. */
   readonly deletedIn: readonly string[];
   readonly records: number;
+  /** Batches of an object that have a record which doesn't count, because it did before. */
+  readonly doubledBatches: number;
 }
 
 export interface Sum {
@@ -74,6 +76,7 @@ export function sumObjects(
   const minutes = new Map<string, Sum>();
   const faults = new Map<string, { key: string; kind: LineFault; lines: number }>();
   const deletedIn = new Set<string>();
+  const doubled = new Set<string>();
   let records = 0;
 
   const fault = (key: string, kind: LineFault) => {
@@ -88,10 +91,12 @@ export function sumObjects(
     const name = `${batch}:${block}`;
     const bit = index % PER_BLOCK;
     const known = blocks.get(name) ?? { batch, block, day, seen: 0 };
-    if (hasBit(known.seen, bit)) return false;
-    known.seen += BITS[bit] ?? 0;
+    const isFirst = !hasBit(known.seen, bit);
+    if (isFirst) known.seen += BITS[bit] ?? 0;
     blocks.set(name, known);
-    return !hasBit(counted.get(name) ?? 0, bit);
+    if (isFirst && !hasBit(counted.get(name) ?? 0, bit)) return true;
+    doubled.add(`${object} ${batch}`);
+    return false;
   };
 
   for (const { key, body } of objects) {
@@ -114,7 +119,14 @@ export function sumObjects(
       }
     }
   }
-  return { blocks, minutes, faults: [...faults.values()], deletedIn: [...deletedIn], records };
+  return {
+    blocks,
+    minutes,
+    faults: [...faults.values()],
+    deletedIn: [...deletedIn],
+    records,
+    doubledBatches: doubled.size,
+  };
 }
 
 function isIndex(value: unknown): boolean {
@@ -145,6 +157,20 @@ function countsOf(minutes: Map<string, Sum>, { container, time, probe: probed }:
     minutes.set(name, sum);
   }
   return sum.counts;
+}
+
+/** What is also summed up by the quarters of an hour, for days of zones that don't begin at its start. */
+const QUARTERED = ['n', 'e', 'i', 'o'];
+
+/** With these sums of the second, third or fourth quarter of the hour as well: `n1`, `n2`, `n3`. */
+export function withQuarter({ counts, ...sum }: Sum): Sum {
+  const quarter = Math.floor(Number(sum.minute.slice(14, 16)) / 15);
+  const own = new Map(counts);
+  for (const name of quarter === 0 ? [] : QUARTERED) {
+    const count = counts.get(name);
+    if (count !== undefined) own.set(`${name}${quarter}`, count);
+  }
+  return { ...sum, counts: own };
 }
 
 /** The same sums by longer spans, whose names are the first `length` letters of a minute, and those of everything. */

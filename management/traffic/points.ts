@@ -36,16 +36,25 @@ interface KnownPoints {
 /** More containers are summed by the database. */
 const MOST_ROWS = 20_000;
 
-/** The parts of a range of which not everything is known in sums of this span, in seconds. */
-export async function missingIn(db: Database, span: number, range: Range): Promise<Range[]> {
-  return outside(range, await knownRange(db, span));
+/**
+ * The parts of a range of which not everything is known in sums of this span, in seconds. `quarters`: nor in those of the
+ * quarters of hours.
+ */
+export async function missingIn(
+  db: Database,
+  span: number,
+  range: Range,
+  { quarters = false } = {},
+): Promise<Range[]> {
+  return outside(range, await knownRange(db, span, quarters));
 }
 
-async function knownRange(db: Database, span: number): Promise<KnownPoints['known']> {
+async function knownRange(db: Database, span: number, quarters = false): Promise<KnownPoints['known']> {
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
   const until = await collectedUntil(db);
   if (state.since === null || until === null) return null;
-  return { since: latest(state.since, state[spanOf(span).from] ?? state.since), until };
+  const kept = latest(state.since, state[spanOf(span).from] ?? state.since);
+  return { since: quarters ? latest(kept, state.quarters_from ?? kept) : kept, until };
 }
 
 function outside({ from, to }: Range, known: KnownPoints['known']): Range[] {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
+import { deletedRecords } from '../records/traffic-deletions.repository.ts';
 import {
   dayOf,
   eitherOf,
@@ -10,6 +11,7 @@ import {
   TOTAL,
   uuidOf,
   widen,
+  withQuarter,
 } from './object-set.ts';
 
 /** The tables of sums, and how much of `2026-11-23T06:22` names one of their spans. */
@@ -45,6 +47,7 @@ export async function notedFrom(db: Database): Promise<string> {
 
 interface Stored {
   readonly records: number;
+  readonly doubledBatches: number;
   readonly faults: SetSums['faults'];
   readonly deletedIn: readonly string[];
 }
@@ -75,9 +78,10 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
   });
 }
 
-async function deletedContainers(db: Database): Promise<Map<string, string>> {
-  const rows = await db.selectFrom('traffic_deletions').select(['container', 'until']).execute();
-  return new Map(rows.map(({ container, until }) => [container, until.toISOString()]));
+/** With times as records have them. */
+export async function deletedContainers(db: Database): Promise<Map<string, string>> {
+  const deleted = await deletedRecords(db);
+  return new Map([...deleted].map(([container, until]) => [container, until.toISOString()]));
 }
 
 /**
@@ -118,7 +122,7 @@ async function addSums(db: Database, minutes: Iterable<Sum>): Promise<void> {
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
   const spans = Object.values(TRAFFIC_SPANS).map(({ table, letters, from }) => {
     const oldest = state[from]?.toISOString().slice(0, 16) ?? '';
-    const rows = widen(all, letters)
+    const rows = widen(letters === TRAFFIC_SPANS[3600].letters ? all.map(withQuarter) : all, letters)
       .map(({ container, minute, probe, counts }) => ({
         container,
         time: `${minute}${'T00:00'.slice(letters - 10)}:00Z`,

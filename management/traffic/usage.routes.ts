@@ -11,10 +11,9 @@ import { visibleClients } from '../records/memberships.repository.ts';
 import { keyFrom, listPage, pageQuery, pageSchema } from '../view/page.ts';
 import { probesQuery } from '../view/probes.ts';
 import { dayAt, daysBefore } from './calendar.ts';
-import { type LocalDay, localDate, localDays, TimeZoneError } from './local-days.ts';
+import { areOfHours, type LocalDay, localDate, localDays, TimeZoneError } from './local-days.ts';
 import { missingIn, presentRange } from './points.ts';
 import { edgeOperations, listPrice } from './prices.ts';
-import { spanOf } from './store.ts';
 import { rangeList } from './traffic.schema.ts';
 import { listUsage, type UsageRow } from './usage.ts';
 
@@ -30,7 +29,7 @@ const usageQuery = z.strictObject({
   to: z.iso.date().optional().meta({ description: 'the last day; default: today' }),
   timeZone: z.string().max(64).default('UTC').meta({
     description:
-      'whose days, such as `Europe/Berlin`; other zones than UTC reach as far back as hours are kept',
+      'whose days, such as `Europe/Berlin`; other zones than UTC reach as far back as hours are kept; `missing` says what is not known',
   }),
   probes: probesQuery,
 });
@@ -125,7 +124,7 @@ export function usageRoutes(context: Context): FastifyPluginAsyncZod {
         const span = timeZone === 'UTC' ? DAY : HOUR;
         const own = sees ? null : sql`${visibleClients(db, caller)}`;
         const rows = await listUsage(db, {
-          table: spanOf(span).table,
+          span,
           days,
           clients: client === undefined ? own : sql`select ${client}::uuid`,
           container,
@@ -139,7 +138,7 @@ export function usageRoutes(context: Context): FastifyPluginAsyncZod {
         const missing =
           first === undefined || last === undefined
             ? []
-            : await missingIn(db, span, { from: first.from, to: last.to });
+            : await missingIn(db, span, { from: first.from, to: last.to }, { quarters: !areOfHours(days) });
         return {
           items: items.flatMap((row) => {
             const day = byDay.get(row.day);

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
-import type { LocalDay } from './local-days.ts';
+import { areOfHours, type LocalDay } from './local-days.ts';
+import { spanOf } from './store.ts';
 
 export interface UsageRow {
   readonly day: string;
@@ -13,7 +14,8 @@ export interface UsageRow {
 }
 
 interface UsageQuery {
-  readonly table: string;
+  /** Seconds of the sums that the days are made of. */
+  readonly span: 3600 | 86400;
   readonly days: readonly LocalDay[];
   /** The clients whose containers are listed; `null`: all. */
   readonly clients: ReturnType<typeof sql> | null;
@@ -24,21 +26,39 @@ interface UsageQuery {
   readonly limit: number;
 }
 
+const countOf = (name: string) => sql`coalesce((sums.counts->>${name})::bigint, 0)`;
+
+/** What of an hour's count is of the day. The first quarter has what the others lack. */
+function countOfQuarters(name: string) {
+  const others = [1, 2, 3].map((quarter) => countOf(`${name}${quarter}`));
+  const first = sql`${countOf(name)} - ${sql.join(others, sql` - `)}`;
+  const parts = [first, ...others].map((count, quarter) => {
+    const time = sql`sums.time + make_interval(mins => ${quarter * 15}::integer)`;
+    return sql`case when ${time} >= days."from" and ${time} < days."to" then ${count} else 0 end`;
+  });
+  return sql.join(parts, sql` + `);
+}
+
 /** Sums by day, client and container, of those that had requests, in this order. */
 export async function listUsage(db: Database, query: UsageQuery): Promise<UsageRow[]> {
-  const { table, days, clients, container, probes, after, limit } = query;
-  const total = (name: string) => sql`coalesce(sum((sums.counts->>${name})::bigint), 0)::text`;
+  const { span, days, clients, container, probes, after, limit } = query;
+  const { table } = spanOf(span);
+  // An hour may be of two days: then each has its quarters.
+  const isOfHours = areOfHours(days);
+  const total = (name: string) => sql`coalesce(sum(${isOfHours ? countOf(name) : countOfQuarters(name)}), 0)`;
+  const earliest = isOfHours ? sql`days."from"` : sql`days."from" - interval '45 minutes'`;
   const { rows } = await sql<UsageRow>`
     select days.day, containers.client_id as client, sums.container,
-      ${total('n')} as requests, ${total('e')} as events, ${total('i')} as bytes_in, ${total('o')} as bytes_out
+      ${total('n')}::text as requests, ${total('e')}::text as events, ${total('i')}::text as bytes_in,
+      ${total('o')}::text as bytes_out
     from jsonb_to_recordset(${JSON.stringify(days)}::jsonb) as days(day text, "from" timestamptz, "to" timestamptz)
-    join ${sql.table(table)} as sums on sums.time >= days."from" and sums.time < days."to"
+    join ${sql.table(table)} as sums on sums.time >= ${earliest} and sums.time < days."to"
     join containers on containers.id = sums.container
     where (not sums.probe or ${probes})
       and ${clients === null ? sql`true` : sql`containers.client_id in (${clients})`}
       and ${container === null ? sql`true` : sql`sums.container = ${container}::uuid`}
       and ${after === null ? sql`true` : sql`(days.day, containers.client_id, sums.container) > (${after[0]}, ${after[1]}::uuid, ${after[2]}::uuid)`}
-    group by days.day, containers.client_id, sums.container
+    group by days.day, containers.client_id, sums.container having ${total('n')} > 0
     order by days.day, containers.client_id, sums.container limit ${limit}`.execute(db);
   return rows;
 }

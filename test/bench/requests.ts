@@ -31,7 +31,7 @@ async function search(bench: Bench): Promise<void> {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-search-bench-'));
   const day = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
   const one = new RequestSearch(
-    { dir, objects: objectsOf(day), days: 2 },
+    { dir, objects: objectsOf(day), days: 2, deleted: async () => new Map() },
     { clock: systemClock, log: console },
   );
   const stop = new AbortController();

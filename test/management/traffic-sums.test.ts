@@ -49,7 +49,13 @@ describe('days of a time zone', () => {
     // Midnight itself doesn't exist.
     ['2026-04-24', 'Africa/Cairo', 23],
     ['2026-03-29', 'UTC', 24],
-  ])('%s has in %s %i hours', (day, zone, expected) => expect(hours(day, zone)).toEqual([expected]));
+    ['2026-11-23', 'Asia/Kolkata', 24],
+    ['2026-11-23', 'Asia/Kathmandu', 24],
+    ['2026-04-05', 'Australia/Adelaide', 25],
+    ['2026-10-04', 'Australia/Adelaide', 23],
+    ['2026-04-05', 'Australia/Lord_Howe', 24.5],
+    ['2026-10-04', 'Australia/Lord_Howe', 23.5],
+  ])('%s has in %s %d hours', (day, zone, expected) => expect(hours(day, zone)).toEqual([expected]));
 
   test('follow each other without a gap', () => {
     const days = localDays('2026-01-01', '2026-12-31', 'America/New_York');
@@ -58,8 +64,17 @@ describe('days of a time zone', () => {
     for (const [index, { from }] of days.slice(1).entries()) expect(days[index]?.to).toEqual(from);
   });
 
-  test('of other zones are refused', () => {
-    expect(() => hours('2026-01-01', 'Asia/Kathmandu')).toThrow(TimeZoneError);
+  test.each([
+    ['Asia/Kolkata', '2026-01-01', '2025-12-31T18:30:00.000Z'],
+    ['Asia/Kathmandu', '2026-01-01', '2025-12-31T18:15:00.000Z'],
+    ['America/St_Johns', '2026-01-01', '2026-01-01T03:30:00.000Z'],
+    ['Pacific/Chatham', '2026-01-01', '2025-12-31T10:15:00.000Z'],
+  ])('begin in %s on %s at %s', (zone, day, from) => {
+    expect(localDays(day, day, zone)[0]?.from.toISOString()).toBe(from);
+  });
+
+  test('that begin at no quarter of an hour are refused', () => {
+    expect(() => hours('1950-01-01', 'Africa/Monrovia')).toThrow(TimeZoneError);
   });
 });
 

@@ -1,5 +1,8 @@
 import type { RecordedRequest } from './record.ts';
 
+/** Containers whose requests are deleted, each with the time before which they are (milliseconds since the epoch). */
+export type DeletedRequests = ReadonlyMap<string, number>;
+
 /** Which requests are asked for. A member that is missing asks for all. */
 export interface RequestFilter {
   /** Ids of containers; `null`: of all, and requests of unknown hosts. */
@@ -14,6 +17,8 @@ export interface RequestFilter {
   readonly country?: string | undefined;
   /** Whether Tagyard's own probes are shown too. */
   readonly probes: boolean;
+  /** These are not shown, wherever they still are. */
+  readonly deleted?: DeletedRequests | undefined;
 }
 
 /** The members of a filter that must equal the member of the same name. */
@@ -26,10 +31,16 @@ export function statusRange(status: string): readonly [first: number, last: numb
   return [first, first + 99];
 }
 
+export function isDeleted({ container, time }: RecordedRequest, deleted: DeletedRequests): boolean {
+  const until = container === null ? undefined : deleted.get(container);
+  return until !== undefined && Date.parse(time) < until;
+}
+
 export function isAskedFor(row: RecordedRequest, filter: RequestFilter): boolean {
   const { containers, status, probes } = filter;
   if (containers !== null && (row.container === null || !containers.includes(row.container))) return false;
   if (row.probe && !probes) return false;
+  if (filter.deleted !== undefined && isDeleted(row, filter.deleted)) return false;
   if (status !== undefined) {
     const [first, last] = statusRange(status);
     if (row.status < first || row.status > last) return false;

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
+import { type DeletedRequests, isDeleted } from '../rows/filter.ts';
 import { type KeyedRow, keyedRow } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
 import type { DuckDb } from './duckdb.ts';
@@ -25,6 +26,8 @@ interface FillParts {
   readonly objects: RawObjects;
   readonly duck: DuckDb;
   readonly signal: AbortSignal;
+  /** Requests that the cache doesn't get. */
+  readonly deleted: DeletedRequests;
 }
 
 interface FoundObject {
@@ -37,7 +40,7 @@ interface FoundObject {
  * `null`: all, and where one has gone or was changed, the day is made anew. Returns how many lines were no records.
  */
 export async function fillDay(
-  { objects, duck, signal }: FillParts,
+  { objects, duck, signal, deleted }: FillParts,
   { day, cache, since }: { readonly day: string; readonly cache: DayCache; readonly since: Date | null },
 ): Promise<number> {
   await cache.sweep();
@@ -50,7 +53,7 @@ export async function fillDay(
   let invalid = 0;
   for (const some of batches(found)) {
     if (signal.aborted) return invalid;
-    invalid += await convert({ objects, duck }, cache, day, some);
+    invalid += await convert({ objects, duck, deleted }, cache, day, some);
   }
   await compact(duck, cache, signal);
   return invalid;
@@ -90,7 +93,7 @@ function* batches(found: readonly FoundObject[]): Generator<FoundObject[]> {
 }
 
 async function convert(
-  { objects, duck }: Pick<FillParts, 'objects' | 'duck'>,
+  { objects, duck, deleted }: Omit<FillParts, 'signal'>,
   cache: DayCache,
   day: string,
   some: readonly FoundObject[],
@@ -113,6 +116,7 @@ async function convert(
           invalid += 1;
           continue;
         }
+        if (isDeleted(row.row, deleted)) continue;
         const lines = byHour.get(hour) ?? [];
         lines.push(searchLine(row));
         byHour.set(hour, lines);

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
+import type { DeletedRequests } from '../rows/filter.ts';
 import { type KeyedRow, recordedRequest } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
-import type { DuckDb } from './duckdb.ts';
+import type { DuckDb, Parameters } from './duckdb.ts';
 
 /** What is searched by is a column; all else is JSON in `rest`, which is read for the rows of a page only. */
 const COLUMNS = {
@@ -75,18 +76,34 @@ export async function writeRows(
   return { name, hour, rows: lines.length, bytes: (await stat(day.pathOf({ name }))).size };
 }
 
+/** True for rows of deleted requests, and its parameters. */
+export function isErased(deleted: DeletedRequests): { condition: string; parameters: Parameters } {
+  return {
+    condition: `coalesce("at" < map_from_entries(list_zip($erased, $until::BIGINT[]))["container"], false)`,
+    parameters: { erased: [...deleted.keys()], until: [...deleted.values()].map(String) },
+  };
+}
+
+interface MergedFiles {
+  readonly hour: number;
+  readonly files: readonly CachedFile[];
+  /** Requests that the file doesn't get. */
+  readonly deleted?: DeletedRequests;
+}
+
 /** Writes the rows of several files of one hour as one file, each record once. The caller records it. */
 export async function mergeFiles(
   duck: DuckDb,
   day: DayCache,
-  { hour, files }: { readonly hour: number; readonly files: readonly CachedFile[] },
+  { hour, files, deleted = new Map() }: MergedFiles,
 ): Promise<CachedFile> {
+  const { condition, parameters } = isErased(deleted);
   const name = `${randomUUID()}.parquet`;
   const [row] = await duck.rows(
-    `COPY (SELECT ${NAMES} FROM read_parquet($files)
+    `COPY (SELECT ${NAMES} FROM read_parquet($files) WHERE NOT ${condition}
       QUALIFY row_number() OVER (PARTITION BY "batch", "idx") = 1 ${ORDER})
     TO $target ${FORMAT}`,
-    { files: files.map((file) => day.pathOf(file)), target: day.pathOf({ name }) },
+    { ...parameters, files: files.map((file) => day.pathOf(file)), target: day.pathOf({ name }) },
   );
   const bytes = (await stat(day.pathOf({ name }))).size;
   return { name, hour, rows: Number(row?.Count ?? 0), bytes };

@@ -1,7 +1,7 @@
 import { EQUAL_MEMBERS, type RequestFilter, statusRange } from '../rows/filter.ts';
 import type { KeyedRow, RowKey } from '../rows/record.ts';
 import type { DuckDb, Parameters } from './duckdb.ts';
-import { readRow } from './parquet.ts';
+import { isErased, readRow } from './parquet.ts';
 
 /** Rows of some files. */
 export interface HoursQuery {
@@ -33,6 +33,14 @@ export async function queryHours(
     parameters.containers = containers;
   }
   if (!probes) conditions.push('NOT "probe"');
+  const deleted = [...(filter.deleted ?? [])].filter(
+    ([id]) => containers === null || containers.includes(id),
+  );
+  if (deleted.length > 0) {
+    const erased = isErased(new Map(deleted));
+    conditions.push(`NOT ${erased.condition}`);
+    Object.assign(parameters, erased.parameters);
+  }
   if (status !== undefined) {
     const [first, last] = statusRange(status);
     conditions.push('"status" BETWEEN $first AND $last');

@@ -1,16 +1,15 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../../gitops/base/clock.ts';
 import { limit } from '../../../gitops/base/limit.ts';
-import { acquireLock } from '../../../gitops/base/lock.ts';
-import { missingPackages } from '../../../gitops/base/runtime/optional.ts';
-import type { RawObjects } from '../../raw-objects/raw-objects.ts';
 import type { RequestFilter } from '../rows/filter.ts';
 import type { KeyedRow } from '../rows/record.ts';
-import { DayCache, forgetOldDays } from './day-cache.ts';
+import { DayCache } from './day-cache.ts';
 import { DayQueue } from './day-queue.ts';
-import { type DuckDb, duckDb } from './duckdb.ts';
+import type { DuckDb } from './duckdb.ts';
+import { Erasure } from './erasure.ts';
 import { fillDay } from './fill.ts';
+import { notInstalled, openCache, type SearchOptions } from './open.ts';
 import { queryHours } from './query.ts';
 import { type PageQuery, type RangeReader, readRange } from './range.ts';
 
@@ -36,14 +35,6 @@ const VERSION = 'v1';
 interface SearchLog {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-}
-
-interface SearchOptions {
-  /** SEARCH_CACHE_DIR. */
-  readonly dir: string;
-  readonly objects: RawObjects;
-  /** Days that the cache holds at most. */
-  readonly days: number;
 }
 
 interface Day {
@@ -72,6 +63,7 @@ export class RequestSearch {
   readonly #days = new Map<string, Promise<Day>>();
   readonly #queries = limit(QUERIES);
   readonly #fills = new DayQueue();
+  readonly #erasure: Erasure;
   readonly #reading: RangeReader = {
     files: (at) => this.#files(at),
     query: (filter, query) => this.#queries(() => queryHours(this.#demandOpen().duck, filter, query)),
@@ -81,6 +73,7 @@ export class RequestSearch {
 
   constructor(options: SearchOptions, { clock, log }: { readonly clock: Clock; readonly log: SearchLog }) {
     this.#options = options;
+    this.#erasure = new Erasure(options.dir, VERSION);
     this.#clock = clock;
     this.#log = log;
   }
@@ -159,9 +152,12 @@ export class RequestSearch {
     while (!signal.aborted) {
       const close = await this.#start(signal);
       while (close !== null && !signal.aborted) {
-        await this.#fillCurrent().catch((err: unknown) => {
+        try {
+          await this.#fillCurrent();
+          await this.#erase();
+        } catch (err) {
           this.#log.error({ err }, 'the search cache can’t be kept');
-        });
+        }
         await this.#clock.sleep(FILL_MS, { signal, ref: false });
       }
       await close?.();
@@ -176,6 +172,18 @@ export class RequestSearch {
     await this.#evict();
   }
 
+  async #erase(): Promise<void> {
+    const { duck } = this.#demandOpen();
+    await this.#erasure.follow(await this.#options.deleted(), duck, async (name, work) => {
+      const day = await this.#day(name);
+      await day.filling;
+      day.filling ??= work(day.cache).finally(() => {
+        day.filling = null;
+      });
+      await day.filling;
+    });
+  }
+
   #demandOpen() {
     if (this.#open === null) throw new Error(this.#reason);
     return this.#open;
@@ -183,17 +191,13 @@ export class RequestSearch {
 
   /** `null`: it can't be used now. */
   async #start(signal: AbortSignal): Promise<(() => Promise<void>) | null> {
-    const { dir } = this.#options;
-    if (missingPackages(['@duckdb/node-api']).length > 0) {
-      this.#reason =
-        'the package @duckdb/node-api is not installed; install it: npm install --include=optional';
+    const missing = notInstalled();
+    if (missing !== null) {
+      this.#reason = missing;
       return null;
     }
     try {
-      await mkdir(dir, { recursive: true });
-      const lock = acquireLock(join(dir, 'lock'));
-      const duck = duckDb(dir, join(dir, 'temporary'));
-      await forgetOldDays(dir, VERSION, this.#options.days);
+      const { duck, close } = await openCache(this.#options, VERSION);
       this.#open = { duck, signal };
       return async () => {
         this.#open = null;
@@ -202,8 +206,7 @@ export class RequestSearch {
         await Promise.all(days.map(({ filling }) => filling));
         await this.#queries(() => undefined);
         this.#days.clear();
-        duck.close();
-        lock.release();
+        close();
       };
     } catch (err) {
       this.#reason = `the folder of SEARCH_CACHE_DIR can’t be used: ${err instanceof Error ? err.message : err}`;
@@ -212,9 +215,11 @@ export class RequestSearch {
     }
   }
 
-  #day(name: string): Promise<Day> {
+  async #day(name: string): Promise<Day> {
+    // A page may outlive its reader: it opens no day once the folder is another process's.
+    this.#demandOpen();
     const known = this.#days.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) return await known;
     const opening = DayCache.open(join(this.#options.dir, VERSION, `dt=${name}`)).then((cache) => ({
       name,
       cache,
@@ -245,7 +250,8 @@ export class RequestSearch {
     const isWhole = day.wholeAt === null || startedAt - day.wholeAt > WHOLE_MS;
     const since = isWhole ? null : this.#clock.date();
     try {
-      const parts = { objects: this.#options.objects, duck, signal };
+      const deleted = await this.#options.deleted();
+      const parts = { objects: this.#options.objects, duck, signal, deleted };
       const invalid = await fillDay(parts, { day: day.name, cache: day.cache, since });
       if (invalid > 0) this.#log.warn({ day: day.name, invalid }, 'lines of raw logs are no records');
       if (signal.aborted) return;

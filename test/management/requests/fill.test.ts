@@ -46,7 +46,10 @@ const put = (key: string, records: readonly object[]) =>
     Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join('')),
   );
 const fill = async (since: Date | null = null) =>
-  await fillDay({ objects, duck, signal: new AbortController().signal }, { day: DAY, cache, since });
+  await fillDay(
+    { objects, duck, signal: new AbortController().signal, deleted: new Map() },
+    { day: DAY, cache, since },
+  );
 const shown = async (of = cache) => {
   const files = of.files.map((file) => of.pathOf(file));
   const query = { files, from: AT, to: AT + HOUR_MS, after: null, limit: 1_000 };

@@ -228,10 +228,62 @@ describe('usage', () => {
     expect(auckland.items).toMatchObject([{ requests: 10 }]);
     // Noon UTC is past midnight there.
     expect(auckland.items[0].day).toBe(at(12).slice(0, 10));
-    expect((await list('Asia/Kolkata')).detail).toBe(
-      'timeZone can’t be used: its days don’t begin at whole hours of UTC',
-    );
     expect((await list('Mars/Olympus')).detail).toBe('timeZone can’t be used: there is no such time zone');
+  });
+});
+
+describe('usage of zones whose days begin within an hour of UTC', () => {
+  let container: string;
+  /** Days of an autumn in which clocks change: minutes of UTC, and the requests in them. */
+  const minutes: [minute: string, requests: number][] = [
+    ['2026-04-03T13:29', 1],
+    ['2026-04-03T13:30', 2],
+    ['2026-04-04T13:29', 4],
+    ['2026-04-04T13:30', 8],
+    // Adelaide goes back from 10:30 to 9:30 before UTC's clock.
+    ['2026-04-05T13:45', 16],
+    ['2026-04-05T14:29', 32],
+    ['2026-04-05T14:30', 64],
+    ['2026-04-05T18:14', 128],
+    ['2026-04-05T18:15', 256],
+    ['2026-04-05T18:29', 512],
+    ['2026-04-05T18:30', 1024],
+  ];
+  beforeAll(async () => {
+    const body = creation(clientB, 'zones.example');
+    container = (await world.call('POST', '/server-containers', { as: 'bob', body })).body.id;
+    await sql`update traffic_state set notes_from = null`.execute(world.db);
+    await addRecords(
+      minutes.flatMap(([minute, count]) =>
+        Array.from({ length: count }, () => recordAt(`${minute}:00.000Z`, { container })),
+      ),
+    );
+    await cover('2026-04-01T00:00:00Z', '2026-04-10T00:00:00Z');
+  });
+
+  test.each([
+    ['Australia/Adelaide', { '2026-04-03': 1, '2026-04-04': 6, '2026-04-05': 56, '2026-04-06': 1984 }],
+    ['Asia/Kolkata', { '2026-04-03': 3, '2026-04-04': 12, '2026-04-05': 1008, '2026-04-06': 1024 }],
+    ['Asia/Kathmandu', { '2026-04-03': 3, '2026-04-04': 12, '2026-04-05': 240, '2026-04-06': 1792 }],
+    ['UTC', { '2026-04-03': 3, '2026-04-04': 12, '2026-04-05': 2032 }],
+  ])('in %s', async (timeZone, days) => {
+    const path = `/usage?container=${container}&from=2026-04-02&to=2026-04-07&timeZone=${timeZone}`;
+    const { body } = await get(path, 'bob');
+    const requests = body.items.map((item: { day: string; requests: number }) => [item.day, item.requests]);
+    expect(Object.fromEntries(requests)).toEqual(days);
+    const events = body.items.map((item: { day: string; events: number }) => [item.day, item.events / 2]);
+    expect(Object.fromEntries(events)).toEqual(days);
+    expect(body.missing).toEqual([]);
+  });
+
+  test('is missing where an earlier release has counted the hours', async () => {
+    await sql`update traffic_state set quarters_from = '2026-04-05T00:00:00Z'`.execute(world.db);
+    const path = `/usage?container=${container}&from=2026-04-04&to=2026-04-05&timeZone=`;
+    const missing = async (timeZone: string) => (await get(`${path}${timeZone}`, 'bob')).body.missing;
+    expect(await missing('Asia/Kolkata')).toEqual([
+      { from: '2026-04-03T18:30:00.000Z', to: '2026-04-05T00:00:00.000Z' },
+    ]);
+    expect(await missing('Europe/Berlin')).toEqual([]);
   });
 });
 

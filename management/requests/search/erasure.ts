@@ -1,0 +1,78 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { DeletedRequests } from '../rows/filter.ts';
+import type { DayCache } from './day-cache.ts';
+import type { DuckDb, Parameters } from './duckdb.ts';
+import { isErased, mergeFiles } from './parquet.ts';
+
+const DONE = 'erased.json';
+const done = z.record(z.string(), z.number());
+
+/** Which deletions the whole cache has followed: a file beside the days, which outlives the process. */
+export class Erasure {
+  readonly #dir: string;
+  readonly #version: string;
+  /** Days with files that a query may still read. */
+  #replaced: DayCache[] = [];
+
+  constructor(dir: string, version: string) {
+    this.#dir = dir;
+    this.#version = version;
+  }
+
+  /**
+   * Deletes these requests from all days of the cache, once. `within` calls the work with a day that nothing else writes to
+   * meanwhile; what is read later must know of the deletions.
+   */
+  async follow(
+    deleted: DeletedRequests,
+    duck: DuckDb,
+    within: (day: string, work: (cache: DayCache) => Promise<void>) => Promise<void>,
+  ): Promise<void> {
+    const replaced = this.#replaced;
+    this.#replaced = [];
+    for (const cache of replaced) await cache.sweep();
+    const path = join(this.#dir, DONE);
+    const known = await readFile(path, 'utf8').then(
+      (text) => done.safeParse(parsed(text)).data ?? {},
+      () => ({}) as Record<string, number>,
+    );
+    const due = new Map([...deleted].filter(([container, until]) => (known[container] ?? 0) < until));
+    if (due.size === 0) return;
+    for (const name of await readdir(join(this.#dir, this.#version))) {
+      await within(name.replace(/^dt=/, ''), async (cache) => {
+        if (await eraseRows(duck, cache, due)) this.#replaced.push(cache);
+      });
+    }
+    await writeFile(path, JSON.stringify(Object.fromEntries(deleted)));
+  }
+}
+
+/** Writes the files of a day anew that have such rows. `false`: none has. */
+async function eraseRows(duck: DuckDb, cache: DayCache, deleted: DeletedRequests): Promise<boolean> {
+  const { condition, parameters } = isErased(deleted);
+  let hasChanged = false;
+  for (const file of cache.files) {
+    const files: Parameters = { ...parameters, files: [cache.pathOf(file)] };
+    const [found] = await duck.rows(
+      `SELECT count(*) AS count FROM read_parquet($files) WHERE ${condition}`,
+      files,
+    );
+    const count = Number(found?.count ?? 0);
+    if (count === 0) continue;
+    const whole = count === file.rows;
+    const kept = whole ? [] : [await mergeFiles(duck, cache, { hour: file.hour, files: [file], deleted })];
+    await cache.record({ files: kept, replaced: [file.name] });
+    hasChanged = true;
+  }
+  return hasChanged;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,48 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { acquireLock } from '../../../gitops/base/lock.ts';
+import { missingPackages } from '../../../gitops/base/runtime/optional.ts';
+import type { RawObjects } from '../../raw-objects/raw-objects.ts';
+import type { DeletedRequests } from '../rows/filter.ts';
+import { forgetOldDays } from './day-cache.ts';
+import { type DuckDb, duckDb } from './duckdb.ts';
+
+export interface SearchOptions {
+  /** SEARCH_CACHE_DIR. */
+  readonly dir: string;
+  readonly objects: RawObjects;
+  /** Days that the cache holds at most. */
+  readonly days: number;
+  /** What must not be kept. */
+  readonly deleted: () => Promise<DeletedRequests>;
+}
+
+interface OpenCache {
+  readonly duck: DuckDb;
+  /** Lets another process have the folder. */
+  close(): void;
+}
+
+/** Opens the folder for this process alone, without days of other versions and more than `days`. Throws an `Error`. */
+export async function openCache(
+  { dir, days }: Pick<SearchOptions, 'dir' | 'days'>,
+  version: string,
+): Promise<OpenCache> {
+  await mkdir(dir, { recursive: true });
+  const lock = acquireLock(join(dir, 'lock'));
+  const duck = duckDb(dir, join(dir, 'temporary'));
+  await forgetOldDays(dir, version, days);
+  return {
+    duck,
+    close() {
+      duck.close();
+      lock.release();
+    },
+  };
+}
+
+/** Why the search can't be used before it is installed; `null`: it can. */
+export const notInstalled = (): string | null =>
+  missingPackages(['@duckdb/node-api']).length > 0
+    ? 'the package @duckdb/node-api is not installed; install it: npm install --include=optional'
+    : null;
