@@ -57,13 +57,12 @@ import { OperationWaits } from './operations/waits.ts';
 import { pluginsRoutes } from './plugins/plugins.routes.ts';
 import { policiesRoutes } from './policies/policies.routes.ts';
 import { keepProofs } from './proof/keep.ts';
-import { deletedRequests } from './requests/deleted.ts';
 import { ingestRoutes } from './requests/ingest.routes.ts';
 import { LiveRequests } from './requests/live-hub.ts';
+import { openSearch } from './requests/open-search.ts';
 import { profilesRoutes } from './requests/profiles.routes.ts';
 import { RecentRequests } from './requests/recent.ts';
 import { requestsRoutes } from './requests/requests.routes.ts';
-import { RequestSearch } from './requests/search/search.ts';
 import { keepPruning } from './retention.ts';
 import { rolloutsRoutes } from './rollouts/rollouts.routes.ts';
 import { RolloutRunner } from './rollouts/runner.ts';
@@ -178,14 +177,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   });
   const recent = new RecentRequests();
   const live = new LiveRequests(context, recent);
-  const { searchCache } = settings;
-  const search =
-    rawObjects &&
-    searchCache &&
-    new RequestSearch(
-      { ...searchCache, objects: rawObjects, deleted: () => deletedRequests(rest.db) },
-      context,
-    );
+  const search = openSearch(context);
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);

@@ -29,7 +29,7 @@ export const spanOf = (seconds: number) => TRAFFIC_SPANS[seconds as Span]; // th
 export const objectId = ({ key, size }: { readonly key: string; readonly size: number }): string =>
   uuidOf(`${size} ${key}`);
 
-/** The name of the lock that those share who count. */
+/** The name of the lock that all who count hold together, and deletions alone. */
 const DELETIONS = 'tagyard traffic deletions';
 
 /** Waits for those who count, until the end of the transaction: later ones know what it has done. */

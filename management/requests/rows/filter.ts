@@ -31,7 +31,7 @@ export function statusRange(status: string): readonly [first: number, last: numb
   return [first, first + 99];
 }
 
-export function isDeleted({ container, time }: RecordedRequest, deleted: DeletedRequests): boolean {
+export function isDeletedRequest({ container, time }: RecordedRequest, deleted: DeletedRequests): boolean {
   const until = container === null ? undefined : deleted.get(container);
   return until !== undefined && Date.parse(time) < until;
 }
@@ -40,7 +40,7 @@ export function isAskedFor(row: RecordedRequest, filter: RequestFilter): boolean
   const { containers, status, probes } = filter;
   if (containers !== null && (row.container === null || !containers.includes(row.container))) return false;
   if (row.probe && !probes) return false;
-  if (filter.deleted !== undefined && isDeleted(row, filter.deleted)) return false;
+  if (filter.deleted !== undefined && isDeletedRequest(row, filter.deleted)) return false;
   if (status !== undefined) {
     const [first, last] = statusRange(status);
     if (row.status < first || row.status > last) return false;

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
-import { type DeletedRequests, isDeleted } from '../rows/filter.ts';
+import { type DeletedRequests, isDeletedRequest } from '../rows/filter.ts';
 import { type KeyedRow, keyedRow } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
 import type { DuckDb } from './duckdb.ts';
@@ -116,7 +116,7 @@ async function convert(
           invalid += 1;
           continue;
         }
-        if (isDeleted(row.row, deleted)) continue;
+        if (isDeletedRequest(row.row, deleted)) continue;
         const lines = byHour.get(hour) ?? [];
         lines.push(searchLine(row));
         byHour.set(hour, lines);
