@@ -240,7 +240,7 @@ describe('usage of zones whose days begin within an hour of UTC', () => {
     ['2026-04-03T13:30', 2],
     ['2026-04-04T13:29', 4],
     ['2026-04-04T13:30', 8],
-    // Adelaide goes back from 10:30 to 9:30 before UTC's clock.
+    // Adelaide’s days begin at 13:30 of UTC until the 5th, and at 14:30 from then on.
     ['2026-04-05T13:45', 16],
     ['2026-04-05T14:29', 32],
     ['2026-04-05T14:30', 64],
