@@ -260,6 +260,7 @@ describe('usage of zones whose days begin within an hour of UTC', () => {
     );
     await cover('2026-04-01T00:00:00Z', '2026-04-10T00:00:00Z');
   });
+  afterAll(() => cover(at(-1), at(3.5)));
 
   test.each([
     ['Australia/Adelaide', { '2026-04-03': 1, '2026-04-04': 6, '2026-04-05': 56, '2026-04-06': 1984 }],
