@@ -37,10 +37,11 @@ export async function fetchOrigin(
   const { method } = request;
   const outgoing = outgoingHeaders(request.headers, { ...visitor, url, notes }, hopSecret);
   const bodiless = method === 'GET' || method === 'HEAD';
-  const body = noteHit(pathAndQuery, bodiless ? { ...request, body: null } : request, notes);
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), originTimeout);
   try {
+    const noted = noteHit(pathAndQuery, bodiless ? { ...request, body: null } : request, notes);
+    const body = noted instanceof Promise ? await unlessAborted(noted, late.signal) : noted;
     const response = await fetch(`${origin}${pathAndQuery}`, {
       method,
       headers: outgoing,
@@ -56,6 +57,14 @@ export async function fetchOrigin(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Rejects with the signal's reason if that comes first. */
+function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+    work.then(resolve, reject);
+  });
 }
 
 function outgoingHeaders(

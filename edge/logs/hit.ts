@@ -10,25 +10,43 @@ const NAME = /^[A-Za-z]\w{0,39}$/;
 const MAX_NAMES = 20;
 /** Longer than the longest name with `en=`. */
 const MAX_REST = 64;
+/** Octets of a body that is read as a whole, as GA4's are: to pass one through a stream of ours takes more CPU. */
+const MAX_WHOLE = 16 * 1024;
 
 /** The choices for ads and analytics (docs/facts.md, Consent). */
 const CHOICES = /[?&]gcs=G1([01])([01])/;
 
 const decoder = new TextDecoder();
 
+type Body = OriginRequest['body'] | ArrayBuffer;
+
 /**
  * Notes what a hit of GA4 says of itself: consent, and the names of its events, in the address and in each line of its
- * body. No other value is read. Returns the body to send on: the same octets, of which only a part is in memory.
+ * body. No other value is read. Returns the body to send on, the same octets: a small one as a whole, of others only a part
+ * is in memory. Rejects if a small one doesn't arrive.
  */
 export function noteHit(
   target: string,
   { headers, body }: OriginRequest,
   notes: Notes,
-): OriginRequest['body'] {
+): Body | Promise<Body> {
   if (!HIT.test(target)) return body;
-  const { events } = notes;
+  const scan = eventScanner(notes.events);
+  scan(target);
+  scan('\n');
+  const [, ads, analytics] = CHOICES.exec(target) ?? [];
+  if (ads) notes.consent = consentState(ads === '1', analytics === '1');
+  if (!(body instanceof ReadableStream)) return body;
+  const stated = Number(headers.get('content-length'));
+  return stated > 0 && stated <= MAX_WHOLE ? whole(body, scan) : streamed(body, { stated, scan, notes });
+}
+
+type Scan = (text: string) => void;
+
+/** Counts events by name in a text that comes in parts. A line's end is the end of what is before it. */
+function eventScanner(events: Notes['events']): Scan {
   let rest = '';
-  const scan = (text: string) => {
+  return (text) => {
     const parts = (rest + text).split(/[?&\r\n]/);
     rest = `${parts.pop()}`.slice(0, MAX_REST);
     for (const part of parts) {
@@ -38,14 +56,19 @@ export function noteHit(
       events.set(key, (events.get(key) ?? 0) + 1);
     }
   };
-  const end = () => scan('\n');
-  scan(target);
-  end();
-  const [, ads, analytics] = CHOICES.exec(target) ?? [];
-  if (ads) notes.consent = consentState(ads === '1', analytics === '1');
-  if (!(body instanceof ReadableStream)) return body;
+}
 
-  const stated = Number(headers.get('content-length'));
+async function whole(body: ReadableStream, scan: Scan): Promise<ArrayBuffer> {
+  const octets = await new Response(body).arrayBuffer();
+  scan(decoder.decode(octets));
+  scan('\n');
+  return octets;
+}
+
+function streamed(
+  body: ReadableStream,
+  { stated, scan, notes }: { readonly stated: number; readonly scan: Scan; readonly notes: Notes },
+): ReadableStream {
   // The tag server gets the length as it was stated.
   const { readable, writable } = stated > 0 ? new FixedLengthStream(stated) : new TransformStream();
   const writer = writable.getWriter();
@@ -57,6 +80,7 @@ export function noteHit(
     }
     await writer.close();
   };
+  const end = () => scan('\n');
   // Of a body that doesn't pass as a whole, what has passed is counted.
   notes.passing = pass()
     .catch(() => writer.abort())

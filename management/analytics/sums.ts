@@ -11,7 +11,7 @@ interface Step {
 interface AnalyticsSums {
   /** By the start of their step, milliseconds since 1970. */
   readonly steps: ReadonlyMap<number, Step>;
-  /** Whether a point stands for more than one request. */
+  /** Whether a point counts for more than one request. */
   readonly sampled: boolean;
 }
 

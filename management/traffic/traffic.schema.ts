@@ -48,7 +48,7 @@ export const trafficView = z
     step: z.int(),
     sampled: z.boolean().meta({
       description:
-        'true: the sums are estimates, because some requests that were measured stand for several; false: every request was counted',
+        'true: the sums are estimates, because some points count for several requests; false: every request was counted',
     }),
     points: z.array(point),
     missing: rangeList,

@@ -73,6 +73,11 @@ export const MATRIX: readonly Row[] = [
     never: [...ROOTS, ...NOT_IN_A_WORKER],
   },
   {
+    from: 'edge/front/analytics.ts',
+    may: ['npm/cloudflare-internal:workers'],
+    because: 'it is a binding, made as the runtime makes its own ones',
+  },
+  {
     from: 'edge/http/bots.ts',
     may: ['npm/isbot', 'edge/base/bounded-map.ts'],
     because: 'it recognises bots by a library whose list is kept up to date',

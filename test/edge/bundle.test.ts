@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { bundleEdge, COMPATIBILITY_DATE } from '../../edge/bundle.ts';
-import { HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
+import { ANALYTICS_DATASET, HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } from '../../edge/host.ts';
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
@@ -43,6 +43,7 @@ describe('wrangler.jsonc', () => {
       ...HOST_NAMESPACES,
     ]);
     expect(config.r2_buckets).toEqual([{ binding: 'RAW_LOGS', bucket_name: RAW_LOG_BUCKET }]);
+    expect(config.analytics_engine_datasets).toEqual([{ binding: 'ANALYTICS', dataset: ANALYTICS_DATASET }]);
     expect(config.queues.producers).toEqual([{ binding: 'RAW_LOG_QUEUE', queue: RAW_LOG_QUEUE }]);
     expect(config.queues.consumers).toMatchObject([
       { queue: RAW_LOG_QUEUE, max_retries: 100, dead_letter_queue: `${RAW_LOG_QUEUE}-dead` },

@@ -123,13 +123,13 @@ describe('events', () => {
     expect(events).toMatchObject({ event_0: 10, event_19: 10, other: 100 });
   });
 
-  test('the answer doesn’t wait for the rest of the body, and the record has all of it', async () => {
+  test('the answer doesn’t wait for the rest of a large body, and the record has all of it', async () => {
     stage.upstream.take = (incoming, outgoing) => {
       incoming.resume();
       outgoing.end('ok');
     };
     const socket = connect(stage.port, '127.0.0.1');
-    const first = 'en=page_view\n';
+    const first = 'en=page_view\n'.repeat(1_500);
     const second = 'en=purchase\n';
     const length = first.length + second.length;
     const answered = new Promise((resolve) => socket.once('data', resolve));
@@ -139,13 +139,22 @@ describe('events', () => {
     expect(String(await answered)).toMatch(/^HTTP\/1\.1 200/);
     expect((await stage.seen()).records).toEqual([]);
     socket.end(second);
-    expect(await recorded()).toMatchObject([{ status: 200, events: { page_view: 1, purchase: 1 } }]);
+    expect(await recorded()).toMatchObject([{ status: 200, events: { page_view: 1_500, purchase: 1 } }]);
+  });
+
+  test('of a small body that doesn’t arrive as a whole: the tag server gets nothing', async () => {
+    const socket = connect(stage.port, '127.0.0.1');
+    const head = `POST /g/collect?en=first HTTP/1.1\r\nHost: ${site.host}\r\nContent-Length: 99\r\n\r\n`;
+    socket.write(`${head}en=page_view\nen=pur`, () => socket.end());
+    socket.resume();
+    expect(await recorded()).toMatchObject([{ error: 'upstream_failed', events: { first: 1 } }]);
+    expect(stage.upstream.received).toEqual([]);
   });
 
   test('of a request that its client gives up: a record has what has passed', async () => {
     const socket = connect(stage.port, '127.0.0.1');
     socket.write(
-      `POST /g/collect HTTP/1.1\r\nHost: ${site.host}\r\nContent-Length: 99\r\n\r\nen=page_view\nen=pur`,
+      `POST /g/collect HTTP/1.1\r\nHost: ${site.host}\r\nContent-Length: 99999\r\n\r\nen=page_view\nen=pur`,
     );
     stage.upstream.take = (incoming) => {
       incoming.on('error', () => undefined).resume();

@@ -5,7 +5,7 @@ import type { Column, Value } from '../analytics/sql/values.ts';
 import { transaction } from './state.ts';
 
 /** A data point as the worker has written it; `time` in milliseconds since 1970. */
-export interface WrittenPoint {
+interface WrittenPoint {
   readonly dataset: string;
   readonly time: number;
   readonly index: string;
@@ -13,7 +13,7 @@ export interface WrittenPoint {
   readonly doubles: readonly number[];
 }
 
-/** From which rates on points stand for several (docs/facts.md, Analytics Engine). */
+/** From which rates on a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
   /** Points of one index in each window of so many seconds that are all stored; of more, equally many are. */
   readonly points: number;
@@ -61,7 +61,7 @@ const named = z.object({ dataset: z.string() });
 
 /**
  * The data points of Analytics Engine, sampled as Cloudflare’s: on write where one index gets more than its number in a
- * window, on read where a query would read too many rows. Either way, each row says how many points it stands for.
+ * window, on read where a query would read too many rows. Either way, each row says how many points it counts for.
  */
 export class Points {
   readonly #db: DatabaseSync;
@@ -95,7 +95,7 @@ export class Points {
     });
   }
 
-  /** How many points a row of this index stands for now: twice as many for each doubling beyond the limit. */
+  /** How many points a row of this index counts for now: twice as many for each doubling beyond the limit. */
   #interval(dataset: string, index: string, time: number): number {
     const window = Math.floor(time / (this.#limits.seconds * 1_000));
     if (window > this.#window) {

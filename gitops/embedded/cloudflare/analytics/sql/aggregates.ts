@@ -1,4 +1,4 @@
-import type { Compiled } from './functions.ts';
+import type { Compiled } from './compiled.ts';
 import { SqlError } from './tokens.ts';
 import { isNumber, isWhole, type Type, type Value } from './values.ts';
 

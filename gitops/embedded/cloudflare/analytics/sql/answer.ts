@@ -1,10 +1,10 @@
 import type { Result } from './query.ts';
 import type { Format } from './syntax.ts';
-import { jsonOf } from './values.ts';
+import { resultJson } from './values.ts';
 
 /** A result in one of the documented formats. */
 export function formatted({ columns, rows }: Result, format: Format): { type: string; text: string } {
-  const shown = rows.map((row) => columns.map(({ type }, index) => jsonOf(row[index] ?? '', type)));
+  const shown = rows.map((row) => columns.map(({ type }, index) => resultJson(row[index] ?? '', type)));
   const objects = shown.map((row) =>
     Object.fromEntries(columns.map(({ name }, index) => [name, row[index]])),
   );

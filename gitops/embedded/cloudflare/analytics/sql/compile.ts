@@ -1,12 +1,14 @@
 import { AGGREGATES, type Aggregate } from './aggregates.ts';
-import { type Compiled, FUNCTIONS, OPERATORS } from './functions.ts';
-import { type Expression, textOf } from './syntax.ts';
+import type { Compiled } from './compiled.ts';
+import { FUNCTIONS } from './functions.ts';
+import { OPERATORS } from './operators.ts';
+import { type Expression, expressionText } from './syntax.ts';
 import { SqlError } from './tokens.ts';
 import { type Column, type Value, wholeType } from './values.ts';
 
 type Aliases = ReadonlyMap<string, Expression>;
 
-export interface Scope {
+export interface RowScope {
   readonly columns: readonly Column[];
   /** Seconds since 1970. */
   readonly now: number;
@@ -30,7 +32,7 @@ export function expanded(expression: Expression, aliases: Aliases): Expression {
 }
 
 /** Compiles an expression of a row. Throws `SqlError`. */
-export function compileRow(expression: Expression, scope: Scope): Compiled {
+export function compileRow(expression: Expression, scope: RowScope): Compiled {
   return compile(expression, scope, (one) => {
     if (one.kind === 'call' && AGGREGATES[one.name.toLowerCase()] !== undefined) {
       throw new SqlError(`${one.name} must not be here: it is a function of groups`);
@@ -48,17 +50,17 @@ export class Groups {
   readonly aggregates: Aggregate[] = [];
   readonly keys: readonly Compiled[];
   readonly #texts: readonly string[];
-  readonly #scope: Scope;
+  readonly #scope: RowScope;
 
-  constructor(keys: readonly Expression[], scope: Scope) {
+  constructor(keys: readonly Expression[], scope: RowScope) {
     this.keys = keys.map((key) => compileRow(key, scope));
-    this.#texts = keys.map(textOf);
+    this.#texts = keys.map(expressionText);
     this.#scope = scope;
   }
 
   compile(expression: Expression): Compiled {
     return compile(expression, this.#scope, (one) => {
-      const index = this.#texts.indexOf(textOf(one));
+      const index = this.#texts.indexOf(expressionText(one));
       const key = this.keys[index];
       if (key !== undefined) return { type: key.type, of: (row) => row[index] as Value }; // keys come first
       if (one.kind === 'name') {
@@ -90,7 +92,7 @@ export function isAggregate(expression: Expression): boolean {
 
 function compile(
   expression: Expression,
-  scope: Scope,
+  scope: RowScope,
   special: (expression: Expression) => Compiled | null,
 ): Compiled {
   const found = special(expression);

@@ -1,49 +1,17 @@
-import { addInterval, startOfInterval } from './dates.ts';
+import {
+  type Compiled,
+  date,
+  type MakeCompiled,
+  made,
+  number,
+  ofTexts,
+  refuse,
+  takes,
+  text,
+} from './compiled.ts';
+import { startOfInterval } from './dates.ts';
 import { SqlError } from './tokens.ts';
-import { commonType, isNumber, isWhole, secondsOf, type Type, type Value, widerType } from './values.ts';
-
-/** An expression that is ready to run on rows. */
-export interface Compiled {
-  readonly type: Type;
-  /** Of literals; what doesn’t depend on a row. */
-  readonly constant?: boolean;
-  /** Of `INTERVAL`. */
-  readonly interval?: { readonly count: number; readonly unit: string };
-  of(row: readonly Value[]): Value;
-}
-
-type Make = (operands: readonly Compiled[], name: string) => Compiled;
-
-const refuse = (name: string, { type }: Compiled, wanted: string) =>
-  new SqlError(`illegal type ${type} of an argument of ${name}: it takes ${wanted}`);
-
-function number(operand: Compiled, name: string): (row: readonly Value[]) => number {
-  if (!isNumber(operand.type)) throw refuse(name, operand, 'a number');
-  return (row) => Number(operand.of(row));
-}
-function text(operand: Compiled, name: string): (row: readonly Value[]) => string {
-  if (operand.type !== 'String') throw refuse(name, operand, 'a String');
-  return (row) => String(operand.of(row));
-}
-function date(operand: Compiled, name: string): (row: readonly Value[]) => number {
-  if (operand.type !== 'DateTime') throw refuse(name, operand, 'a DateTime');
-  return (row) => Number(operand.of(row));
-}
-
-const made = (type: Type, of: Compiled['of'], operands: readonly Compiled[]): Compiled => ({
-  type,
-  of,
-  constant: operands.every(({ constant }) => constant),
-});
-
-/** `count` operands, or `count` to `most`. */
-function takes(count: number, make: (operands: Compiled[], name: string) => Compiled, most = count): Make {
-  return (operands, name) => {
-    if (operands.length >= count && operands.length <= most) return make([...operands], name);
-    const wanted = count === most ? `${count}` : `${count} to ${most}`;
-    throw new SqlError(`${name} takes ${wanted} arguments, not ${operands.length}`);
-  };
-}
+import { commonType, isNumber, isWhole, secondsOf, type Type, type Value } from './values.ts';
 
 const ofNumber = (compute: (value: number) => number, type: Type = 'Float64') =>
   takes(1, ([one], name) => {
@@ -55,12 +23,6 @@ const ofText = (compute: (value: string) => Value, type: Type) =>
   takes(1, ([one], name) => {
     const value = text(one as Compiled, name); // takes() has counted
     return made(type, (row) => compute(value(row)), [one as Compiled]);
-  });
-
-const ofTexts = (compute: (one: string, other: string) => Value, type: Type) =>
-  takes(2, (operands, name) => {
-    const [one, other] = operands.map((operand) => text(operand, name));
-    return made(type, (row) => compute(one?.(row) ?? '', other?.(row) ?? ''), operands);
   });
 
 const rounded = (round: (value: number) => number) =>
@@ -95,7 +57,7 @@ const letters = (value: string) => [...value];
 const MONDAY = 4; // 1970 began on a Thursday
 
 /** The documented functions that this dialect has, by their names in small letters. Those of groups are elsewhere. */
-export const FUNCTIONS: Readonly<Record<string, Make>> = {
+export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
   if: takes(3, (operands, name) => {
     const [condition, yes, no] = operands as [Compiled, Compiled, Compiled]; // takes() has counted
     const holds = number(condition, name);
@@ -214,91 +176,3 @@ function converted([one]: readonly Compiled[], name: string, bits: number): Comp
   };
   return made(`UInt${bits}` as Type, of, [operand]); // 8 or 32
 }
-
-const compare = (holds: (order: number) => boolean): Make =>
-  takes(2, (operands) => {
-    const [left, right] = comparable(operands as [Compiled, Compiled]); // takes() has counted
-    const of = (row: readonly Value[]) => {
-      const [one, other] = [left.of(row), right.of(row)];
-      return Number(holds(one < other ? -1 : one > other ? 1 : one === other ? 0 : Number.NaN));
-    };
-    return made('UInt8', of, operands);
-  });
-
-/** A text beside a date is read as one. Throws `SqlError` for types that don't compare. */
-function comparable([left, right]: readonly [Compiled, Compiled]): [Compiled, Compiled] {
-  const read = (one: Compiled): Compiled => {
-    const value = secondsOf(String(one.of([])));
-    return { type: 'DateTime', constant: true, of: () => value };
-  };
-  if (left.type === 'DateTime' && right.type === 'String' && right.constant) return [left, read(right)];
-  if (right.type === 'DateTime' && left.type === 'String' && left.constant) return [read(left), right];
-  commonType(left.type, right.type);
-  return [left, right];
-}
-
-function calculated(operator: '+' | '-' | '*' | '%', compute: (one: number, other: number) => number): Make {
-  return takes(2, (operands, name) => {
-    const [left, right] = operands as [Compiled, Compiled]; // takes() has counted
-    if (left.type === 'DateTime' && right.interval !== undefined && (operator === '+' || operator === '-')) {
-      const { count, unit } = right.interval;
-      return made(
-        'DateTime',
-        (row) => addInterval(Number(left.of(row)), operator === '+' ? count : -count, unit),
-        operands,
-      );
-    }
-    const [one, other] = operands.map((operand) => number(operand, name));
-    const type =
-      operator === '%' ? commonType(left.type, right.type) : widerType(operator, left.type, right.type);
-    return made(type, (row) => compute(one?.(row) ?? 0, other?.(row) ?? 0), operands);
-  });
-}
-
-const logical =
-  (compute: (values: readonly boolean[]) => boolean): Make =>
-  (operands, name) => {
-    const values = operands.map((operand) => number(operand, name));
-    return made('UInt8', (row) => Number(compute(values.map((value) => value(row) !== 0))), operands);
-  };
-
-const like = (flags: string) =>
-  ofTexts((value, pattern) => {
-    const source = pattern
-      .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-      .replaceAll('%', '.*')
-      .replaceAll('_', '.');
-    return Number(new RegExp(`^${source}$`, `su${flags}`).test(value));
-  }, 'UInt8');
-
-export const OPERATORS: Readonly<Record<string, Make>> = {
-  '=': compare((order) => order === 0),
-  '<>': compare((order) => order !== 0),
-  '<': compare((order) => order < 0),
-  '>': compare((order) => order > 0),
-  '<=': compare((order) => order <= 0),
-  '>=': compare((order) => order >= 0),
-  '+': calculated('+', (one, other) => one + other),
-  '-': calculated('-', (one, other) => one - other),
-  '*': calculated('*', (one, other) => one * other),
-  '%': calculated('%', (one, other) => one % other),
-  '/': takes(2, (operands, name) => {
-    const [one, other] = operands.map((operand) => number(operand, name));
-    return made('Float64', (row) => (one?.(row) ?? 0) / (other?.(row) ?? 0), operands);
-  }),
-  negate: takes(1, (operands, name) => {
-    const value = number(operands[0] as Compiled, name); // takes() has counted
-    const type = widerType('-', operands[0]?.type ?? 'Float64', 'UInt8');
-    return made(type, (row) => -value(row), operands);
-  }),
-  not: logical(([value]) => !value),
-  and: logical((values) => values.every(Boolean)),
-  or: logical((values) => values.some(Boolean)),
-  like: like(''),
-  ilike: like('i'),
-  in: (operands, name) => {
-    const [value, ...list] = operands as [Compiled, ...Compiled[]]; // the parser demands them
-    const equals = list.map((one) => (OPERATORS['='] as Make)([value, one], name)); // above
-    return made('UInt8', (row) => Number(equals.some((equal) => equal.of(row) !== 0)), operands);
-  },
-};

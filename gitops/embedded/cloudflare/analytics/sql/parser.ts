@@ -1,6 +1,6 @@
 import type { Expression, Format, Item, Select, Statement } from './syntax.ts';
-import { textOf } from './syntax.ts';
-import { SqlError, type Token, tokensOf } from './tokens.ts';
+import { expressionText } from './syntax.ts';
+import { SqlError, sqlTokens, type Token } from './tokens.ts';
 
 const FORMATS: readonly Format[] = ['JSON', 'JSONEachRow', 'TabSeparated'];
 const UNITS = ['YEAR', 'MONTH', 'DAY', 'HOUR', 'MINUTE', 'SECOND'];
@@ -14,7 +14,7 @@ const COMPARISONS = ['=', '<', '>', '<=', '>=', '<>', '!='];
 
 /** Reads one statement of the documented dialect. Throws `SqlError`. */
 export function parseStatement(query: string): Statement {
-  return new Parser(tokensOf(query)).statement();
+  return new Parser(sqlTokens(query)).statement();
 }
 
 class Parser {
@@ -120,7 +120,7 @@ class Parser {
   #item(): Item | '*' {
     if (this.#takeSymbol('*')) return '*';
     const expression = this.#expression();
-    return { expression, alias: this.#takeWord('AS') ? this.#name() : textOf(expression) };
+    return { expression, alias: this.#takeWord('AS') ? this.#name() : expressionText(expression) };
   }
 
   #from(): string | Select {

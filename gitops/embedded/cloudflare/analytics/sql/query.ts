@@ -1,5 +1,5 @@
-import { compileRow, expanded, Groups, isAggregate, type Scope } from './compile.ts';
-import type { Compiled } from './functions.ts';
+import { compileRow, expanded, Groups, isAggregate, type RowScope } from './compile.ts';
+import type { Compiled } from './compiled.ts';
 import type { Expression, Item, Select } from './syntax.ts';
 import { SqlError } from './tokens.ts';
 import type { Column, Value } from './values.ts';
@@ -132,8 +132,8 @@ function finished({ limit, offset }: Select, items: readonly Item[], plan: Plan)
   };
 }
 
-/** The part of all time that conditions on `timestamp` alone leave. */
-function timeRange(where: Expression | null, scope: Scope): TimeRange {
+/** The part of all time that conditions on `timestamp` alone allow. */
+function timeRange(where: Expression | null, scope: RowScope): TimeRange {
   const all = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
   if (where?.kind !== 'operator') return all;
   const [left, right] = where.operands;

@@ -41,8 +41,8 @@ export interface Statement {
 }
 
 /** As a column without an alias is named, and by which expressions are compared. */
-export function textOf(expression: Expression): string {
-  const all = (list: readonly Expression[]) => list.map(textOf).join(', ');
+export function expressionText(expression: Expression): string {
+  const all = (list: readonly Expression[]) => list.map(expressionText).join(', ');
   switch (expression.kind) {
     case 'number':
       return expression.text;

@@ -13,7 +13,7 @@ const PATTERN =
   /\s+|--[^\n]*|(?<word>[A-Za-z_]\w*)|(?<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|'(?<string>(?:[^'\\]|\\.|'')*)'|"(?<quoted>[^"]+)"|`(?<ticked>[^`]+)`|(?<symbol><=|>=|<>|!=|[-+*/%=<>(),.])/y;
 
 /** Splits a query. Throws `SqlError` at what is no part of the dialect. */
-export function tokensOf(query: string): Token[] {
+export function sqlTokens(query: string): Token[] {
   const tokens: Token[] = [];
   PATTERN.lastIndex = 0;
   while (PATTERN.lastIndex < query.length) {

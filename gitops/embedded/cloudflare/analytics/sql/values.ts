@@ -62,7 +62,7 @@ export function commonType(left: Type, right: Type): Type {
 const pad = (value: number) => String(value).padStart(2, '0');
 
 /** `YYYY-MM-DD hh:mm:ss` in UTC. */
-export function dateText(seconds: number): string {
+function dateText(seconds: number): string {
   const date = new Date(seconds * 1_000);
   const day = `${date.getUTCFullYear()}-${pad(date.getUTCMonth() + 1)}-${pad(date.getUTCDate())}`;
   return `${day} ${pad(date.getUTCHours())}:${pad(date.getUTCMinutes())}:${pad(date.getUTCSeconds())}`;
@@ -79,7 +79,7 @@ export function secondsOf(text: string): number {
 }
 
 /** As in JSON: whole numbers of 64 bits are texts, numbers that JSON lacks are null. */
-export function jsonOf(value: Value | readonly Value[], type: Type): unknown {
+export function resultJson(value: Value | readonly Value[], type: Type): unknown {
   if (Array.isArray(value)) return value;
   if (type === 'DateTime') return dateText(Number(value));
   if (type === 'UInt64' || type === 'Int64') return String(value);
