@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { bundleEdge } from '../../edge/bundle.ts';
 import type { Bench, Suite } from './bench.ts';
+import { cpuMs } from './cpu.ts';
 import { type Bed, type Contender, startBed } from './edge-bed.ts';
 import { type Load, load, type Shot } from './wrk.ts';
 
@@ -121,11 +121,4 @@ async function mixed(bench: Bench, bed: Bed): Promise<void> {
   await once('answers from 500', '', failed);
   await once('answers from 400, broken connections', '', refused + broken);
   await once('p99', 'ms', p99);
-}
-
-/** User and system time of a process by `/proc` (Linux), whose ticks are hundredths of a second for all of user space. */
-function cpuMs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
 }

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'kysely';
 import { z } from 'zod';
@@ -10,14 +10,13 @@ import { prepare } from '../../management/prepare.ts';
 import { trafficPoints } from '../../management/traffic/points.ts';
 import { type DatabaseUrls, PostgresqlFixture } from '../support/management/postgresql.ts';
 import { s3Bucket, type TestBucket } from '../support/traffic/buckets.ts';
-import { batchOf, keyAt, ndjson, recordAt } from '../support/traffic/records.ts';
 import type { Bench, Suite } from './bench.ts';
+import { writeBacklog } from './traffic-backlog.ts';
+import { severalCollectors } from './traffic-collectors.ts';
 
 /** Records in the larger backlog; the smaller one has a tenth. The default is 1 GB. */
 const RECORDS = Number(process.env.BENCH_TRAFFIC_RECORDS ?? 1_850_000);
 const SITES = Number(process.env.BENCH_TRAFFIC_SITES ?? 1_000);
-const PER_OBJECT = 5_000;
-const PER_BATCH = 50;
 const HOUR_MS = 3_600_000;
 const MAIN = fileURLToPath(new URL('../support/traffic/collector-main.ts', import.meta.url));
 const report = z.object({ ms: z.number(), cpuMs: z.number(), peakMiB: z.number() });
@@ -29,21 +28,27 @@ export const traffic: Suite = async (bench) => {
   const bucket = await s3Bucket();
   const containers = Array.from({ length: SITES }, () => crypto.randomUUID());
   try {
-    const small = await backlog(bucket, containers, RECORDS / 10);
+    const backlog = (records: number) =>
+      writeBacklog({
+        ...{ folder: bucket.folder ?? '', containers, records },
+        ...{ from: Date.now() - HOUR_MS, spanMs: HOUR_MS / 2 },
+      });
+    const small = await backlog(RECORDS / 10);
     const first = await collected(postgresql, bucket);
     await rm(join(bucket.folder ?? '', 'raw'), { recursive: true });
-    const octets = await backlog(bucket, containers, RECORDS);
+    const octets = await backlog(RECORDS);
     const second = await collected(postgresql, bucket);
     const { report: large, db } = second;
     await speed(bench, large);
     await control(bench, bucket);
-    await bench(`memory with ${mb(octets)} of backlog`, { unit: 'MiB', run: () => large.peakMiB });
-    await bench(`  against that with ${mb(small)}`, {
+    await bench(`memory with ${mb(octets)} of backlog (aim 300)`, { unit: 'MiB', run: () => large.peakMiB });
+    await bench(`  against that with ${mb(small)} (aim 1.1)`, {
       unit: '×',
       run: () => large.peakMiB / first.report.peakMiB,
     });
     await storage(bench, db, octets);
     await charts(bench, db, containers);
+    await severalCollectors(bench, { postgresql, bucket, containers, records: RECORDS / 10 });
     await first.close();
     await second.close();
   } finally {
@@ -53,38 +58,6 @@ export const traffic: Suite = async (bench) => {
 };
 
 const mb = (octets: number) => `${Math.round(octets / 1e6)} MB`;
-
-/** Writes objects as the edge does, into the server's own folder. Resolves to their octets. */
-async function backlog(
-  { folder = '' }: TestBucket,
-  containers: readonly string[],
-  records: number,
-): Promise<number> {
-  let octets = 0;
-  for (let from = 0; from < records; from += PER_OBJECT) {
-    const time = Date.now() - HOUR_MS + (from / records) * (HOUR_MS / 2);
-    const batches = Array.from({ length: PER_OBJECT / PER_BATCH }, (_, batch) =>
-      batchOf(
-        Array.from({ length: PER_BATCH }, (_, index) => {
-          const place = from + batch * PER_BATCH + index;
-          return recordAt(new Date(time + (place % 60_000)).toISOString(), {
-            container: containers[(place * 7_919) % containers.length],
-            duration: (place * 31) % 300,
-            route: ['/g/collect', '/boot', '/l/:token.js', '/c/:token.js'][place % 4],
-            status: place % 50 === 0 ? 404 : 200,
-            country: ['DE', 'FR', 'US', 'NL', 'AT'][place % 5],
-          });
-        }),
-      ),
-    ).flat();
-    const text = ndjson(batches);
-    octets += text.length;
-    const path = join(folder, keyAt(String(batches[0]?.time)));
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, text);
-  }
-  return octets;
-}
 
 /** Collects all in a process of its own, into a new database. */
 async function collected(postgresql: PostgresqlFixture, bucket: TestBucket) {
@@ -105,7 +78,7 @@ async function collect(urls: DatabaseUrls, bucket: TestBucket): Promise<Report> 
 }
 
 async function speed(bench: Bench, { ms, cpuMs }: Report): Promise<void> {
-  await bench('records collected per minute', { unit: 'M', run: () => (RECORDS / ms) * 0.06 });
+  await bench('records collected per minute (aim 1)', { unit: 'M', run: () => (RECORDS / ms) * 0.06 });
   await bench('  per minute of the process’s own CPU time', {
     unit: 'M',
     run: () => (RECORDS / cpuMs) * 0.06,
@@ -151,7 +124,7 @@ async function charts(bench: Bench, db: Database, containers: readonly string[])
   await sql`analyze traffic_hours`.execute(db);
   const to = new Date(Math.ceil(Date.now() / HOUR_MS) * HOUR_MS);
   const from = new Date(to.getTime() - 30 * 24 * HOUR_MS);
-  await bench(`chart of 30 days of one of ${SITES} containers with 90 days of hours`, {
+  await bench(`chart of 30 days of one of ${SITES} containers with 90 days of hours (aim 50)`, {
     unit: 'ms',
     times: 20,
     async run() {
