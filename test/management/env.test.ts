@@ -54,6 +54,7 @@ test.each([
   ['METRICS_TOKEN', 'short'],
   ['FORWARDER_KEY', 'k'.repeat(31)],
   ['DEFAULT_CONSENT', 'basic'],
+  ['ANALYTICS_ENGINE_DATASET', 'a; b'],
 ])('%s can’t be %s', (name, value) => {
   expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);
 });
@@ -85,4 +86,16 @@ test.each([
   [{ DASHBOARD_ORIGINS: '*' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
 ])('a login with %o is refused', (settings, message) => {
   expect(() => readEnvironment({ ...login, ...settings })).toThrow(message);
+});
+
+test('traffic of Analytics Engine needs a token', () => {
+  const settings = { ...required, TRAFFIC_SOURCE: 'analytics-engine' };
+  expect(() => readEnvironment(settings)).toThrow(
+    /^ANALYTICS_ENGINE_API_TOKEN: set it beside TRAFFIC_SOURCE/,
+  );
+  expect(readEnvironment({ ...settings, ANALYTICS_ENGINE_API_TOKEN: 'token' })).toMatchObject({
+    ANALYTICS_ENGINE_DATASET: 'tagyard_requests',
+    ANALYTICS_ENGINE_API_URL: 'https://api.cloudflare.com/client/v4',
+  });
+  expect(readEnvironment(required).TRAFFIC_SOURCE).toBe('collector');
 });
