@@ -36,7 +36,7 @@ export const REAL_LIMITS: ApiLimits = {
   silenceMs: 19_000,
   // Cloudflare has no fixed number: sampling shows from about 100 points of an index a second on, and is evened out every few
   // seconds. How many rows a query reads isn't documented.
-  sampling: { points: 500, seconds: 5, rows: 100_000 },
+  sampling: { points: 500, seconds: 5, rows: 20_000 },
 };
 
 /**

@@ -44,7 +44,7 @@ const COLUMNS: readonly Column[] = [
   ...numbered('double', 'Float64'),
 ];
 
-/** Written by this class alone, and read by the hundred thousand. */
+/** Written by this class alone, and read by the thousand. */
 interface StoredPoint {
   readonly time: number;
   readonly sampled: number;
