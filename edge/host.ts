@@ -12,6 +12,7 @@ import {
   bundleVerification,
   COMPATIBILITY_DATE,
 } from './bundle.ts';
+import type { HostPoint } from './front/host-point.ts';
 import {
   controlOf,
   type HostKv,
@@ -40,18 +41,9 @@ interface EdgeHostOptions {
   /** Called when the runtime has ended by itself, and another one has the stores and routes of it. */
   readonly onRestart?: () => Promise<void>;
   /** Gets the data points of Analytics Engine, some at once. Absent: the worker has no dataset. */
-  readonly onPoints?: (points: readonly HostDataPoint[]) => void;
+  readonly onPoints?: (points: readonly HostPoint[]) => void;
   /** Also runs the verification worker in the same runtime; port 0 picks a free one on 127.0.0.1. */
   readonly verification?: { readonly port: number; readonly secret: string };
-}
-
-/** A data point of Analytics Engine; `time` in milliseconds since 1970. */
-interface HostDataPoint {
-  readonly dataset: string;
-  readonly time: number;
-  readonly index: string;
-  readonly blobs: readonly string[];
-  readonly doubles: readonly number[];
 }
 
 export interface EdgeHost {
@@ -215,7 +207,7 @@ function pointsWorker(contents: string, onPoints: NonNullable<EdgeHostOptions['o
     modules: [{ type: 'ESModule' as const, path: 'analytics.js', contents }],
     serviceBindings: {
       async HOST(request: Request) {
-        onPoints((await request.json()) as HostDataPoint[]); // of front/analytics.ts
+        onPoints((await request.json()) as HostPoint[]); // of front/analytics.ts
         return new Response(null, { status: 204 });
       },
     },

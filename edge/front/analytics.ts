@@ -1,17 +1,9 @@
 import workers from 'cloudflare-internal:workers';
+import type { HostPoint } from './host-point.ts';
 
 interface AnalyticsEnv {
   readonly DATASET: string;
   readonly HOST: Fetcher;
-}
-
-/** A data point as the host gets it; `time` in milliseconds since 1970. */
-interface HostPoint {
-  readonly dataset: string;
-  readonly time: number;
-  readonly index: string;
-  readonly blobs: readonly string[];
-  readonly doubles: readonly number[];
 }
 
 const MOST_FIELDS = 20;

@@ -74,7 +74,7 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'edge/front/analytics.ts',
-    may: ['npm/cloudflare-internal:workers'],
+    may: ['edge/front/host-point.ts', 'npm/cloudflare-internal:workers'],
     because: 'it is a binding, made as the runtime makes its own ones',
   },
   {
