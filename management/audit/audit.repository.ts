@@ -94,7 +94,9 @@ export async function listAudit(
       at: at.toISOString(),
       requestId: request_id,
       containerId: container_id,
+      client: client_id,
       clientId: client_id,
+      organisation: organisation_id,
       organisationId: organisation_id,
     }),
   );

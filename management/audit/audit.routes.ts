@@ -5,10 +5,33 @@ import { demandRoleIn, isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
+import { exportTexts, jsonOr } from '../http/texts.ts';
 import { paged } from '../view/page.ts';
-import { listAudit } from './audit.repository.ts';
+import { type AuditEntry, listAudit } from './audit.repository.ts';
 import { auditHeaders, auditPage, auditQuery } from './audit.schema.ts';
 import { EXPORTS, exported } from './export.ts';
+
+const CLIENT = '5e0c1a3e-7f64-4a37-9c7c-0d6f1f2b3c4d';
+const ROW: AuditEntry = {
+  id: '97',
+  at: '2026-11-23T10:00:00.000Z',
+  actor: 'auth0|ada',
+  action: 'changeContainer',
+  requestId: '0b1f7f5e-6f0e-4f0c-9a52-3a3d0c8f2d11',
+  containerId: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f',
+  client: CLIENT,
+  clientId: CLIENT,
+  organisation: null,
+  organisationId: null,
+  status: 200,
+  code: null,
+  revision: '490cd4e1f0b2a3948576a1b2c3d4e5f60718293a',
+};
+const { 'application/x-ndjson': NDJSON, 'text/csv': CSV } = EXPORTS;
+const TEXTS = exportTexts('all rows that match', {
+  ndjson: NDJSON.line(ROW),
+  csv: `${CSV.head}${CSV.line(ROW)}`,
+});
 
 /** The audit log, for owners and admins of the clients and organisations that its rows name, and whole for operators. */
 export function auditRoutes(context: Context): FastifyPluginAsyncZod {
@@ -27,7 +50,7 @@ export function auditRoutes(context: Context): FastifyPluginAsyncZod {
           headers: auditHeaders,
           querystring: auditQuery,
           response: {
-            200: auditPage,
+            200: jsonOr(auditPage, TEXTS),
             ...problems('invalid_request', 'forbidden', 'unknown_client', 'unknown_organisation'),
           },
         },

@@ -9,11 +9,13 @@ const auditEntry = z
     action: z.string().meta({ description: 'the operation’s id in this document' }),
     requestId: z.string(),
     containerId: z.uuid().nullable(),
-    clientId: z.uuid().nullable(),
-    organisationId: z
+    client: z.uuid().nullable(),
+    clientId: z.uuid().nullable().meta({ description: 'the same as `client`', deprecated: true }),
+    organisation: z
       .uuid()
       .nullable()
       .meta({ description: 'of its own changes; rows of its clients have the client only' }),
+    organisationId: z.uuid().nullable().meta({ description: 'the same as `organisation`', deprecated: true }),
     status: z
       .int()
       .nullable()

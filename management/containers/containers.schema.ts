@@ -79,7 +79,8 @@ export const givenPages = {
 
 export const newContainer = z
   .strictObject({
-    clientId: z.uuid(),
+    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
+    client: z.uuid().optional().meta({ description: 'required, unless `clientId` names it' }),
     name: givenName,
     ...givenPages,
     containerConfigB64,
@@ -92,20 +93,22 @@ export const newContainer = z
       context.issues.push({ code: 'custom', path, message, input: body });
     const pages = pagesOf(body, issue);
     for (const path of ignoredSwitches(body.modules)) issue(path, ALWAYS_ON_MESSAGE);
-    const { domains: _, webTagIds: __, ...rest } = body;
-    return { ...rest, pages };
+    const { domains: _, webTagIds: __, client, clientId = client, ...rest } = body;
+    if (clientId === undefined) issue(['client'], 'is missing: the client that gets the container');
+    else if (client !== undefined && client !== clientId) issue(['clientId'], 'is another one than `client`');
+    return { clientId: clientId ?? '', ...rest, pages };
   })
   .meta(
     examples({
       'one domain': {
-        clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+        client: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
         name: 'Acme Shop',
         domains: ['acme.example'],
         webTagIds: { 'acme.example': 'GTM-ABC1234' },
         containerConfigB64: 'aWQ9R1RNLVNSVjAwMDEmZW52PTEmYXV0aD15b3VyLWF1dGg=',
       },
       'several domains': {
-        clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+        client: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
         name: 'Acme everywhere',
         domains: ['acme-de.example', 'acme-fr.example'],
         webTagIds: { 'acme-de.example': 'GTM-ABC1234', 'acme-fr.example': 'GTM-ABC5678' },

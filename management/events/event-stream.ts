@@ -89,10 +89,15 @@ export class EventStream extends Readable {
   }
 }
 
+/** An event as a stream sends it. */
+export function textOf(event: EventView): string {
+  return `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
 function encoded(event: EventView): Encoded {
   const known = encodings.get(event);
   if (known !== undefined) return known;
-  const bytes = Buffer.from(`id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`);
+  const bytes = Buffer.from(textOf(event));
   const encoding = { position: BigInt(event.id), bytes };
   encodings.set(event, encoding);
   return encoding;

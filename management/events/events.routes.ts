@@ -5,11 +5,12 @@ import { demandRole } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
+import { eventStream, jsonOr } from '../http/texts.ts';
 import { listEvents, newestEvent } from '../records/events.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { paged } from '../view/page.ts';
 import type { EventHub } from './event-hub.ts';
-import { EventStream } from './event-stream.ts';
+import { EventStream, textOf } from './event-stream.ts';
 import {
   containerEvents,
   containerEventsQuery,
@@ -18,6 +19,25 @@ import {
   feedQuery,
 } from './events.schema.ts';
 import type { Subscriber } from './subscription.ts';
+
+const CLIENT = '5e0c1a3e-7f64-4a37-9c7c-0d6f1f2b3c4d';
+const STREAM = eventStream({
+  description: 'each event by its `id` and `kind`, with the event as JSON',
+  example: textOf({
+    id: '1742',
+    containerId: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f',
+    client: CLIENT,
+    clientId: CLIENT,
+    at: '2026-11-23T10:00:00.000Z',
+    kind: 'status',
+    status: 'active',
+    reason: null,
+    detail: null,
+    actor: null,
+    requestId: null,
+    revision: '490cd4e1f0b2a3948576a1b2c3d4e5f60718293a',
+  }),
+});
 
 /** Events of one container and of all containers, as a list and as a stream. */
 export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsyncZod {
@@ -61,7 +81,7 @@ export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsync
           headers: eventsHeaders,
           querystring: containerEventsQuery,
           response: {
-            200: containerEvents,
+            200: jsonOr(containerEvents, STREAM),
             ...problems('invalid_request', 'unknown_container', 'too_many_streams'),
           },
         },
@@ -92,7 +112,7 @@ export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsync
           headers: eventsHeaders,
           querystring: feedQuery,
           response: {
-            200: feedPage,
+            200: jsonOr(feedPage, STREAM),
             ...problems('invalid_request', 'unknown_client', 'unknown_container', 'too_many_streams'),
           },
         },

@@ -7,7 +7,8 @@ const eventView = z
   .object({
     id: z.string().meta({ description: 'ids grow in the order in which events became visible' }),
     containerId: z.uuid(),
-    clientId: z.uuid(),
+    client: z.uuid(),
+    clientId: z.uuid().meta({ description: 'the same as `client`', deprecated: true }),
     at: z.iso.datetime(),
     kind: z.enum(EVENT_KINDS),
     status: z.enum(STATUSES),

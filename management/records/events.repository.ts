@@ -93,6 +93,7 @@ function present<Selected extends Row>({ at, request_id, container_id, client_id
     at: at.toISOString(),
     requestId: request_id,
     containerId: container_id,
+    client: client_id,
     clientId: client_id,
   };
 }

@@ -122,7 +122,8 @@ export async function* liveStream(subscription: LiveSubscription): AsyncGenerato
   }
 }
 
-function written(row: RequestRow): string {
+/** A row as a stream sends it. */
+export function written(row: RequestRow): string {
   const known = texts.get(row);
   if (known !== undefined) return known;
   const text = `id: ${row.id}\nevent: request\ndata: ${JSON.stringify(row)}\n\n`;

@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { z } from 'zod';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import { demandRoleIn, isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { jsonOr } from '../http/texts.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { deletedRequests } from './deleted.ts';
@@ -25,6 +25,7 @@ import {
 } from './requests.schema.ts';
 import type { RequestFilter } from './rows/filter.ts';
 import type { RequestSearch } from './search/search.ts';
+import { LIVE_TEXTS, REQUEST_TEXTS } from './texts.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -141,7 +142,7 @@ export function requestsRoutes(
           params: containerParams,
           querystring: containerRequestsQuery,
           response: {
-            200: requestsPage,
+            200: jsonOr(requestsPage, REQUEST_TEXTS),
             ...problems('invalid_request', 'unknown_container', 'too_many_streams', 'search_unavailable'),
           },
         },
@@ -167,7 +168,7 @@ export function requestsRoutes(
           headers: liveHeaders,
           querystring: liveQuery,
           response: {
-            200: { description: 'the stream', content: { 'text/event-stream': { schema: z.string() } } },
+            200: { description: 'the stream', content: LIVE_TEXTS },
             ...problems('invalid_request', 'unknown_container', 'too_many_streams'),
           },
         },
@@ -190,7 +191,7 @@ export function requestsRoutes(
           tags: ['requests'],
           querystring: requestsQuery,
           response: {
-            200: requestsPage,
+            200: jsonOr(requestsPage, REQUEST_TEXTS),
             ...problems(
               'invalid_request',
               'unknown_client',

@@ -56,7 +56,8 @@ export const containerView = z
   .object({
     id: z.uuid(),
     siteId: z.string(),
-    clientId: z.uuid(),
+    client: z.uuid(),
+    clientId: z.uuid().meta({ description: 'the same as `client`', deprecated: true }),
     name: z.string(),
     status: z.enum(STATUSES),
     statusReason: statusReason.nullable(),

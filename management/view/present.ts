@@ -46,6 +46,7 @@ export function presentContainer(
   return {
     id: row.id,
     siteId: row.site_id,
+    client: row.client_id,
     clientId: row.client_id,
     name: manifest.name,
     status: row.status,

@@ -13,6 +13,7 @@ export function messageOf(delivery: Outgoing): { id: string; body: string } {
   const data = {
     id: position,
     containerId: container_id,
+    client: client_id,
     clientId: client_id,
     at,
     kind,

@@ -111,6 +111,7 @@ test('a summary has what a list shows', async () => {
       {
         id: ids[0],
         siteId: 'zurich-shop',
+        client,
         clientId: client,
         name: 'Zürich Shop',
         status: 'active',

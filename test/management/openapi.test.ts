@@ -243,14 +243,94 @@ test('has no examples that the test above doesn’t send', () => {
     ({ operation }) => operation.requestBody?.content['application/json'].examples,
   );
   const given = new Set(bodies.filter((examples) => examples !== undefined));
+  // Those of texts are compared with actual ones below.
+  const ofTexts = new Set<unknown>(texts().map(({ examples }) => examples));
   const others: unknown[] = [];
   // Only `examples` of a body are sent. An `example`, or `examples` of a schema or a parameter, are not.
   JSON.stringify(document, (key, value) => {
-    if (/^examples?$/.test(key) && !given.has(value)) others.push(value);
+    if (/^examples?$/.test(key) && !given.has(value) && !ofTexts.has(value)) others.push(value);
     return value;
   });
   expect(given.size).toBeGreaterThan(5);
   expect(others).toEqual([]);
+});
+
+/** The answers that are no JSON, with their examples. */
+function texts() {
+  return operations.flatMap(({ path, operation }) =>
+    Object.entries(operation.responses['200']?.content ?? {}).flatMap(([media, { schema }]) =>
+      media === 'application/json'
+        ? []
+        : [{ path, media, ...(schema as { description: string; examples: string[] }) }],
+    ),
+  );
+}
+
+test('declares the event streams and exports beside JSON, with examples that are as their rows', () => {
+  expect(texts().map(({ path, media }) => `${path} ${media}`)).toEqual([
+    '/server-containers/{id}/events text/event-stream',
+    '/events text/event-stream',
+    '/server-containers/{id}/requests application/x-ndjson',
+    '/server-containers/{id}/requests text/csv',
+    '/server-containers/{id}/requests/live text/event-stream',
+    '/requests application/x-ndjson',
+    '/requests text/csv',
+    '/audit application/x-ndjson',
+    '/audit text/csv',
+  ]);
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  ajv.addSchema({ $id: 'https://document.test/', ...document });
+  const rowOf = (path: string) =>
+    path.endsWith('/events') ? 'ContainerEvent' : path === '/audit' ? 'AuditEntry' : 'EdgeRequest';
+  for (const { path, media, description, examples } of texts()) {
+    expect([description.length > 20, examples.length]).toEqual([true, 1]);
+    const [text = ''] = examples;
+    const name = rowOf(path);
+    const isRow = ajv.getSchema(`https://document.test/#/components/schemas/${name}`);
+    if (media === 'text/csv') {
+      const [head = '', line = ''] = text.split('\r\n');
+      const { properties } = document.components.schemas[name];
+      expect(Object.keys(properties)).toEqual(expect.arrayContaining(head.split(',')));
+      expect(line).not.toBe('');
+      continue;
+    }
+    const data = media === 'text/event-stream' ? (/^data: (.*)$/m.exec(text)?.[1] ?? '') : text;
+    expect([path, isRow?.(JSON.parse(data)), isRow?.errors]).toEqual([path, true, null]);
+  }
+});
+
+test('the actual streams and exports have the form of the examples', async () => {
+  const client = await world.client();
+  const body = creation(client, 'streamed.example');
+  const { id } = (await world.call('POST', '/server-containers', { as: 'owner', body })).body;
+  const exampleOf = (path: string, type: string) =>
+    texts().find((one) => one.path === path && one.media === type)?.examples[0] ?? '';
+  const url = await world.listen();
+  const get = async (path: string, accept: string) =>
+    await fetch(`${url}${path}`, {
+      headers: { accept, authorization: `Bearer ${await world.issuer.token('owner')}` },
+    });
+  for (const type of ['application/x-ndjson', 'text/csv']) {
+    const answer = await get(`/audit?client=${client}`, type);
+    expect(answer.headers.get('content-type')).toBe(`${type}; charset=utf-8`);
+    const [first = ''] = (await answer.text()).split(/\r?\n/);
+    const [example = ''] = exampleOf('/audit', type).split(/\r?\n/);
+    if (type === 'text/csv') expect(first).toBe(example);
+    else expect(Object.keys(JSON.parse(first)).sort()).toEqual(Object.keys(JSON.parse(example)).sort());
+  }
+  const stream = await get(`/server-containers/${id}/events`, 'text/event-stream');
+  expect(stream.headers.get('content-type')).toBe('text/event-stream');
+  const names = (text: string) => [
+    ...[...text.matchAll(/^(\w+): /gm)].map(([, name]) => name),
+    Object.keys(JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '{}')).sort(),
+  ];
+  let text = '';
+  for await (const part of stream.body ?? []) {
+    text += new TextDecoder().decode(part);
+    if (text.includes('\ndata: ') && text.endsWith('\n\n')) break;
+  }
+  const event = text.split('\n\n').find((one) => one.startsWith('id: ')) ?? '';
+  expect(names(event)).toEqual(names(exampleOf('/events', 'text/event-stream')));
 });
 
 const rank = (path: string) => (['/server-containers', '/webhooks'].includes(path) ? 0 : 1);

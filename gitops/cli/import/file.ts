@@ -8,12 +8,13 @@ import { CliError } from '../output/cli-error.ts';
 /** In place of the id of a client that is not created yet. */
 const NO_CLIENT = '00000000-0000-4000-8000-000000000000';
 
-/** A container's members as in `POST /server-containers`, but `clientId`. They are judged by the API's own schema. */
+/** A container's members as in `POST /server-containers`, but `client`. They are judged by the API's own schema. */
 const containerItem = z.record(z.string(), z.unknown()).superRefine((body, context) => {
-  if ('clientId' in body) {
-    context.addIssue({ code: 'custom', path: ['clientId'], message: 'is the client’s above', input: body });
+  for (const name of ['client', 'clientId'].filter((one) => one in body)) {
+    context.addIssue({ code: 'custom', path: [name], message: 'is the client’s above', input: body });
   }
-  const judged = newContainer.safeParse({ ...body, clientId: NO_CLIENT });
+  const { client: _, ...rest } = body;
+  const judged = newContainer.safeParse({ ...rest, clientId: NO_CLIENT });
   for (const issue of judged.error?.issues ?? []) {
     context.addIssue({ code: 'custom', path: issue.path, message: issue.message, input: body });
   }

@@ -10,7 +10,8 @@ import type { WithoutPlan } from './committed-paths.ts';
 import { problemFrom } from './problem.ts';
 import { sendWithRetries } from './retry.ts';
 
-type Api = Client<paths>;
+/** Streams and exports are texts, which this client doesn't read. */
+type Api = Client<paths, 'application/json'>;
 type Verb = 'get' | 'put' | 'post' | 'delete' | 'patch';
 
 /** What an endpoint answers, with the response's headers and the `etag` for the next `if-match`. */
@@ -89,7 +90,10 @@ export function createClient(options: TagyardClientOptions): TagyardClient {
   const authorization = async () =>
     token === undefined ? null : `Bearer ${typeof token === 'string' ? token : await token()}`;
   const retry = { fetch, retries, longestWaitMs: longestWaitSeconds * 1000, authorization };
-  const api = createFetchClient<paths>({ baseUrl: url, fetch: (request) => sendWithRetries(request, retry) });
+  const api = createFetchClient<paths, 'application/json'>({
+    baseUrl: url,
+    fetch: (request) => sendWithRetries(request, retry),
+  });
   api.use({
     onRequest({ request, schemaPath }) {
       if (!isKeyed(request.method, schemaPath) || request.headers.has('idempotency-key')) return;

@@ -10,14 +10,16 @@ export const newClone = z
     containerConfigB64: containerConfigB64
       .optional()
       .meta({ description: 'without it, the clone has the configuration of the other container' }),
-    clientId: z.uuid().optional().meta({ description: 'without it, the clone is the same client’s' }),
+    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
+    client: z.uuid().optional().meta({ description: 'without it, the clone is the same client’s' }),
   })
   .transform((body, context) => {
-    const pages = pagesOf(body, (path, message) =>
-      context.issues.push({ code: 'custom', path, message, input: body }),
-    );
-    const { domains: _, webTagIds: __, ...rest } = body;
-    return { ...rest, pages };
+    const issue = (path: PropertyKey[], message: string) =>
+      context.issues.push({ code: 'custom', path, message, input: body });
+    const pages = pagesOf(body, issue);
+    const { domains: _, webTagIds: __, client, clientId = client, ...rest } = body;
+    if (client !== undefined && client !== clientId) issue(['clientId'], 'is another one than `client`');
+    return { ...rest, clientId, pages };
   })
   .meta(
     examples({

@@ -9,7 +9,7 @@ import type { ContainerView } from '../../view/container-view.ts';
 import { presentContainer } from '../../view/present.ts';
 
 type DomainView = ContainerView['domains'][number];
-type NewMembers = Pick<ContainerView, 'warnings' | 'protected' | 'resources' | 'serving'>;
+type NewMembers = Pick<ContainerView, 'client' | 'warnings' | 'protected' | 'resources' | 'serving'>;
 /** As an older release may have stored it: without some members, and with domains without `sameOrigin`. */
 type StoredView = Omit<ContainerView, keyof NewMembers | 'domains'> &
   Partial<NewMembers> & {
@@ -83,6 +83,7 @@ function isFailure(answer: unknown): boolean {
 export function createdContainer(answer: CreationAnswer): ContainerView {
   if ('container' in answer) {
     const {
+      client = answer.container.clientId,
       warnings = [],
       protected: isProtected = false,
       serving = true,
@@ -91,6 +92,7 @@ export function createdContainer(answer: CreationAnswer): ContainerView {
     } = answer.container;
     return {
       ...answer.container,
+      client,
       warnings,
       protected: isProtected,
       serving,

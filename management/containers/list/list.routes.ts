@@ -104,6 +104,7 @@ function summaryOf(row: SummaryRow): ContainerSummary {
   return {
     id: row.id,
     siteId: row.site_id,
+    client: row.client_id,
     clientId: row.client_id,
     name: row.name,
     status: row.status,
