@@ -45,8 +45,14 @@ export async function revert(
   }
 }
 
-export async function suspend(context: CliContext, site: string, options: EditOptions): Promise<void> {
-  await edit(context, { site, verb: 'suspend' }, options);
+interface SuspendOptions extends EditOptions {
+  /** Changes don't wait: the edge answers nothing of the site. */
+  readonly stopServing?: true;
+}
+
+export async function suspend(context: CliContext, site: string, options: SuspendOptions): Promise<void> {
+  const serving = options.stopServing !== true;
+  await edit(context, { site, verb: 'suspend', body: { serving } }, options);
 }
 
 export async function resume(context: CliContext, site: string, options: EditOptions): Promise<void> {

@@ -113,20 +113,25 @@ export function program(env: NodeJS.ProcessEnv): Command {
         options: { reason?: string; json?: true; yes?: true },
       ) => (await import('./edits.ts')).revert({ home, env }, site, revision, options),
     );
-  for (const [verb, what] of [
-    ['suspend', 'stop changes of a site; its drift is still reported'],
-    ['resume', 'resume the changes of a suspended site'],
-  ] as const) {
-    tagyard
-      .command(verb)
-      .description(what)
-      .argument('<site>')
-      .option('--reason <text>', 'the reason to record in the commit')
-      .option('--json', 'print the commit as JSON')
-      .action(async (site: string, options: { reason?: string; json?: true }) =>
-        (await import('./edits.ts'))[verb]({ home, env }, site, options),
-      );
-  }
+  tagyard
+    .command('suspend')
+    .description('stop changes of a site; its drift is still reported')
+    .argument('<site>')
+    .option('--stop-serving', 'instead, the edge answers nothing of the site until it is resumed')
+    .option('--reason <text>', 'the reason to record in the commit')
+    .option('--json', 'print the commit as JSON')
+    .action(async (site: string, options: { stopServing?: true; reason?: string; json?: true }) =>
+      (await import('./edits.ts')).suspend({ home, env }, site, options),
+    );
+  tagyard
+    .command('resume')
+    .description('resume the changes of a suspended site, and the serving of one that was stopped')
+    .argument('<site>')
+    .option('--reason <text>', 'the reason to record in the commit')
+    .option('--json', 'print the commit as JSON')
+    .action(async (site: string, options: { reason?: string; json?: true }) =>
+      (await import('./edits.ts')).resume({ home, env }, site, options),
+    );
   tagyard
     .command('image')
     .description('change the image of sites, one first, then the rest; a site that fails is reverted')

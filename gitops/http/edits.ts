@@ -24,6 +24,8 @@ const revertBody = z.strictObject({
   revision: z.string().min(1).max(200).optional(),
   removal: z.boolean().default(true),
 });
+/** `serving: false`: the edge answers nothing of the site, and changes don't wait. */
+const suspendBody = z.strictObject({ serving: z.boolean().default(true) });
 const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });
 /** Seconds for which the answer waits for the end of the operation. */
@@ -174,21 +176,34 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       },
     );
 
-    for (const [kind, verb] of [['suspend', 'Suspend'] as const, ['resume', 'Resume'] as const]) {
-      app.post(
-        `/sites/:site/${kind}`,
-        { schema: { params: siteIdParams, querystring } },
-        async (request, reply) => {
-          const { site } = request.params;
-          const committed = await commitEdit(request, {
-            site,
-            verb,
-            edit: (text) => edits.suspendSite(site, kind === 'suspend', text),
-          });
-          return answer(reply, { site, kind, ...committed, wait: request.query.wait });
-        },
-      );
-    }
+    app.post(
+      '/sites/:site/suspend',
+      { schema: { params: siteIdParams, querystring, body: optionalBody(suspendBody) } },
+      async (request, reply) => {
+        const { site } = request.params;
+        const { serving } = request.body;
+        const committed = await commitEdit(request, {
+          site,
+          verb: serving ? 'Suspend' : 'Switch off the serving of',
+          edit: (text) => (serving ? edits.suspendSite(site, true, text) : edits.stopServing(site, text)),
+        });
+        return answer(reply, { site, kind: 'suspend', ...committed, wait: request.query.wait });
+      },
+    );
+
+    app.post(
+      '/sites/:site/resume',
+      { schema: { params: siteIdParams, querystring } },
+      async (request, reply) => {
+        const { site } = request.params;
+        const committed = await commitEdit(request, {
+          site,
+          verb: 'Resume',
+          edit: (text) => edits.suspendSite(site, false, text),
+        });
+        return answer(reply, { site, kind: 'resume', ...committed, wait: request.query.wait });
+      },
+    );
 
     app.post(
       '/sites/:site/image',

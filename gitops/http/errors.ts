@@ -22,6 +22,7 @@ export const PROVISIONER_ERRORS = {
   quota_reached: [409, 'The zone has no room for another site'],
   superseded: [409, 'The site was removed or replaced after the request’s revision'],
   site_protected: [409, 'The manifest protects the site from removal'],
+  site_suspended: [409, 'The site is suspended, so the change would wait; resume it first'],
   removal_unconfirmed: [409, 'The revert would remove the site, which the request doesn’t allow'],
   site_stalled: [409, 'The site has no manifest that this host can use'],
   checksum_mismatch: [409, 'The checksum is not that of the current plan'],

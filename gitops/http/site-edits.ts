@@ -129,6 +129,20 @@ export async function suspendSite(site: string, suspend: boolean, current: strin
   return write({ ...manifest, suspend, serving: resumed });
 }
 
+/**
+ * Switches a site's serving off. That is a change too, so it would wait while the site is suspended: then it is refused
+ * with `site_suspended`.
+ */
+export async function stopServing(site: string, current: string | null): Promise<string> {
+  const manifest = await currentManifest(site, current);
+  if (manifest.suspend) {
+    const detail = `${site} is suspended, so the change would wait: resume it first`;
+    throw new ProvisionerProblem('site_suspended', { detail });
+  }
+  if (manifest.serving === false) return current ?? '';
+  return write({ ...manifest, serving: false });
+}
+
 /** Changes a site's image. The next pass replaces its containers. */
 export async function changeImage(site: string, image: string, current: string | null): Promise<string> {
   const manifest = await currentManifest(site, current);

@@ -74,6 +74,28 @@ describe('what was changed from outside', () => {
   });
 });
 
+describe('a site whose serving is stopped', () => {
+  test('serves again when it is resumed, and is refused while its changes wait', async () => {
+    await applied('one', 'two');
+    const read = async () => (await daemon.call('GET', '/sites/one')).body;
+    const stopped = await tagyard(['suspend', 'one', '--stop-serving', '--reason', 'unpaid']);
+    expect(stopped).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('is commit') });
+    await eventually(async () => {
+      expect(await read()).toMatchObject({ reason: 'Ready', servingOff: true });
+      expect((await read()).suspended).toBeUndefined();
+    });
+    expect((await tagyard(['history', 'one'])).stdout).toMatch(/Switch off the serving of one/);
+    expect((await tagyard(['suspend', 'one', '--stop-serving'])).stdout).toContain('already in that state');
+    expect((await tagyard(['resume', 'one'])).exitCode).toBe(0);
+    await eventually(async () => expect((await read()).servingOff).toBeUndefined());
+
+    await tagyard(['suspend', 'one']);
+    const refused = await tagyard(['suspend', 'one', '--stop-serving']);
+    expect(refused).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('resume it first') });
+    await daemon.call('POST', '/sites/one/resume?wait=20');
+  });
+});
+
 describe('a suspended site', () => {
   test('is shown as suspended by status and doctor, with what waits', async () => {
     await applied('one', 'two');
