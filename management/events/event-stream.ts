@@ -90,14 +90,14 @@ export class EventStream extends Readable {
 }
 
 /** An event as a stream sends it. */
-export function textOf(event: EventView): string {
+export function eventText(event: EventView): string {
   return `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
 }
 
 function encoded(event: EventView): Encoded {
   const known = encodings.get(event);
   if (known !== undefined) return known;
-  const bytes = Buffer.from(textOf(event));
+  const bytes = Buffer.from(eventText(event));
   const encoding = { position: BigInt(event.id), bytes };
   encodings.set(event, encoding);
   return encoding;

@@ -10,7 +10,7 @@ import { listEvents, newestEvent } from '../records/events.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { paged } from '../view/page.ts';
 import type { EventHub } from './event-hub.ts';
-import { EventStream, textOf } from './event-stream.ts';
+import { EventStream, eventText } from './event-stream.ts';
 import {
   containerEvents,
   containerEventsQuery,
@@ -23,7 +23,7 @@ import type { Subscriber } from './subscription.ts';
 const CLIENT = '5e0c1a3e-7f64-4a37-9c7c-0d6f1f2b3c4d';
 const STREAM = eventStream({
   description: 'each event by its `id` and `kind`, with the event as JSON',
-  example: textOf({
+  example: eventText({
     id: '1742',
     containerId: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f',
     client: CLIENT,

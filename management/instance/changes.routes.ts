@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { CommitEntry } from '../../gitops/sites-repo/log.ts';
+import { demandRole } from '../access/roles.ts';
 import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
@@ -7,7 +8,7 @@ import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
 import { paged, wrongCursor } from '../view/page.ts';
 import { changesQuery, commitList } from './instance.schema.ts';
-import { containerIds, visibleRevisions } from './sites.repository.ts';
+import { changedRevisions, containerIds } from './sites.repository.ts';
 
 interface Page {
   readonly limit: number;
@@ -24,9 +25,9 @@ export function instanceChangesRoutes({ db, repo, settings }: Context): FastifyP
   }
 
   /** The commits that the database has as the cause of a visible event. The cursor is a position. */
-  async function visible(caller: Actor, { limit, cursor }: Page) {
+  async function some(of: Parameters<typeof changedRevisions>[1], { limit, cursor }: Page) {
     if (cursor !== undefined && !/^\d{1,18}$/.test(cursor)) throw wrongCursor();
-    const rows = await visibleRevisions(db, caller, { limit: limit + 1, cursor });
+    const rows = await changedRevisions(db, of, { limit: limit + 1, cursor });
     const { items, next } = paged(rows, limit, ({ position }) => position);
     return { items: await repo.commitsAt([...new Set(items.map(({ revision }) => revision))]), next };
   }
@@ -56,16 +57,21 @@ export function instanceChangesRoutes({ db, repo, settings }: Context): FastifyP
           summary: 'List the commits of the instance that the caller may see, the newest first',
           tags: ['instance'],
           querystring: changesQuery,
-          response: { 200: commitList, ...problems('invalid_request', 'sites_repo_unavailable') },
+          response: {
+            200: commitList,
+            ...problems('invalid_request', 'unknown_client', 'sites_repo_unavailable'),
+          },
         },
       },
       async (request) => {
-        const caller = callerOf(request);
-        if (isOperator({ settings }, callerOf(request))) {
-          const { items, next } = await all(request.query);
-          return { items: await shown(items, undefined), next };
+        const { client, ...page } = request.query;
+        const readsAll = isOperator({ settings }, callerOf(request));
+        const caller = readsAll ? undefined : callerOf(request);
+        if (client !== undefined && caller !== undefined) {
+          await demandRole(db, client, caller.subject, 'read');
         }
-        const { items, next } = await visible(caller, request.query);
+        const { items, next } =
+          readsAll && client === undefined ? await all(page) : await some({ caller, client }, page);
         return { items: await shown(items, caller), next };
       },
     );

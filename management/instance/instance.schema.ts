@@ -100,6 +100,7 @@ export const resourceTree = z
   .meta({ id: 'Resources' });
 
 export const changesQuery = z.strictObject({
+  client: z.uuid().optional(),
   limit: pageQuery.limit,
   cursor: z
     .string()

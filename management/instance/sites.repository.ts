@@ -17,13 +17,19 @@ export async function containerIds(
 /** The commit that an event is of. */
 const REVISION = sql<string | null>`coalesce(event.revision, creation.revision)`;
 
+interface RevisionFilter {
+  /** Only those of containers that this caller may read. */
+  readonly caller: Actor | undefined;
+  readonly client: string | undefined;
+}
+
 /**
- * The revisions that changed containers which the caller may read, newest first. `cursor`: the position of the last
- * one of the previous page.
+ * The revisions that changed such containers, newest first. `cursor`: the position of the last one of the previous
+ * page.
  */
-export async function visibleRevisions(
+export async function changedRevisions(
   db: Database,
-  caller: Actor,
+  { caller, client }: RevisionFilter,
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
 ): Promise<{ revision: string; position: string }[]> {
   let query = db
@@ -39,7 +45,6 @@ export async function visibleRevisions(
         .on('event.status', '=', 'provisioning'),
     )
     .select([REVISION.as('revision'), sql<string>`event.position::text`.as('position')])
-    .where('containers.client_id', 'in', visibleClients(db, caller))
     .where(REVISION, 'is not', null)
     // A commit may have several events of one container.
     .where(({ not, exists, selectFrom }) =>
@@ -55,6 +60,8 @@ export async function visibleRevisions(
     )
     .orderBy('event.position', 'desc')
     .limit(limit);
+  if (caller !== undefined) query = query.where('containers.client_id', 'in', visibleClients(db, caller));
+  if (client !== undefined) query = query.where('containers.client_id', '=', client);
   if (cursor !== undefined) query = query.where('event.position', '<', cursor);
   return (await query.execute()).flatMap(({ revision, position }) =>
     revision === null ? [] : [{ revision, position }],

@@ -9,7 +9,7 @@ export function manifestChanges(before: Manifest | null, after: Manifest | null)
 function inTheApisTerms({
   version: _,
   site: siteId,
-  client: clientId,
+  client,
   container: id,
   suspend: suspended,
   serving = true,
@@ -21,7 +21,7 @@ function inTheApisTerms({
   return {
     id,
     siteId,
-    clientId,
+    client,
     ...rest,
     suspended,
     serving,

@@ -76,7 +76,10 @@ function differences(path: string, from: unknown, to: unknown): ValueChange[] {
     });
   }
   const [before, after] = [byIdentity(from), byIdentity(to)];
-  if (before === null || after === null) return [{ path, from: shown(from), to: shown(to) }];
+  if (before === null || after === null) {
+    // A member that is missing is shown as null, so there is nothing to say where the other one is null.
+    return (from ?? null) === (to ?? null) ? [] : [{ path, from: shown(from), to: shown(to) }];
+  }
   const entries = [...new Set([...before.keys(), ...after.keys()])].flatMap((name) =>
     differences(`${path}[${name}]`, before.get(name), after.get(name)),
   );

@@ -212,6 +212,15 @@ test('lists the commits of the instance: all for operators, the own ones for oth
   expect(all.map(({ commit }) => commit)).toEqual(log);
   expect(sites(all).size).toBe(2);
   expect((await commits('stranger')).items).toEqual([]);
+
+  const { client } = (await read(`/server-containers/${id}`, 'owner')).body;
+  const ofClient = (await commits('owner', `?client=${client}`)).items;
+  expect(ofClient).toEqual(items);
+  const asOperator = (await commits('root', `?client=${client}`)).items;
+  expect(asOperator.map(({ commit }: { commit: string }) => commit)).toEqual(
+    items.map(({ commit }: { commit: string }) => commit),
+  );
+  expect((await commits('stranger', `?client=${client}`)).code).toBe('unknown_client');
 });
 
 test('says so where the provisioner doesn’t answer', async () => {

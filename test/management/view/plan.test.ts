@@ -9,6 +9,7 @@ test.each([
   ['a value', { a: { b: 1 } }, { a: { b: 2 } }, [{ path: 'a.b', from: 1, to: 2 }]],
   ['a member that is new', {}, { a: { b: 1 } }, [{ path: 'a', from: null, to: { b: 1 } }]],
   ['a member that is gone', { a: [1] }, {}, [{ path: 'a', from: [1], to: null }]],
+  ['nothing of a member that is missing or null', { a: null }, { b: null }, []],
   ['a list of values', { a: [1, 2] }, { a: [2] }, [{ path: 'a', from: [1, 2], to: [2] }]],
   [
     'an entry of a list',
