@@ -65,10 +65,13 @@ test('does each item, in order for one container, and continues after one that i
   ]);
 });
 
-test('covers configuration, domains, tokens, service accounts, reverts and clones', async () => {
+test('covers configuration, domains, tokens, service accounts and reverts', async () => {
   const [id] = ids;
   const read = async () => (await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body;
   const before = await read();
+  const at = `/server-containers/${id}`;
+  await world.call('PATCH', at, { as: 'owner', body: { name: 'To be reverted' } });
+  const [{ commit }] = (await world.call('GET', `${at}/history?limit=1`, { as: 'owner' })).body.history;
   const { body } = await bulk([
     { verb: 'setConfig', id, body: { containerConfigB64: CONFIG } },
     { verb: 'addDomain', id, body: { domain: 'shop.one.example', webTagId: 'GTM-ABC1234', sameOrigin: {} } },
@@ -83,7 +86,7 @@ test('covers configuration, domains, tokens, service accounts, reverts and clone
     { verb: 'rotateForwarderToken', id, domain: 'shop.one.example' },
     { verb: 'setServiceAccount', id, body: serviceAccountJson() },
     { verb: 'removeServiceAccount', id },
-    { verb: 'revert', id, body: { commit: await world.repo.head() } },
+    { verb: 'revert', id, body: { commit } },
     { verb: 'removeDomain', id, domain: 'none.example' },
     { verb: 'setConfig', id, body: { containerConfigB64: 'no base64' } },
   ]);
@@ -113,6 +116,7 @@ test('covers configuration, domains, tokens, service accounts, reverts and clone
   ]);
   expect([after.customDomains, after.serviceAccount]).toEqual([['n.one.example'], null]);
   expect(after.loaderToken).not.toBe(before.loaderToken);
+  expect(after.name).toBe(before.name);
 });
 
 test('an item that lacks what its verb needs, or has what it doesn’t take, is named', async () => {
