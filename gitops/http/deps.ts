@@ -33,7 +33,7 @@ export interface DaemonDeps {
   /** What the edge keeps of visitors. Without it there are no routes for that. */
   readonly profiles?: Pick<EdgeStore, 'profile' | 'forgetProfile'>;
   /** What the sites' containers have printed. Without it there are no routes for that. */
-  readonly containerLogs?: ContainerLogs;
+  readonly containerLogs?: Pick<ContainerLogs, 'page' | 'newer' | 'deleteUntil' | 'refusals'>;
   /** The provider's limits, as of the last observation. */
   readonly quotas?: () => readonly QuotaFigures[];
   /** Default: the system's clock. */
