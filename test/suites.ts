@@ -101,6 +101,7 @@ export const SUITES: readonly Suite[] = [
     project: 'services',
     files: [
       'test/integration/containers-process.test.ts',
+      'test/integration/container-logs.test.ts',
       'test/integration/cloudflare-at-home.test.ts',
       'test/integration/host-report.test.ts',
       'test/integration/policy-script.test.ts',

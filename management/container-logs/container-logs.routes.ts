@@ -6,6 +6,7 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
 import { containerParams } from '../view/container-view.ts';
+import { keyFrom } from '../view/page.ts';
 import {
   containerLogsQuery,
   containerLogsView,
@@ -14,6 +15,9 @@ import {
 } from './container-logs.schema.ts';
 import type { HostLogs } from './host-logs.ts';
 import { LiveLogs } from './live.ts';
+
+/** A line's time and number, which the host has put into a cursor. */
+const position = z.tuple([z.number().int(), z.number().int()]);
 
 /** What a container's tag servers have printed: searched, joined to a request, and followed. */
 export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPluginAsyncZod {
@@ -47,6 +51,7 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
       },
       async (request) => {
         const { site_id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+        keyFrom(request.query.cursor, position);
         return await host.page(site_id, request.query, request.id);
       },
     );

@@ -27,7 +27,7 @@ export class HostLogs {
     this.#provisioner = provisioner;
   }
 
-  /** Throws `host_unavailable`, or `invalid_request` where the host refuses the query. */
+  /** Throws `host_unavailable`. */
   async page(site: string, query: Readonly<Record<string, unknown>>, requestId: string): Promise<Page> {
     const path = `/sites/${site}/container-logs?${search(query)}`;
     try {
@@ -38,11 +38,7 @@ export class HostLogs {
         throw new ManagementProblem('host_unavailable', { detail, cause });
       }
       if (!(cause instanceof ProvisionerError)) throw cause;
-      const isQuery = cause.code === 'malformed_request';
-      throw new ManagementProblem(isQuery ? 'invalid_request' : 'host_unavailable', {
-        detail: cause.message,
-        cause,
-      });
+      throw new ManagementProblem('host_unavailable', { detail: cause.message, cause });
     }
   }
 

@@ -174,6 +174,7 @@ test('a deletion on demand includes them, and so does the end of the site', asyn
   await eventually(async () => expect(await logs({ requestId })).toHaveLength(1));
   expect(stored()).toContain(requestId);
   await ok(call.management.DELETE('/server-containers/{id}', at(id) as never));
-  await eventually(() => expect(stored()).not.toContain(requestId), { timeoutMs: 60_000 });
-  expect(readdirSync(join(home.path, 'provisioner', 'container-logs'))).not.toContain(site);
+  const sites = () => readdirSync(join(home.path, 'provisioner', 'container-logs'));
+  await eventually(() => expect(sites()).not.toContain(site), { timeoutMs: 60_000 });
+  expect(stored()).not.toContain(requestId);
 }, 90_000);
