@@ -1,12 +1,12 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { type Positions, type PrintedLine, placed, type Source, shortId } from './printed.ts';
+import { type Positions, type PrintedLine, type Printing, placed, shortId } from './printed.ts';
 import { LineRate } from './rate.ts';
 import { droppedLine, type KeptLines, readLine } from './read-line.ts';
 import { Refusals } from './refusals.ts';
 import {
-  type LogPage,
+  type LinePage,
   type LogQuery,
   type NewerLogs,
   type NewerQuery,
@@ -59,7 +59,7 @@ interface Printer {
   last: PrintedLine | null;
   /** When a line was made of the count, by the monotonic clock; `null`: not yet. */
   countedAt: number | null;
-  readonly source: Source;
+  readonly source: Printing;
 }
 
 /** Keeps what the sites' containers print, on this host, without what may be personal (docs/logs.md). */
@@ -86,7 +86,7 @@ export class ContainerLogs {
   }
 
   /** Behind what a container's output is to be read. */
-  async positions(source: Source): Promise<Positions> {
+  async positions(source: Printing): Promise<Positions> {
     const { site, id } = source;
     const known = this.#printers.get(id);
     if (known !== undefined) return known.positions;
@@ -98,7 +98,7 @@ export class ContainerLogs {
   }
 
   /** Takes lines of one container. Resolves when more may come. */
-  async write(source: Source, lines: readonly PrintedLine[]): Promise<void> {
+  async write(source: Printing, lines: readonly PrintedLine[]): Promise<void> {
     const site = this.#site(source.site);
     const printer = this.#printers.get(source.id) ?? this.#printer(source, {});
     for (const line of lines) this.#take(site, source, printer, line);
@@ -108,14 +108,14 @@ export class ContainerLogs {
   }
 
   /** A container is no longer read. Its lines are in the file when this resolves. */
-  async ended({ site, id }: Source): Promise<void> {
+  async ended({ site, id }: Printing): Promise<void> {
     const printer = this.#printers.get(id);
     if (printer !== undefined) printer.countedAt = null;
     await this.#flushed(site);
     this.#printers.delete(id);
   }
 
-  #take(site: Site, source: Source, printer: Printer, line: PrintedLine): void {
+  #take(site: Site, source: Printing, printer: Printer, line: PrintedLine): void {
     if (line.position !== null) printer.positions = { ...printer.positions, [line.stream]: line.position };
     const { stream, time, text, lost } = line;
     if (text === null || !printer.rate.admits(Date.parse(time))) {
@@ -148,7 +148,7 @@ export class ContainerLogs {
     }
   }
 
-  async page(site: string, query: LogQuery): Promise<LogPage> {
+  async page(site: string, query: LogQuery): Promise<LinePage> {
     await this.#flushed(site);
     return await searchPage(this.#site(site).log, query, this.#clock);
   }
@@ -212,7 +212,7 @@ export class ContainerLogs {
     return site;
   }
 
-  #printer(source: Source, positions: Positions): Printer {
+  #printer(source: Printing, positions: Positions): Printer {
     const { linesPerSecond } = this.#options;
     const rate = new LineRate(linesPerSecond, linesPerSecond * BURST_SECONDS);
     const printer = { rate, positions, source, dropped: 0, why: '', last: null, countedAt: null };

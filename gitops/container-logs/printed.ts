@@ -8,8 +8,8 @@ export interface PrintedLine {
   readonly lost?: number;
   readonly position: { readonly at: string; readonly count: number } | null;
 }
-/** The container that printed it. */
-export interface Source {
+/** The container that printed a line. */
+export interface Printing {
   readonly site: string;
   readonly id: string;
   readonly place: string;
@@ -18,7 +18,7 @@ export interface Source {
 export type Positions = Partial<Record<Stream, { readonly at: string; readonly count: number }>>;
 
 /** Where a line comes from. An id of the engine is unique in its first digits. */
-export function placed({ id, place }: Source, { stream, time, position }: PrintedLine) {
+export function placed({ id, place }: Printing, { stream, time, position }: PrintedLine) {
   return {
     ...{ source: place, stream, time },
     ...(position === null

@@ -92,7 +92,7 @@ function isId(word: string): boolean {
 }
 
 /**
- * A URL's origin and the parts of its path that are words or versions; `*` stands for others, which may be ids. Without
+ * A URL's origin and the parts of its path that are words or versions; `*` replaces others, which may be ids. Without
  * credentials, query and fragment. `null`: it is no URL of the web.
  */
 export function shownUrl(text: string): string | null {

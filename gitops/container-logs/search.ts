@@ -20,7 +20,7 @@ export interface NewerQuery extends LogFilter {
   readonly limit: number;
 }
 
-export interface LogPage {
+export interface LinePage {
   readonly logs: ContainerLog[];
   readonly next: string | null;
   readonly since: string | null;
@@ -50,7 +50,7 @@ export function readCursor(text: string): Key | null {
 }
 
 /** A page of lines, the newest first. It may have fewer than `limit` lines and a next page. */
-export async function searchPage(log: SiteLog, query: LogQuery, clock: Clock): Promise<LogPage> {
+export async function searchPage(log: SiteLog, query: LogQuery, clock: Clock): Promise<LinePage> {
   const now = clock.date().getTime();
   const to = query.to === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(query.to);
   const from = query.from === undefined ? Math.min(to, now) - DAY_MS : Date.parse(query.from);

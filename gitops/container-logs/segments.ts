@@ -33,7 +33,7 @@ const NO_MEMBERS = {
 };
 const CLOSED = /^(\d{12})-(\d{12})-(\d{13})-(\d{13})\.ndjson$/;
 
-export interface OpenedSegments {
+interface OpenedSegments {
   /** The oldest first, without the current one. */
   readonly closed: Segment[];
   /** `null`: there is none. */
@@ -130,7 +130,7 @@ export function extend(segment: Segment, { seq, time }: Pick<StoredLine, 'seq' |
   segment.to = Math.max(segment.to, at);
 }
 
-export const headerText = (next: number, positions: readonly StoredPosition[]) =>
+export const segmentHead = (next: number, positions: readonly StoredPosition[]) =>
   `${JSON.stringify({ next, positions })}\n`;
 
 /** Gives the current segment the name by which it is found later. */
@@ -151,7 +151,7 @@ export async function cutSegment(dir: string, segment: Segment, until: number): 
     await rm(path);
     return null;
   }
-  const text = headerText(next, positions) + kept.map(lineText).join('');
+  const text = segmentHead(next, positions) + kept.map(lineText).join('');
   await writeDurably(path, text);
   return { ...segmentOf(segment.name, kept), size: Buffer.byteLength(text) };
 }

@@ -8,13 +8,13 @@ import {
   closeSegment,
   cutSegment,
   extend,
-  headerText,
   lineText,
   openSegments,
   parseSegment,
   type Segment,
   type StoredLine,
   type StoredPosition,
+  segmentHead,
   segmentOf,
 } from './segments.ts';
 
@@ -213,7 +213,7 @@ export class SiteLog {
 
   /** A segment without lines. Its header has what must outlive older lines: numbers and positions. */
   async #begin(): Promise<Segment> {
-    const header = headerText(this.#next, [...this.#positions.values()]);
+    const header = segmentHead(this.#next, [...this.#positions.values()]);
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     await writeDurably(join(this.#dir, CURRENT), header);
     return { ...segmentOf(CURRENT, []), size: Buffer.byteLength(header) };

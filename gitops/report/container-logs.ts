@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
 /** `tag`: in the common JSON shape of templates. `refusal`: the policy script refused a template. `dropped`: a count. */
-export const LOG_KINDS = ['tag', 'text', 'refusal', 'dropped'] as const;
-export const LOG_LEVELS = ['info', 'warning', 'error'] as const;
-export const LOG_STREAMS = ['stdout', 'stderr'] as const;
+const LOG_KINDS = ['tag', 'text', 'refusal', 'dropped'] as const;
+const LOG_LEVELS = ['info', 'warning', 'error'] as const;
+const LOG_STREAMS = ['stdout', 'stderr'] as const;
 
 /** A line that a site's container has printed, without what may be personal (docs/logs.md, What is kept). */
 export const containerLog = z.object({
@@ -26,10 +26,10 @@ export const containerLog = z.object({
   requestUrl: z
     .string()
     .nullable()
-    .meta({ description: 'without its query; `*` stands for a part that may be an id' }),
+    .meta({ description: 'without its query; `*` replaces a part that may be an id' }),
   responseStatusCode: z.number().int().nullable(),
   message: z.string().nullable().meta({
-    description: '`Message`, `Reason`, or a line that isn’t JSON; `[…]` stands for what was removed',
+    description: '`Message`, `Reason`, or a line that isn’t JSON; `[…]` replaces what was removed',
   }),
   permission: z.string().nullable().meta({ description: 'which permission the policy script refused' }),
   dropped: z.number().int().nullable().meta({ description: 'how many lines before this one were not kept' }),

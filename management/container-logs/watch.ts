@@ -29,7 +29,7 @@ export async function watchHostLogs(context: Watched, host: HostLogs, signal: Ab
 }
 
 /** One event a day for each container, template and permission. */
-export async function recordRefusals({ db, settings }: Watched, host: HostLogs): Promise<void> {
+async function recordRefusals({ db, settings }: Watched, host: HostLogs): Promise<void> {
   const refusals = await host.refusals();
   if (refusals.length === 0) return;
   const containers = await db
@@ -68,7 +68,7 @@ function detailOf({ permission, name, day }: PolicyRefusal): string {
 }
 
 /** Demands of `DELETE …/traffic` include what the containers have printed. */
-export async function deleteDemanded({ db, clock, log }: Watched, host: HostLogs): Promise<void> {
+async function deleteDemanded({ db, clock, log }: Watched, host: HostLogs): Promise<void> {
   const demanded = await db
     .selectFrom('traffic_deletions')
     .innerJoin('containers', 'containers.id', 'traffic_deletions.container')

@@ -8,7 +8,7 @@ import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { containerName } from '../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../gitops/appliers/containers/docker-runtime.ts';
-import { followedRuntime } from '../../gitops/appliers/containers/output/followed-runtime.ts';
+import { followedRuntime } from '../../gitops/appliers/containers/followed-runtime.ts';
 import { formatMark } from '../../gitops/base/ownership.ts';
 import { ContainerLogs } from '../../gitops/container-logs/container-logs.ts';
 import { containerSpecs } from '../../gitops/manifest/containers.ts';
@@ -18,7 +18,7 @@ import { containersSettings } from '../support/containers/stage.ts';
 import { changedRelease, removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
-import { signal } from '../support/signal.ts';
+import { signal, signalContainer } from '../support/signal.ts';
 
 const INSTANCE = 'test-output';
 const SITE = 'acme-shop';
@@ -107,7 +107,7 @@ describeWith('docker', 'the output of containers in Docker', () => {
     }
     // The process in the container dies, and the engine starts it again: its count begins anew.
     const { State } = await docker.getContainer(id).inspect();
-    process.kill(State.Pid, 'SIGKILL');
+    await signalContainer(docker, { container: id, instance: INSTANCE }, 'SIGKILL');
     await eventually(async () => {
       const again = await docker.getContainer(id).inspect();
       expect(again.State).toMatchObject({ Running: true });
@@ -151,8 +151,7 @@ describeWith('docker', 'the output of containers in Docker', () => {
     const runtime = followedRuntime(bare, { identity: SETTINGS.identity, sink: store, log: { warn } });
     const id = await runtime.start(launch(), never);
     await eventually(async () => expect(await everything(store)).not.toEqual([]));
-    const { State } = await docker.getContainer(id).inspect();
-    process.kill(State.Pid, 'SIGUSR2');
+    await signalContainer(docker, { container: id, instance: INSTANCE }, 'SIGUSR2');
     await eventually(async () => {
       const counted = (await everything(store)).reduce((sum, { dropped }) => sum + (dropped ?? 0), 0);
       expect(counted).toBeGreaterThan(29_000);

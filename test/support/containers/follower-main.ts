@@ -1,6 +1,6 @@
 import Docker from 'dockerode';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
-import { followedRuntime } from '../../../gitops/appliers/containers/output/followed-runtime.ts';
+import { followedRuntime } from '../../../gitops/appliers/containers/followed-runtime.ts';
 import { ContainerLogs } from '../../../gitops/container-logs/container-logs.ts';
 
 /** Follows the containers of an instance, as the provisioner does: `node follower-main.ts <folder> <instance>`. */

@@ -66,7 +66,7 @@ interface OpenLine {
 
 /**
  * Reads frames: a header of 8 octets (stream, 0, 0, 0, length), a time and a text, which ends with a line break unless
- * the line goes on in the stream's next frame (Docker Engine API, "Stream format"). Skips what is before the positions.
+ * the line continues in the stream's next frame (Docker Engine API, "Stream format"). Skips what is before the positions.
  */
 export class FrameReader {
   readonly #skipped: OutputPositions;

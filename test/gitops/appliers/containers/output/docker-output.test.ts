@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FrameReader } from '../../../../gitops/appliers/containers/output/docker-output.ts';
+import { FrameReader } from '../../../../../gitops/appliers/containers/output/docker-output.ts';
 
 const at = (index: number) => `2026-11-23T10:28:20.${String(index).padStart(9, '0')}Z`;
 const frame = (stream: 1 | 2, time: string, text: string): Buffer => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { LONGEST_READ, redact } from '../../../../gitops/appliers/containers/redact.ts';
-import { Secret } from '../../../../gitops/manifest/secrets.ts';
-import { PRIVATE_LINE, serviceAccountJson } from '../../../support/service-account.ts';
+import { LONGEST_READ, redact } from '../../../../../gitops/appliers/containers/output/redact.ts';
+import { Secret } from '../../../../../gitops/manifest/secrets.ts';
+import { PRIVATE_LINE, serviceAccountJson } from '../../../../support/service-account.ts';
 
 const query = 'id=GTM-SERVER1&env=1&auth=s3cret/t0ken+x';
 const base64 = Buffer.from(query).toString('base64');

@@ -1,8 +1,8 @@
-import { type Clock, systemClock } from '../../../base/clock.ts';
-import { type Identity, readMark } from '../../../base/ownership.ts';
-import { keyOfName } from '../desired.ts';
-import type { ContainerInstance, Runtime } from '../runtime.ts';
-import type { OutputSink, OutputSource } from './output.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { type Identity, readMark } from '../../base/ownership.ts';
+import { keyOfName } from './desired.ts';
+import type { OutputSink, OutputSource } from './output/output.ts';
+import type { ContainerInstance, Runtime } from './runtime.ts';
 
 /** Pauses before the output of a container that has stopped is read again (milliseconds), unless it is known to run. */
 const FIRST_PAUSE_MS = 500;
@@ -21,7 +21,7 @@ interface Follower {
   readonly stop: AbortController;
   readonly ended: Promise<void>;
   /** The container runs (again): its output is read without a pause. */
-  wakeUp(): void;
+  readNow(): void;
   /** The container has stopped for good: reads what is left. */
   finish(): Promise<void>;
 }
@@ -43,7 +43,7 @@ export function followedRuntime(runtime: Runtime, options: FollowedOptions): Run
     const stop = new AbortController();
     const { signal } = stop;
     let pause = FIRST_PAUSE_MS;
-    let wake = new AbortController();
+    let soon = new AbortController();
     let isLast = false;
 
     const read = async () => {
@@ -64,8 +64,8 @@ export function followedRuntime(runtime: Runtime, options: FollowedOptions): Run
           if (!signal.aborted) log.warn({ err, site, place }, 'the output of a container can’t be read');
         }
         if (wasLast || signal.aborted) return;
-        await clock.sleep(pause, { signal: AbortSignal.any([signal, wake.signal]), ref: false });
-        wake = new AbortController();
+        await clock.sleep(pause, { signal: AbortSignal.any([signal, soon.signal]), ref: false });
+        soon = new AbortController();
         pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
       }
     };
@@ -76,10 +76,10 @@ export function followedRuntime(runtime: Runtime, options: FollowedOptions): Run
     return {
       stop,
       ended,
-      wakeUp: () => wake.abort(),
+      readNow: () => soon.abort(),
       async finish() {
         isLast = true;
-        wake.abort();
+        soon.abort();
         await Promise.race([ended, clock.sleep(LAST_LINES_MS, { ref: false })]);
         stop.abort();
         await ended;
@@ -93,7 +93,7 @@ export function followedRuntime(runtime: Runtime, options: FollowedOptions): Run
     async list(names, signal) {
       const all = await runtime.list(names, signal);
       for (const one of all) {
-        if (one.running) followers.get(one.id)?.wakeUp();
+        if (one.running) followers.get(one.id)?.readNow();
         consider(one);
       }
       return all;
@@ -107,7 +107,7 @@ export function followedRuntime(runtime: Runtime, options: FollowedOptions): Run
 
     async resume(id, signal) {
       await runtime.resume(id, signal);
-      followers.get(id)?.wakeUp();
+      followers.get(id)?.readNow();
     },
 
     /** The engine deletes a container's output with the container, so the last lines are read before. */
