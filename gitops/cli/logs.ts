@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { environmentAccess, environmentClient } from './client.ts';
 import { embeddedAccess } from './instance/embedded-access.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';
+import { type LogFilters, liveLogs, pastLogs, renderLog, type ShownLog } from './logs/printed.ts';
 import { rawRecords } from './logs/raw.ts';
 import { renderRecord } from './logs/request-line.ts';
 import {
@@ -22,11 +23,13 @@ export interface LogsOptions {
   readonly follow?: true;
   readonly since?: string;
   readonly where?: readonly string[];
+  readonly containers?: true;
 }
 
 const DAY_MS = 86_400_000;
 const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS };
 const FILTERS = ['route', 'status', 'cache', 'error', 'requestId', 'method', 'country', 'probes'] as const;
+const LOG_FILTERS = ['q', 'requestId', 'level', 'stream', 'kind'] as const;
 /** The role in which the command reads the embedded instance. */
 const ROLE = 'viewer';
 
@@ -36,6 +39,7 @@ const ROLE = 'viewer';
  */
 export async function logs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const { follow, since, where = [], day, status = '' } = options;
+  if (options.containers === true) return await printed(context, site, options);
   if (day !== undefined && !z.iso.date().safeParse(day).success)
     throw new CliError('--day must be a date, for example 2026-01-31');
   if (!/^(?:|[1-5](?:\d\d|xx))$/.test(status))
@@ -45,7 +49,10 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
   }
   if (day !== undefined && (follow === true || since !== undefined))
     throw new CliError('--day is a whole day: give it without --follow and --since');
-  const filters = filtersOf(where, status);
+  const filters = {
+    ...filtersOf<RequestFilters>(where, FILTERS),
+    ...(status === '' ? {} : { status }),
+  };
   const from = since === undefined ? undefined : sinceOf(since);
   const api = await accessTo(context, site);
   let past: readonly ShownRequest[] = [];
@@ -61,6 +68,30 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
   const printed = new Set(past.map(({ id }) => id));
   for await (const one of liveRequests(api, filters, past.at(-1)?.id)) {
     if ('missed' in one || !printed.delete(one.id)) printLive(one, options);
+  }
+}
+
+/** Prints what the site's tag servers have printed: of the last 24 hours, since a time, or as it arrives. */
+async function printed(context: CliContext, site: string, options: LogsOptions): Promise<void> {
+  const { follow, since, where = [], day, status, json } = options;
+  if (day !== undefined || status !== undefined)
+    throw new CliError('--day and --status are for requests: give --containers with --since and --where');
+  const filters = filtersOf<LogFilters>(where, LOG_FILTERS);
+  const from = since === undefined ? {} : { from: sinceOf(since) };
+  const api = await accessTo(context, site);
+  const show = (one: ShownLog) => process.stdout.write(json ? `${JSON.stringify(one)}\n` : renderLog(one));
+  let last: string | undefined;
+  if (since !== undefined || follow === undefined) {
+    const { logs: past, isCut } = await pastLogs(api, { ...filters, ...from });
+    if (isCut) process.stderr.write('tagyard: there are older lines; give a shorter time or more filters\n');
+    for (const one of past) show(one);
+    last = past.at(-1)?.id;
+  }
+  if (follow !== true) return;
+  for await (const one of liveLogs(api, filters, last)) {
+    if ('missed' in one)
+      process.stderr.write(`tagyard: ${one.missed ?? 'some'} lines are not kept any more\n`);
+    else show(one);
   }
 }
 
@@ -86,15 +117,14 @@ function printLive(one: ShownRequest | Gap, { json }: LogsOptions): void {
 }
 
 /** Throws `CliError` where one isn't `name=value`, or no filter has the name. */
-function filtersOf(where: readonly string[], status: string): RequestFilters {
+function filtersOf<Filters>(where: readonly string[], names: readonly string[]): Filters {
   const pairs = where.map((text) => {
     const at = text.indexOf('=');
-    const name = FILTERS.find((one) => one === text.slice(0, at));
+    const name = names.find((one) => one === text.slice(0, at));
     if (name !== undefined) return [name, text.slice(at + 1)];
-    throw new CliError(`--where ${text}: give it as <name>=<value> with one of ${FILTERS.join(', ')}`);
+    throw new CliError(`--where ${text}: give it as <name>=<value> with one of ${names.join(', ')}`);
   });
-  const filters = Object.fromEntries(pairs) as RequestFilters; // the API refuses other values
-  return { ...filters, ...(status === '' ? {} : { status }) };
+  return Object.fromEntries(pairs) as Filters; // the API refuses other values
 }
 
 function sinceOf(text: string): string {
@@ -117,7 +147,7 @@ async function accessTo(context: CliContext, site: string): Promise<ContainerReq
     }
   } catch (cause) {
     if (!(cause instanceof CliError)) throw cause;
-    const message = `--follow, --since and --where ask the management API: ${cause.message}`;
+    const message = `--follow, --since, --where and --containers ask the management API: ${cause.message}`;
     throw new CliError(message, { cause });
   }
   throw new CliError(`there is no site ${site}, or the token's subject is not a member of its client`);

@@ -73,6 +73,10 @@ export function program(env: NodeJS.ProcessEnv): Command {
       '--where <filter...>',
       'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot (asks the management API)',
     )
+    .option(
+      '--containers',
+      'what the tag servers have printed, instead of requests; filters: q, requestId, level, stream, kind',
+    )
     .option('--json', 'print the whole records as JSON, one per line')
     .action(async (site: string, options: LogsOptions) =>
       (await import('./logs.ts')).logs({ home, env }, site, options),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
@@ -107,6 +108,16 @@ test('what a tag said is beside the request that fired it, live and searched, wi
   await eventually(() => expect(stream.text()).toContain('"eventName":"page_view"'));
   expect(stream.text()).toContain(requestId);
   stream.stop.abort();
+  const { stdout } = await execa(
+    process.execPath,
+    ['gitops/cli.ts', 'logs', site, '--containers', '--where', `requestId=${requestId}`],
+    { env: { TAGYARD_HOME: home.path } },
+  );
+  expect(stdout.split('\n')).toEqual([
+    expect.stringMatching(
+      new RegExp(`info .*processing/0 +GA4 client Request purchase POST /g/collect ${requestId}`),
+    ),
+  ]);
   const kept = stored();
   expect(kept).toContain(requestId);
   for (const text of PERSONAL) expect(kept).not.toContain(text);

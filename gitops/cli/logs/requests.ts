@@ -54,13 +54,29 @@ export interface Gap {
   readonly missed: number | null;
 }
 
+/** What to follow: the end of the address, and the event that a row has. */
+interface Followed {
+  readonly path: string;
+  readonly row: string;
+}
+
 /** A container's requests as they arrive, after the row `last`. It continues after an interruption. Throws `CliError`. */
-export async function* liveRequests(
-  { url, token, container }: ContainerRequests,
+export function liveRequests(
+  access: ContainerRequests,
   filters: RequestFilters,
   last: string | undefined,
 ): AsyncGenerator<ShownRequest | Gap> {
-  const address = new URL(`${url.replace(/\/+$/, '')}/server-containers/${container}/requests/live`);
+  return liveRows(access, { path: 'requests/live', row: 'request' }, filters, last);
+}
+
+/** The rows of a stream of a container, as `liveRequests`. */
+export async function* liveRows<Row>(
+  { url, token, container }: ContainerRequests,
+  { path, row }: Followed,
+  filters: object,
+  last: string | undefined,
+): AsyncGenerator<Row | Gap> {
+  const address = new URL(`${url.replace(/\/+$/, '')}/server-containers/${container}/${path}`);
   for (const [name, value] of Object.entries(filters)) address.searchParams.set(name, String(value));
   let isConnected = false;
   for (let from = last; ; ) {
@@ -76,10 +92,10 @@ export async function* liveRequests(
       continue;
     }
     isConnected = true;
-    if (!response.ok) throw new CliError((await problemFrom('GET …/requests/live', response)).message);
+    if (!response.ok) throw new CliError((await problemFrom(`GET …/${path}`, response)).message);
     for await (const { id, event, data } of events(response)) {
       from = id ?? from;
-      if (event === 'request') yield JSON.parse(data) as ShownRequest;
+      if (event === row) yield JSON.parse(data) as Row;
       if (event === 'gap') yield JSON.parse(data) as Gap;
     }
     await pause();
@@ -112,7 +128,7 @@ async function* events({ body }: Response): AsyncGenerator<ServerEvent> {
   }
 }
 
-async function orCliError<Answer>(url: string, work: Promise<Answer>): Promise<Answer> {
+export async function orCliError<Answer>(url: string, work: Promise<Answer>): Promise<Answer> {
   try {
     return await work;
   } catch (cause) {

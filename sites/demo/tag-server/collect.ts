@@ -22,6 +22,13 @@ export async function claim(exchange: Exchange, recorder: Recorder): Promise<voi
     sendAnswer(exchange, 200, { headers: corsHeaders(exchange) });
 }
 
+/** What the templates of the container use. */
+export interface CollectDeps {
+  readonly policy: TagPolicy;
+  /** Gets what they log. */
+  readonly print: (line: string) => void;
+}
+
 const TWO_YEARS = 63_072_000;
 const TWENTY_HOURS = 72_000;
 
@@ -29,10 +36,14 @@ const TWENTY_HOURS = 72_000;
  * Records the hit and sets the cookies of a "Server Managed" GA4 client, by default with `domain: auto`: FPID, and FPLC for
  * cross-domain links. What the policy refuses isn't done, and a line of the log says so.
  */
-export async function collect(exchange: Exchange, recorder: Recorder, policy: TagPolicy): Promise<void> {
+export async function collect(
+  exchange: Exchange,
+  recorder: Recorder,
+  { policy, print }: CollectDeps,
+): Promise<void> {
   const body = await recordRequest(exchange, recorder);
   if (body === null) return;
-  logHit(exchange, body);
+  print(logLine(exchange, body));
   const { request } = exchange;
   const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
@@ -93,8 +104,8 @@ export async function recordRequest(exchange: Exchange, recorder: Recorder): Pro
   return body;
 }
 
-/** Prints the hit with all that it has, as the community's templates do ("GTMS-3, Server Templates Logging"). */
-function logHit({ request, method, path, query }: Exchange, body: string): void {
+/** The hit with all that it has, as the community's templates print it ("GTMS-3, Server Templates Logging"). */
+function logLine({ request, method, path, query }: Exchange, body: string): string {
   const names = [query, ...body.split('\n')].flatMap((line) => new URLSearchParams(line).get('en') ?? []);
   const hit = {
     Name: 'GA4 client',
@@ -105,7 +116,7 @@ function logHit({ request, method, path, query }: Exchange, body: string): void 
     RequestUrl: query === '' ? path : `${path}?${query}`,
     RequestBody: body,
   };
-  console.log(JSON.stringify(hit));
+  return JSON.stringify(hit);
 }
 
 function corsHeaders({ request }: Exchange): Record<string, string> {

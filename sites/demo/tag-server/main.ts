@@ -17,7 +17,7 @@ async function main(): Promise<void> {
     policyScriptUrl === null
       ? NO_POLICY
       : await fetchPolicy(policyScriptUrl, settings.config.id, { lookup: lookupDnsFirst() });
-  const server = buildTagServer(settings, age, policy);
+  const server = buildTagServer(settings, age, policy, console.log);
   const stop = () => {
     // The server doesn't listen yet: it waits for its container, without a time limit.
     if (!server.listening) process.exit(0);

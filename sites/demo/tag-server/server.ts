@@ -1,6 +1,14 @@
 import { createServer, type Server } from 'node:http';
 import { type Age, buildAge } from './age.ts';
-import { COLLECT_PATHS, claim, collect, collectPreflight, isClaimed, recordRequest } from './collect.ts';
+import {
+  COLLECT_PATHS,
+  type CollectDeps,
+  claim,
+  collect,
+  collectPreflight,
+  isClaimed,
+  recordRequest,
+} from './collect.ts';
 import { ContainerUnavailable, fetchContainer } from './container.ts';
 import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
 import { health, isHealthCheck } from './health.ts';
@@ -30,11 +38,15 @@ function ageOf({ role }: TagServerSettings): Age {
   return age;
 }
 
-/** The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. */
+/**
+ * The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. `print` gets
+ * what its templates log.
+ */
 export function buildTagServer(
   settings: TagServerSettings,
   age = ageOf(settings),
   policy: TagPolicy = NO_POLICY,
+  print: (line: string) => void = () => undefined,
 ): Server {
   const recorder = buildRecorder();
   const previewDeps = { ...settings, memos: buildMemos(settings) };
@@ -54,7 +66,7 @@ export function buildTagServer(
     if (settings.role === 'preview') return await preview(exchange, previewDeps);
     const refused = await refusedDraft(exchange, settings);
     if (refused !== null) return sendAnswer(exchange, refused);
-    return await serveClients(exchange, settings, { recorder, policy });
+    return await serveClients(exchange, settings, { recorder, policy, print });
   }
 
   const server = createServer((request, response) => {
@@ -74,12 +86,12 @@ export function buildTagServer(
 async function serveClients(
   exchange: Exchange,
   { config }: TagServerSettings,
-  { recorder, policy }: { readonly recorder: Recorder; readonly policy: TagPolicy },
+  { recorder, ...deps }: { readonly recorder: Recorder } & CollectDeps,
 ): Promise<void> {
   const { path, method } = exchange;
   if (COLLECT_PATHS.has(path) || isClaimed(path)) {
     if (method === 'OPTIONS') return collectPreflight(exchange);
-    return await (isClaimed(path) ? claim(exchange, recorder) : collect(exchange, recorder, policy));
+    return await (isClaimed(path) ? claim(exchange, recorder) : collect(exchange, recorder, deps));
   }
   if (method === 'GET' && isScriptPath(path, config.id)) return script(exchange);
   if (method === 'GET' && isServiceWorkerPath(path)) return serviceWorker(exchange);
