@@ -39,7 +39,7 @@ const ROLE = 'viewer';
  */
 export async function logs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const { follow, since, where = [], day, status = '' } = options;
-  if (options.containers === true) return await printed(context, site, options);
+  if (options.containers === true) return await containerLines(context, site, options);
   if (day !== undefined && !z.iso.date().safeParse(day).success)
     throw new CliError('--day must be a date, for example 2026-01-31');
   if (!/^(?:|[1-5](?:\d\d|xx))$/.test(status))
@@ -72,7 +72,7 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
 }
 
 /** Prints what the site's tag servers have printed: of the last 24 hours, since a time, or as it arrives. */
-async function printed(context: CliContext, site: string, options: LogsOptions): Promise<void> {
+async function containerLines(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const { follow, since, where = [], day, status, json } = options;
   if (day !== undefined || status !== undefined)
     throw new CliError('--day and --status are for requests: give --containers with --since and --where');
