@@ -81,6 +81,8 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'GET /server-containers/summary',
     'GET /server-containers/{id}',
     'GET /server-containers/{id}/checklist',
+    'GET /server-containers/{id}/container-logs',
+    'GET /server-containers/{id}/container-logs/live',
     'GET /server-containers/{id}/custom-domains',
     'GET /server-containers/{id}/custom-domains/{domain}',
     'GET /server-containers/{id}/domains/{domain}',
