@@ -9,8 +9,8 @@ import { type Arrival, arrive, FORWARDER_VARY, isBotRequest } from './http/arriv
 import { endingAfter } from './http/body.ts';
 import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
-import { hasHopHeader, readHop } from './http/hops.ts';
-import { type Hop, publicUrl } from './http/public-url.ts';
+import { hasHopHeader, isFromProxy, readHop } from './http/hops.ts';
+import { type Hop, publicOrigin } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import { knownMethod, type Notes, octetsOf, type RequestRecord } from './logs/request-record.ts';
 import { buildRouter } from './router.ts';
@@ -81,7 +81,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     { notes, waitUntil, guard }: Recorded,
   ): Promise<Handling> {
     const requested = new URL(request.url);
-    const peer = readHop(request, hopSecret);
+    const isProxied = isFromProxy(request.headers, hopSecret);
+    const peer = readHop(request, isProxied);
     notes.country = peer.place.country;
     const scope = {
       waitUntil,
@@ -94,12 +95,13 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     notes.container = site.containerId;
     if (resolved.off) throw new EdgeError('serving_off');
 
-    const arrival = await arrive(request, requested, { ...resolved, peer, hopSecret, now });
-    const { served, cookie, path, prefix, hop } = Object.assign(arrived, arrival);
+    const arrival = await arrive(request, requested, { ...resolved, peer, isProxied, now });
+    const { served, header, path, prefix, hop } = Object.assign(arrived, arrival);
     notes.country = hop.place.country;
     const contextOf = contextFactory(services, {
       request,
-      url: publicUrl(requested, hop, resolved.ownHosts),
+      requested,
+      origin: publicOrigin(requested, hop, resolved.ownHosts),
       prefix,
       resolved,
       hop,
@@ -113,7 +115,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       }),
       notes,
     });
-    const call = { ...resolved, request, served, cookie, contextOf, guard };
+    const call = { ...resolved, request, served, header, contextOf, guard };
     const match = await router(path);
     // A route of many paths, such as `/_/*`, keeps all of them.
     const prefixed =

@@ -12,7 +12,7 @@ import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
 import { NOWHERE } from './http/place.ts';
 import { keepCookies } from './http/prefix.ts';
-import { type Hop, isUnder } from './http/public-url.ts';
+import { type Hop, isUnder, publicUrl } from './http/public-url.ts';
 import type { Notes } from './logs/request-record.ts';
 import { type ResolvedSite, storeUnavailable } from './site.ts';
 import type { ConfigStores } from './stores/config-store.ts';
@@ -40,9 +40,10 @@ interface ContextServices {
 /** Data of one request that the core has before plugin code runs. */
 interface ContextRequest {
   readonly request: Request;
-  /** The URL as the visitor's browser sees it. */
-  readonly url: URL;
-  /** The prefix in `url`, or empty. */
+  readonly requested: URL;
+  /** The origin as the visitor's browser sees it. */
+  readonly origin: string;
+  /** The prefix in the URL, or empty. */
   readonly prefix: string;
   readonly resolved: ResolvedSite;
   readonly hop: Hop;
@@ -90,7 +91,6 @@ class Context implements PluginContext {
   declare readonly acrossSites: PluginContext['acrossSites'];
   declare readonly settings: PluginContext['settings'];
   declare readonly site: PluginContext['site'];
-  declare readonly url: PluginContext['url'];
   declare readonly base: PluginContext['base'];
   declare readonly visitor: PluginContext['visitor'];
   declare readonly vendor: PluginContext['vendor'];
@@ -120,9 +120,10 @@ class Context implements PluginContext {
   declare readonly etagOf: PluginContext['etagOf'];
   declare readonly problem: PluginContext['problem'];
   readonly #request: ContextRequest;
+  #url: URL | undefined;
 
   constructor({ services, given, visitor, rules, contextOf }: Shared, { plugin, settings }: Enabled) {
-    const { request, url, prefix, resolved, scope, profiles, guard, notes } = given;
+    const { request, origin, prefix, resolved, scope, profiles, guard, notes } = given;
     const { cache, stores } = services;
     const { site } = resolved;
     const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
@@ -136,8 +137,7 @@ class Context implements PluginContext {
     this.acrossSites = cacheScope(`${plugin.name}//`);
     this.settings = settings;
     this.site = site;
-    this.url = url;
-    this.base = url.origin + prefix;
+    this.base = origin + prefix;
     this.visitor = visitor;
     this.vendor = services.vendor;
     this.variables = services.variables;
@@ -195,7 +195,7 @@ class Context implements PluginContext {
       return members;
     };
     this.fetchOrigin = (pathAndQuery, init) => {
-      const dependencies = { ...services, origin: resolved.origin, url, visitor, notes };
+      const dependencies = { ...services, origin: resolved.origin, url: this.url, visitor, notes };
       if (prefix === '' || resolved.keyCookies.length === 0) {
         return fetchOrigin(pathAndQuery, init, dependencies);
       }
@@ -210,6 +210,12 @@ class Context implements PluginContext {
       scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) })));
     this.etagOf = etagOf;
     this.problem = (code, detail) => new EdgeError(code, { detail });
+  }
+
+  /** Only where it is asked for, because parsing it costs as much as answering a loader. */
+  get url(): URL {
+    this.#url ??= publicUrl(this.#request.requested, this.#request.origin);
+    return this.#url;
   }
 
   /** Only where it is asked for, because it may match a long list. */

@@ -14,8 +14,8 @@ interface Call {
   readonly request: Request;
   /** The request as plugins get it. */
   readonly served: () => Request;
-  /** Its `cookie` header. */
-  readonly cookie: () => string | null;
+  /** A header of that request. */
+  readonly header: (name: string) => string | null;
   readonly site: Site;
   /** The registrable domains of the site's domains. Cookies may be set only for hosts under them. */
   readonly ownHosts: readonly string[];
@@ -57,8 +57,8 @@ class Input implements RouteInput {
     return this.#call.served();
   }
 
-  get cookie(): string | null {
-    return this.#call.cookie();
+  header(name: string): string | null {
+    return this.#call.header(name);
   }
 }
 

@@ -202,8 +202,8 @@ export interface OriginRequest {
 /** What a route's handler gets: the request, the decoded path parameters and the parsed body. */
 export interface RouteInput<Body = unknown> {
   readonly request: Request;
-  /** Its `cookie` header. Under a prefix, reading only this costs no copy of the request. */
-  readonly cookie: string | null;
+  /** Its header of this name, in lower case. Under a prefix, reading only headers costs no copy of the request. */
+  header(name: string): string | null;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
 }

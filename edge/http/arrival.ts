@@ -1,9 +1,9 @@
 import { isBot } from './bots.ts';
 import { EdgeError } from './errors.ts';
 import { readForwarder } from './forwarder.ts';
-import { isFromProxy } from './hops.ts';
 import { NOWHERE } from './place.ts';
 import {
+  DROPPED,
   isMisspelt,
   type PassesCookie,
   type Prefixes,
@@ -21,8 +21,8 @@ export interface Arrival {
    * as answering a loader.
    */
   readonly served: () => Request;
-  /** The `cookie` header of that request. */
-  readonly cookie: () => string | null;
+  /** A header of that request. */
+  readonly header: (name: string) => string | null;
   /** The request that has the body, or the rest of it. */
   readonly bodyHolder: () => Request;
   /** Normalised, and without the prefix. */
@@ -37,7 +37,8 @@ interface ArrivalDependencies {
   readonly passesCookie: PassesCookie;
   /** What is known without regard to a prefix. */
   readonly peer: Hop;
-  readonly hopSecret: string | undefined;
+  /** Whether our own proxy sent the request. */
+  readonly isProxied: boolean;
   readonly now: () => number;
 }
 
@@ -49,7 +50,7 @@ interface ArrivalDependencies {
 export async function arrive(
   request: Request,
   { pathname }: URL,
-  { prefixes, passesCookie, peer, hopSecret, now }: ArrivalDependencies,
+  { prefixes, passesCookie, peer, isProxied, now }: ArrivalDependencies,
 ): Promise<Arrival> {
   const { headers } = request;
   const prefix = prefixOf(pathname, prefixes);
@@ -58,23 +59,25 @@ export async function arrive(
     const served = () => request;
     return {
       served,
-      cookie: () => headers.get('cookie'),
+      header: (name) => headers.get(name),
       bodyHolder: served,
       path: pathname,
       prefix: '',
       hop: peer,
     };
   }
-  const stated = isFromProxy(headers, hopSecret)
-    ? peer
-    : await readForwarder(headers, prefixes.get(prefix) ?? [], now());
+  const stated = isProxied ? peer : await readForwarder(headers, prefixes.get(prefix) ?? [], now());
   let copy: Request | undefined;
   return {
     served() {
       copy ??= withoutPrefix(request, prefix, passesCookie);
       return copy;
     },
-    cookie: () => passedCookies(headers.get('cookie'), passesCookie),
+    header(name) {
+      if (DROPPED.includes(name)) return null;
+      const value = headers.get(name);
+      return name === 'cookie' ? passedCookies(value, passesCookie) : value;
+    },
     bodyHolder: () => (copy?.body ? copy : request),
     path: pathname.slice(prefix.length) || '/',
     prefix,

@@ -10,12 +10,19 @@ const TOKEN = /^ft_[A-Za-z0-9_-]{43}$/;
 
 const encoder = new TextEncoder();
 
+/** A domain's proof that it forwards, as its token and its host gave it. */
+interface Proof {
+  readonly host: string;
+  /** When the token's grace ends, milliseconds since the epoch. */
+  readonly until: number;
+}
+
 /**
- * SHA-256 of tokens that were valid, because hashing costs a request as much as all else here. A stranger's token is never
- * kept. Each token is compared all the same: its grace may have ended since.
+ * Proofs by token and stated host, because hashing and comparing cost a request as much as all else here. Kept for one
+ * version of the site's documents, so that a rotated token isn't known any longer. A stranger's token is never kept.
  */
-const hashes = new Map<string, Uint8Array>();
-const MAX_HASHES = 500;
+const proofs = new WeakMap<readonly RegistryDomain[], Map<string, Proof>>();
+const MAX_PROOFS = 500;
 
 /** `198.51.100.7:443`, `[2001:db8::7]:443`: some servers know the visitor's address only together with the port. */
 const WITH_PORT = /^(?:([\d.]+)|\[([0-9a-fA-F:.]+)\]):\d{1,5}$/;
@@ -30,11 +37,13 @@ export async function readForwarder(
   now: number,
 ): Promise<Hop | null> {
   const token = headers.get(FORWARDER_HEADERS.token) ?? '';
-  if (!TOKEN.test(token)) return null;
-  const hash = hashes.get(token) ?? (await hashOf(token));
-  const host = hostOf(headers.get(FORWARDER_HEADERS.host));
-  if (!domains.some((domain) => knows(domain, hash, now) && isOwn(host, domain))) return null;
-  setBounded(hashes, MAX_HASHES, token, hash);
+  const stated = headers.get(FORWARDER_HEADERS.host);
+  const key = `${token} ${stated}`;
+  const kept = proofs.get(domains)?.get(key);
+  const proof =
+    kept !== undefined && now < kept.until ? kept : await prove(token, hostOf(stated), domains, now);
+  if (proof === null) return null;
+  if (proof !== kept) keep(domains, key, proof);
   const given = headers.get(FORWARDER_HEADERS.visitor)?.trim() ?? '';
   const [, ipv4, ipv6] = WITH_PORT.exec(given) ?? [];
   const address = wellFormed(ipv4 ?? ipv6 ?? given);
@@ -42,27 +51,48 @@ export async function readForwarder(
     address,
     // The platform knows only where the domain's server is.
     place: statedPlace(headers.get(FORWARDER_HEADERS.country), headers.get(FORWARDER_HEADERS.region)),
-    forwardedHost: host,
+    forwardedHost: proof.host,
     forwardedProto: headers.get(FORWARDER_HEADERS.scheme) === 'http' ? 'http' : 'https',
     isTrusted: address !== null,
   };
 }
 
-async function hashOf(token: string): Promise<Uint8Array> {
-  return new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(token)));
+async function prove(
+  token: string,
+  host: string | null,
+  domains: readonly RegistryDomain[],
+  now: number,
+): Promise<Proof | null> {
+  if (!TOKEN.test(token)) return null;
+  const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(token)));
+  let until = now;
+  for (const domain of domains) {
+    const end = endOf(domain, hash);
+    if (host !== null && isOwn(host, domain)) until = Math.max(until, end);
+  }
+  return host === null || until <= now ? null : { host, until };
 }
 
-/** Compares every hash of the domain, each in constant time, so that timing reveals nothing of them. */
-function knows({ sameOrigin }: RegistryDomain, hash: Uint8Array, now: number): boolean {
-  let known = false;
+function keep(domains: readonly RegistryDomain[], key: string, proof: Proof): void {
+  const known = proofs.get(domains) ?? new Map<string, Proof>();
+  setBounded(known, MAX_PROOFS, key, proof);
+  proofs.set(domains, known);
+}
+
+/**
+ * Until when the domain knows a token with this hash; zero: it doesn't. Compares every hash of the domain, each in constant
+ * time, so that timing reveals nothing of them.
+ */
+function endOf({ sameOrigin }: RegistryDomain, hash: Uint8Array): number {
+  let end = 0;
   for (const { hash: hex, until } of sameOrigin?.tokens ?? []) {
     const own = Uint8Array.fromHex(hex);
     const equal = own.byteLength === hash.byteLength && crypto.subtle.timingSafeEqual(own, hash);
-    if (equal && (until === undefined || now < Date.parse(until))) known = true;
+    if (equal) end = Math.max(end, until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until));
   }
-  return known;
+  return end;
 }
 
-function isOwn(host: string | null, { domain, cookieDomain }: RegistryDomain): boolean {
-  return host !== null && isUnder(host.replace(/:\d+$/, ''), cookieDomain ?? domain);
+function isOwn(host: string, { domain, cookieDomain }: RegistryDomain): boolean {
+  return isUnder(host.replace(/:\d+$/, ''), cookieDomain ?? domain);
 }

@@ -43,7 +43,8 @@ export function cookieFilter(patterns: readonly string[]): PassesCookie {
   return (name) => names.has(name) || starts.some((start) => name.startsWith(start));
 }
 
-const DROPPED = ['authorization', ...Object.values(FORWARDER_HEADERS)];
+/** The headers that a request loses with its prefix, in lower case. */
+export const DROPPED: readonly string[] = ['authorization', ...Object.values(FORWARDER_HEADERS)];
 
 /**
  * The request as if there were no prefix. The browser addressed it to the pages' own server: only cookies that

@@ -1,3 +1,4 @@
+import { setBounded } from '../base/bounded-map.ts';
 import type { Place } from './place.ts';
 
 /** What the hop before the edge says of a request, as far as it is trusted. */
@@ -12,17 +13,31 @@ export interface Hop {
   readonly isTrusted: boolean;
 }
 
+/** Origins in their normal form, by scheme and host: parsing a URL costs more than all else here. */
+const origins = new Map<string, string>();
+const MAX_ORIGINS = 500;
+
 /**
- * The URL as the visitor's browser sees it. The scheme is the forwarded one, if there is one. The host is the forwarded
+ * The origin as the visitor's browser sees it. The scheme is the forwarded one, if there is one. The host is the forwarded
  * one if it is one of `ownHosts` (the site's domains, active or not) or under one; else it is the edge hostname.
  */
-export function publicUrl(requested: URL, hop: Hop, ownHosts: readonly string[]): URL {
-  if (hop.forwardedHost === null && hop.forwardedProto === null) return requested;
+export function publicOrigin(requested: URL, hop: Hop, ownHosts: readonly string[]): string {
+  if (hop.forwardedHost === null && hop.forwardedProto === null) return requested.origin;
   const protocol = hop.forwardedProto ?? requested.protocol.slice(0, -1);
   const forwarded = (hop.forwardedHost ?? '').replace(/:\d+$/, '');
   const ours = ownHosts.some((own) => isUnder(forwarded, own));
   const host = ours ? hop.forwardedHost : requested.host;
-  return new URL(`${protocol}://${host}${requested.pathname}${requested.search}`);
+  const given = `${protocol}://${host}`;
+  const known = origins.get(given);
+  if (known !== undefined) return known;
+  const { origin } = new URL(given);
+  setBounded(origins, MAX_ORIGINS, given, origin);
+  return origin;
+}
+
+/** The URL as the visitor's browser sees it. */
+export function publicUrl(requested: URL, origin: string): URL {
+  return origin === requested.origin ? requested : new URL(origin + requested.pathname + requested.search);
 }
 
 /** True where `host` is `domain` or a subdomain of it. */

@@ -33,7 +33,9 @@ export const bootRoute = defineRoute({
   cors: true,
   setsId: true,
   body: bootRequest,
-  async handle({ cookie: cookieHeader, body }, context) {
+  async handle(input, context) {
+    const { body } = input;
+    const cookieHeader = input.header('cookie');
     const domain = await domainOf(body, context);
     const consent = context.consent(body.consent ?? {});
     context.log({ consent: consent.state });

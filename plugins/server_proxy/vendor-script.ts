@@ -1,4 +1,4 @@
-import { defineRoute, type PluginContext, type SharedBody } from '../contract.ts';
+import { defineRoute, type PluginContext, type RouteInput, type SharedBody } from '../contract.ts';
 import { VENDOR_SCRIPT_PATH } from './config.ts';
 import { admitDataLayer, readDataLayer } from './data-layers.ts';
 import { SERVED_STALE_FOR_SECONDS, VENDOR_TIMEOUT_MS } from './limits.ts';
@@ -25,17 +25,17 @@ export const vendorScriptRoute = defineRoute({
   method: 'GET',
   path: VENDOR_SCRIPT_PATH,
   conditional: true,
-  async handle({ request, params }, context) {
-    const domain = context.site.domains.find(({ token }) => token === params.token);
+  async handle(input, context) {
+    const domain = context.site.domains.find(({ token }) => token === input.params.token);
     if (domain === undefined) throw context.problem('unknown_container');
-    const query = queryOf(request);
+    const query = context.url.searchParams;
     const dataLayer = readDataLayer(context, query);
     const parameters = new URLSearchParams({ id: domain.webTagId });
     if (dataLayer !== null) parameters.set('l', dataLayer);
     const path = `/gtm.js?${parameters}`;
     const script = { path, key: copyKey(context, path), dataLayer };
     try {
-      return await (isPreview(request, query) ? preview(context, script, query) : cached(context, script));
+      return await (isPreview(input, query) ? preview(context, script, query) : cached(context, script));
     } catch (failure) {
       if (!(failure instanceof VendorFailure)) throw failure;
       context.log({ cause: failure.message });
@@ -51,16 +51,11 @@ interface Script {
   readonly dataLayer: string | null;
 }
 
-function queryOf({ url }: Request): URLSearchParams {
-  const start = url.indexOf('?');
-  return new URLSearchParams(start < 0 ? '' : url.slice(start));
-}
-
-function isPreview(request: Request, query: URLSearchParams): boolean {
+function isPreview(input: RouteInput, query: URLSearchParams): boolean {
   return (
     PREVIEW_PARAMETERS.some((name) => query.has(name)) ||
-    request.headers.has('x-gtm-server-preview') ||
-    PREVIEW_COOKIE.test(request.headers.get('cookie') ?? '')
+    input.header('x-gtm-server-preview') !== null ||
+    PREVIEW_COOKIE.test(input.header('cookie') ?? '')
   );
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Hop, isUnder, publicUrl } from '../../../edge/http/public-url.ts';
+import { type Hop, isUnder, publicOrigin, publicUrl } from '../../../edge/http/public-url.ts';
 
 const hop = (forwardedHost: string | null, forwardedProto: Hop['forwardedProto'] = null): Hop => ({
   address: null,
@@ -32,7 +32,8 @@ describe('publicUrl', () => {
     ],
     ['a scheme without a host', hop(null, 'https'), 'https://shop.edge.test/boot?x=1'],
   ])('of %s is $2', (_name, given, expected) => {
-    expect(publicUrl(requested, given, ['acme.example']).href).toBe(expected);
+    const origin = publicOrigin(requested, given, ['acme.example']);
+    expect(publicUrl(requested, origin).href).toBe(expected);
   });
 });
 
