@@ -1,12 +1,15 @@
-import { appendFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../../gitops/base/clock.ts';
 import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
 import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
 import { type DuckDb, duckDb } from '../../../management/requests/search/duckdb.ts';
 import { fillDay } from '../../../management/requests/search/fill.ts';
 import { queryHours } from '../../../management/requests/search/query.ts';
+import { RequestSearch } from '../../../management/requests/search/search.ts';
+import { eventually } from '../../support/eventually.ts';
 import { batchOf } from '../../support/management/raw-logs.ts';
 
 const DAY = '2026-02-03';
@@ -125,4 +128,19 @@ test('keeps folders of the newest days of this release only', async () => {
   await forgetOldDays(root, 'v1', 2);
   expect((await readdir(join(root, 'v1'))).sort()).toEqual(['dt=2026-01-02', 'dt=2026-01-03']);
   expect(await readdir(root)).not.toContain('v0');
+});
+
+test('the search says why DuckDB can’t start, and works once it can', async () => {
+  const dir = join(root, 'search');
+  await mkdir(dir);
+  await writeFile(join(dir, 'temporary'), '');
+  const log = { warn: () => undefined, error: () => undefined };
+  const search = new RequestSearch({ dir, objects, days: 2 }, { clock: systemClock, log });
+  const stop = new AbortController();
+  const following = search.follow(stop.signal);
+  await eventually(async () => expect(await search.unavailable()).toContain('DuckDB can’t be used: EEXIST'));
+  await rm(join(dir, 'temporary'));
+  expect(await search.unavailable()).toBeNull();
+  stop.abort();
+  await following;
 });
