@@ -34,7 +34,6 @@ test('`npm start` and the package’s command use the options of a process that 
   const read = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8');
   const options = WAITING_V8.join(' ');
   expect(read('package.json')).toMatch(
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's
     new RegExp(`"start": "NODE_COMPILE_CACHE=\\S+ exec node ${options} gitops/cli.ts up"`),
   );
   expect(read('gitops/cli.ts').split('\n', 1)).toEqual([`#!/usr/bin/env -S node ${options}`]);
