@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { createRecorder, machine, type Suite } from './bench.ts';
 import { brokenManifests } from './broken-manifests.ts';
+import { consoleTail } from './console-tail.ts';
 import { edge } from './edge.ts';
 import { edgeSlow } from './edge-slow.ts';
 import { edgeStart } from './edge-start.ts';
@@ -35,6 +36,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   restore: managementRestore,
   requests,
   traffic,
+  'console-tail': consoleTail,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

@@ -293,7 +293,7 @@ describeWith('chromium', 'the console’s data', () => {
     await using visitor = await chromium.newContext();
     const { page, complaints } = await stage.logIn(visitor, 'owner', `/console/clients/${client}`);
     const section = page.locator('#handover');
-    await section.getByText('No mail goes out: this installation has no mail server').waitFor();
+    await section.getByText('No mail is sent: this installation has no mail server').waitFor();
     await section.getByRole('button', { name: 'Make a link' }).click();
     const address = section.locator('pre');
     await address.waitFor();

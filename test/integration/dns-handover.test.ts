@@ -208,7 +208,10 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
   });
 
   test('is gone after a revocation and after its end, and says nothing else of why', async () => {
+    const sendsMail = async () => (await world.call('GET', links(), { as: 'admin' })).body.sendsMail;
+    expect(await sendsMail()).toBe(true);
     await restart(null);
+    expect(await sendsMail()).toBe(false);
     const soon = new Date(clock.date().getTime() + 3_600_000).toISOString();
     const [short, revoked] = [await make({ expiresAt: soon }), await make({ recipients: RECIPIENTS })];
     expect((await page(short.body.secret)).text).toContain('No mail is sent: no address was named.');

@@ -100,6 +100,19 @@ test.each([
   expect((await post('/image-rollouts', { image: newImage(), ...extra })).body.code).toBe(code);
 });
 
+test('lists the images of live sites, and from where they may be, for operators', async () => {
+  const { status, body } = await world.call('GET', '/images', { as: 'root' });
+  expect([status, body]).toEqual([
+    200,
+    {
+      ofNewSites: current,
+      repositories: world.settings.imageRepositories,
+      items: [{ image: current, sites: sites.length }],
+    },
+  ]);
+  expect((await world.call('GET', '/images', { as: 'owner' })).body.code).toBe('forbidden');
+});
+
 test('plans without changing anything', async () => {
   const image = newImage();
   const head = await world.repo.head();

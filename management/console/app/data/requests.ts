@@ -23,7 +23,7 @@ export const CACHE_RESULTS = ['hit', 'miss', 'stale', 'bypass'] as const;
 const STATUS = /^[1-5](?:\d\d|xx)$/;
 
 /** Which requests are asked for, as the page's address has it. */
-export interface RequestFilter {
+export interface RequestChoice {
   readonly container?: string;
   readonly requestId?: string;
   readonly route?: string;
@@ -51,7 +51,7 @@ export function requestFilterOf({ container, requestId, route, status, cache, er
     ...(result === undefined ? {} : { cache: result }),
     ...(error ? { error } : {}),
     ...(probes ? { probes: 'true' } : {}),
-  } satisfies RequestFilter;
+  } satisfies RequestChoice;
 }
 
 export function requestTimesOf({ span, from = '', to = '' }: Address): RequestTimes {
@@ -74,7 +74,7 @@ export interface RequestPage {
 }
 
 export async function searchRequests(
-  filter: RequestFilter,
+  filter: RequestChoice,
   times: RequestTimes,
   cursor: string | undefined,
 ): Promise<RequestPage> {
@@ -86,12 +86,12 @@ export async function searchRequests(
 }
 
 /** The address at which the browser downloads all that match, with the session's cookie. */
-export function exportAddress(format: 'ndjson' | 'csv', filter: RequestFilter, times: RequestTimes): string {
+export function exportAddress(format: 'ndjson' | 'csv', filter: RequestChoice, times: RequestTimes): string {
   return `/requests?${new URLSearchParams({ format, ...filter, ...rangeOf(times) })}`;
 }
 
 /** The stream of a container's requests; it takes the filter, but no time. */
-export function liveAddress(container: string, { container: _, ...filter }: RequestFilter): string {
+export function liveAddress(container: string, { container: _, ...filter }: RequestChoice): string {
   const query = new URLSearchParams(filter).toString();
   const path = `/server-containers/${encodeURIComponent(container)}/requests/live`;
   return query === '' ? path : `${path}?${query}`;

@@ -57,19 +57,19 @@ function gapsOf(missing: readonly { from: string; to: string }[], { timeZone, ..
   const touched = missing.flatMap(({ from, to }) => {
     const end = Math.min(Date.parse(to), known);
     if (Date.parse(from) >= end) return [];
-    return daysBetween(dayOf(Date.parse(from), timeZone), dayOf(end - 1, timeZone));
+    return daysFromTo(zoneDay(Date.parse(from), timeZone), zoneDay(end - 1, timeZone));
   });
   return new Set(touched.filter((day) => day >= span.from && day <= span.to));
 }
 
 /** The day of a time in a zone, as `YYYY-MM-DD`. */
-export function dayOf(time: number, timeZone: string): string {
+export function zoneDay(time: number, timeZone: string): string {
   // Sweden writes dates so.
   return new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' }).format(time);
 }
 
 /** All days from one to another, both included; at most those that the API answers at once. */
-export function daysBetween(from: string, to: string): string[] {
+export function daysFromTo(from: string, to: string): string[] {
   const days: string[] = [];
   for (let day = from; day <= to && days.length < 500; day = dayAfter(day, 1)) days.push(day);
   return days;

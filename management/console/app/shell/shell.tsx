@@ -33,7 +33,7 @@ const PLACES: readonly Place[] = [
 ];
 
 /** So many screens fit beside the rest of the bar; more have a row of their own. */
-const MOST_IN_ROW = 10;
+const MOST_IN_ROW = 9;
 
 export function visiblePlaces(): readonly Place[] {
   return PLACES.filter(({ isOperators }) => !isOperators || me().isOperator);

@@ -59,7 +59,7 @@ export function HandoverSection({ client, container }: { client: string; contain
               <NewLink client={client} container={container} sendsMail={sendsMail} />
               {!sendsMail && (
                 <p class="small dim">
-                  No mail goes out: this installation has no mail server (<code>SMTP_URL</code>). The page of
+                  No mail is sent: this installation has no mail server (<code>SMTP_URL</code>). The page of
                   the link shows when all records are right.
                 </p>
               )}
@@ -102,7 +102,7 @@ function LinkItem({ link, sendsMail, revoke }: { link: Link; sendsMail: boolean;
           </span>
         </p>
         <p class={`small ${mail.state === 'failed' || isSilent ? 'bad-text' : 'dim'}`}>
-          {isSilent ? 'No mail goes out: there is no mail server' : MAIL[mail.state]}
+          {isSilent ? 'No mail is sent: there is no mail server' : MAIL[mail.state]}
           {recipients.length > 0 && `: ${recipients.join(', ')}`}
           {mail.error !== null && ` (${mail.error})`}
         </p>

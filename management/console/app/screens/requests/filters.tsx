@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import {
   CACHE_RESULTS,
   REQUEST_SPANS,
-  type RequestFilter,
+  type RequestChoice,
   type RequestTimes,
   rangeOf,
 } from '../../data/requests.ts';
@@ -21,13 +21,13 @@ export type ChangeAddress = (
 ) => void;
 
 /** What is searched, as the address has it. `times` is `null` where the list is that of now. */
-export function RequestFilters({
+export function RequestFilterBar({
   filter,
   times,
   isOfOne,
   change,
 }: {
-  filter: RequestFilter;
+  filter: RequestChoice;
   times: RequestTimes | null;
   /** The page is that of one container. */
   isOfOne: boolean;
@@ -122,7 +122,7 @@ function Typed({
 }: {
   name: string;
   example?: string;
-  /** `/` goes there. */
+  /** `/` focuses it. */
   isFirst?: boolean;
   value?: string | undefined;
   set: (value: string) => void;

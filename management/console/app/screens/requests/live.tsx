@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks';
 import { MOST_TAIL_ROWS, type Tail, useTail } from '../../data/live-tail.ts';
-import { type EdgeRequest, liveAddress, type RequestFilter } from '../../data/requests.ts';
+import { type EdgeRequest, liveAddress, type RequestChoice } from '../../data/requests.ts';
 import { Empty } from '../../parts/states.tsx';
 import { count, milliseconds, plural } from '../../text/format.ts';
 import { RequestDetail } from './detail.tsx';
 import { RequestHead, tailRow } from './row.tsx';
 
 /** The requests of a container as the edge reports them, the newest first. */
-export function LiveRequests({ container, filter }: { container: string; filter: RequestFilter }) {
+export function LiveView({ container, filter }: { container: string; filter: RequestChoice }) {
   const [isPaused, setPaused] = useState(false);
   const [shown, show] = useState<EdgeRequest | null>(null);
   const tail = useTail(liveAddress(container, filter), isPaused);

@@ -4,9 +4,9 @@ import { ContainerName, ContainerPicker } from '../../parts/container-picker.tsx
 import { Page } from '../../parts/page.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { timeZone } from '../../text/format.ts';
-import { type ChangeAddress, RequestFilters } from './filters.tsx';
-import { LiveRequests } from './live.tsx';
-import { RequestSearch } from './search.tsx';
+import { type ChangeAddress, RequestFilterBar } from './filters.tsx';
+import { LiveView } from './live.tsx';
+import { SearchView } from './search.tsx';
 
 /** The requests at the edge, of all containers or of one: searched, or followed as they arrive. */
 export default function RequestsScreen() {
@@ -53,21 +53,21 @@ export default function RequestsScreen() {
         </fieldset>
       }
     >
-      <RequestFilters
+      <RequestFilterBar
         filter={filter}
         times={isLive ? null : times}
         isOfOne={id !== undefined}
         change={change}
       />
       {!isLive ? (
-        <RequestSearch filter={filter} times={times} clear={() => route(path)} />
+        <SearchView filter={filter} times={times} clear={() => route(path)} />
       ) : container === undefined ? (
         <Empty title="Choose the container to follow">
           <p>Live requests are those of one container.</p>
           <ContainerPicker value={null} set={(chosen) => change({ container: chosen ?? undefined })} />
         </Empty>
       ) : (
-        <LiveRequests key={container} container={container} filter={filter} />
+        <LiveView key={container} container={container} filter={filter} />
       )}
     </Page>
   );

@@ -4,7 +4,7 @@ import { absolute, clockTime, milliseconds } from '../../text/format.ts';
 
 type Open = (row: EdgeRequest) => void;
 
-/** The columns of a list of requests, in the order of `RequestRow`. */
+/** The columns of a list of requests, in the order of `RequestLine`. */
 export function RequestHead({ hasSite }: { hasSite: boolean }) {
   return (
     <>
@@ -34,7 +34,7 @@ export function RequestHead({ hasSite }: { hasSite: boolean }) {
 }
 
 /** One line of a request. What is more is in its detail. */
-export function RequestRow({ row, hasSite, open }: { row: EdgeRequest; hasSite: boolean; open: Open }) {
+export function RequestLine({ row, hasSite, open }: { row: EdgeRequest; hasSite: boolean; open: Open }) {
   const { time, status, method, route, site, cache, country, duration, error, probe } = row;
   const [shown, thousandths] = clockTime(time).split('.');
   return (
@@ -75,7 +75,7 @@ const drawn = new WeakMap<EdgeRequest, JSX.Element>();
 export function tailRow(row: EdgeRequest, open: Open): JSX.Element {
   const known = drawn.get(row);
   if (known !== undefined) return known;
-  const made = <RequestRow key={row.id} row={row} hasSite={false} open={open} />;
+  const made = <RequestLine key={row.id} row={row} hasSite={false} open={open} />;
   drawn.set(row, made);
   return made;
 }

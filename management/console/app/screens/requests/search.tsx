@@ -4,7 +4,7 @@ import { usePolling } from '../../data/query.ts';
 import {
   type EdgeRequest,
   exportAddress,
-  type RequestFilter,
+  type RequestChoice,
   type RequestPage,
   type RequestTimes,
   searchRequests,
@@ -12,18 +12,18 @@ import {
 import { PagedTable } from '../../parts/paged-table.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { RequestDetail } from './detail.tsx';
-import { RequestHead, RequestRow } from './row.tsx';
+import { RequestHead, RequestLine } from './row.tsx';
 
 /** Days that aren't read yet are asked for again this often, milliseconds. */
 const MISSING_MS = 2_000;
 
 /** The requests that match, the newest first, page by page. */
-export function RequestSearch({
+export function SearchView({
   filter,
   times,
   clear,
 }: {
-  filter: RequestFilter;
+  filter: RequestChoice;
   times: RequestTimes;
   clear: () => void;
 }) {
@@ -72,7 +72,7 @@ export function RequestSearch({
             )
           }
           head={<RequestHead hasSite={hasSite} />}
-          row={(row) => <RequestRow key={row.id} row={row} hasSite={hasSite} open={show} />}
+          row={(row) => <RequestLine key={row.id} row={row} hasSite={hasSite} open={show} />}
         />
       </div>
       {shown !== null && <RequestDetail row={shown} close={() => show(null)} />}
@@ -86,7 +86,7 @@ function Export({
   times,
   isReady,
 }: {
-  filter: RequestFilter;
+  filter: RequestChoice;
   times: RequestTimes;
   isReady: boolean;
 }) {

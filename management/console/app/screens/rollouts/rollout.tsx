@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
 import type { components } from '../../../../../gitops/clients/management/index.ts';
-import { ROLLOUT_REASONS } from '../../../../lifecycle/rollout.ts';
 import { api } from '../../data/api.ts';
 import { refresh, usePolling, useQuery } from '../../data/query.ts';
 import { Confirm } from '../../parts/confirm.tsx';
@@ -9,6 +8,7 @@ import { Ago, Code, StateMark } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { absolute, clockTime, plural } from '../../text/format.ts';
+import { ROLLOUT_TEXTS } from '../../text/rollout-reasons.ts';
 import { stateWords } from '../../text/status.ts';
 import { ImageMark, imageName } from './image.tsx';
 import { isActive, ProgressBar, progressOf, ROLLOUT_POLL_MS } from './progress.tsx';
@@ -63,7 +63,7 @@ function Progress({ rollout }: { rollout: Rollout }) {
         <ProgressBar sites={sites} />
         {reason !== null && (
           <div class="notice bad">
-            <p class="strong">Ended because {ROLLOUT_REASONS[reason]}.</p>
+            <p class="strong">{ROLLOUT_TEXTS[reason]}.</p>
             {detail !== null && <p>{detail}</p>}
             {(status === 'failed' || status === 'stopped') && (
               <p>Sites with the new image keep it. “Back to the earlier images” undoes all of them.</p>
@@ -118,7 +118,7 @@ function WaveItem({ wave: { number, sites } }: { wave: Wave }) {
                     from <ImageMark image={fromImage} />
                   </span>
                 )}
-                {reason !== null && <div class="small">{capital(ROLLOUT_REASONS[reason])}.</div>}
+                {reason !== null && <div class="small">{ROLLOUT_TEXTS[reason]}.</div>}
                 {detail !== null && <div class="small dim">{detail}</div>}
               </div>
               {since !== null && (
@@ -212,8 +212,4 @@ function Actions({ rollout: { id, status, sites } }: { rollout: Rollout }) {
       )}
     </>
   );
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

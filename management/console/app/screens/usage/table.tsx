@@ -1,12 +1,12 @@
 import { clientName } from '../../data/session.ts';
 import {
-  dayOf,
-  daysBetween,
+  daysFromTo,
   sumUsage,
   type Usage,
   type UsageDays,
   type UsageItem,
   type UsageSums,
+  zoneDay,
 } from '../../data/usage.ts';
 import { bytes, count, dayName, dollars, plural } from '../../text/format.ts';
 
@@ -116,7 +116,7 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
 /** Every day, the newest first. A day of which nothing is known is no zero; such days one after another are one line. */
 function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Line[] {
   const byDay = Map.groupBy(items, ({ day }) => day);
-  const today = dayOf(Date.now(), timeZone);
+  const today = zoneDay(Date.now(), timeZone);
   const lines: Line[] = [];
   let unknown: string[] = [];
   const flush = () => {
@@ -126,7 +126,7 @@ function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Li
     lines.push({ key: last, name, sums: null, note: first === last ? null : `${unknown.length} days` });
     unknown = [];
   };
-  for (const day of daysBetween(from, to < today ? to : today).reverse()) {
+  for (const day of daysFromTo(from, to < today ? to : today).reverse()) {
     const own = byDay.get(day);
     const isGap = gaps.has(day);
     if (own === undefined && isGap) {

@@ -5,12 +5,12 @@ import { useQuery } from '../../data/query.ts';
 import { clientName, me } from '../../data/session.ts';
 import {
   dayAfter,
-  dayOf,
   readUsage,
   sumUsage,
   type Usage,
   type UsageDays,
   usageCsv,
+  zoneDay,
 } from '../../data/usage.ts';
 import { ContainerPicker } from '../../parts/container-picker.tsx';
 import { Copy } from '../../parts/marks.tsx';
@@ -243,7 +243,7 @@ function Day({ name, value, set }: { name: string; value: string; set: (day: str
 /** The last 30 days, unless the address has others. */
 function daysOf({ from = '', to = '', zone = 'UTC' }: Readonly<Record<string, string>>): UsageDays {
   const known = isZone(zone) ? zone : 'UTC';
-  const today = dayOf(Date.now(), known);
+  const today = zoneDay(Date.now(), known);
   const last = DAY.test(to) ? to : today;
   return { from: DAY.test(from) && from <= last ? from : dayAfter(last, -29), to: last, timeZone: known };
 }

@@ -1,0 +1,16 @@
+import type { components } from '../../../../gitops/clients/management/index.ts';
+
+type Reason = NonNullable<components['schemas']['ImageRollout']['reason']>;
+
+/** Why a rollout or one of its sites has its state. */
+export const ROLLOUT_TEXTS: Readonly<Record<Reason, string>> = {
+  site_failed: 'A site failed, so no further one was changed',
+  not_operator: 'The person who started it is no operator any more',
+  not_ready: 'The site was not well before, so it says nothing about the image and was not changed',
+  not_live: 'The container was removed, or is still being created',
+  suspended: 'Changes of the site are suspended, so this one would wait',
+  host_failed: 'The host could not apply the change',
+  timed_out: 'The site was not ready in time',
+  changed_since: 'Another person has changed the site’s image since',
+  change_refused: 'The change of the manifest was refused',
+};
