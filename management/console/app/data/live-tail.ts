@@ -1,4 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { problemFrom } from '../../../../gitops/clients/management/index.ts';
+import { sendInSession } from './api.ts';
 import type { EdgeRequest } from './requests.ts';
 import { followStream } from './stream.ts';
 
@@ -23,6 +25,8 @@ export interface Tail {
   /** Requests of some time are not here, and nothing says how many: the page was hidden, or the API restarted. */
   readonly hasGap: boolean;
   readonly perSecond: number;
+  /** Why the stream was refused; `null`: it was not. */
+  readonly error: unknown;
   /** Between a request at the edge and its arrival here, by both clocks; milliseconds, `null`: none has arrived. */
   readonly lateMs: number | null;
 }
@@ -35,6 +39,7 @@ const EMPTY: Tail = {
   missed: 0,
   hasGap: false,
   perSecond: 0,
+  error: null,
   lateMs: null,
 };
 
@@ -67,7 +72,8 @@ export function useTail(address: string, isPaused: boolean): Tail {
         show({ waiting: now.waiting });
         return;
       }
-      const fresh = waiting.map((text) => JSON.parse(text) as EdgeRequest).reverse(); // the API's rows
+      const newestTexts = waiting.slice(-MOST_TAIL_ROWS);
+      const fresh = newestTexts.map((text) => JSON.parse(text) as EdgeRequest).reverse(); // the API's rows
       waiting = [];
       const [newest] = fresh;
       show({
@@ -101,6 +107,18 @@ export function useTail(address: string, isPaused: boolean): Tail {
       const { missed } = JSON.parse(text) as { missed: number | null }; // the API's event
       show(missed === null ? { hasGap: true } : { missed: now.missed + missed });
     };
+    /** A stream doesn't say why it was refused; the same request does. It also asks for a login if the session has ended. */
+    const asking = new AbortController();
+    const askWhy = async () => {
+      try {
+        const { signal } = asking;
+        const answer = await sendInSession(new Request(address, { signal }));
+        if (!answer.ok) show({ error: await problemFrom('GET requests/live', answer) });
+        else await answer.body?.cancel();
+      } catch (error) {
+        if (!asking.signal.aborted) show({ error });
+      }
+    };
     const rate = setInterval(() => {
       const since = Date.now() - RATE_MS;
       arrivals = arrivals.filter(({ at }) => at >= since);
@@ -110,15 +128,19 @@ export function useTail(address: string, isPaused: boolean): Tail {
     const end = followStream(address, {
       kinds: ['request', 'gap'],
       onOpen: () => {
-        // The API tells what a short loss of the connection has missed; a page that was hidden asks for nothing.
-        show({ isOpen: true });
+        // The API says what a short loss of the connection has missed; of a stream that ended it can't.
+        show({ isOpen: true, error: null });
         hasOpened = true;
       },
-      onLost: () => show({ isOpen: false, hasGap: now.hasGap || (hasOpened && document.hidden) }),
+      onLost: (hasEnded) => {
+        show({ isOpen: false, hasGap: now.hasGap || (hasOpened && hasEnded) });
+        if (hasEnded && !document.hidden) void askWhy();
+      },
       onEvent: ({ type, data }) => (type === 'gap' ? gone(data) : arrived(data)),
     });
     return () => {
       end();
+      asking.abort();
       clearInterval(rate);
       clearTimeout(timer);
       cancelAnimationFrame(frame);

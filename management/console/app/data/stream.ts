@@ -5,8 +5,8 @@ interface Listener {
   readonly kinds: readonly string[];
   onEvent(event: MessageEvent<string>): void;
   onOpen?(): void;
-  /** What happens from now on is not known until the stream is open again. */
-  onLost?(): void;
+  /** What happens from now on is not known until the stream is open again; if it `hasEnded`, also not afterwards. */
+  onLost?(hasEnded: boolean): void;
 }
 
 /**
@@ -20,7 +20,7 @@ export function followStream(path: string, { kinds, onEvent, onOpen, onLost }: L
     let timer: ReturnType<typeof setTimeout> | undefined;
     source.onopen = () => onOpen?.();
     source.onerror = () => {
-      onLost?.();
+      onLost?.(source.readyState === EventSource.CLOSED);
       if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, REOPEN_MS);
     };
     for (const kind of kinds) source.addEventListener(kind, onEvent);
@@ -31,7 +31,7 @@ export function followStream(path: string, { kinds, onEvent, onOpen, onLost }: L
   };
   const onVisibility = () => {
     end();
-    if (document.hidden) onLost?.();
+    if (document.hidden) onLost?.(true);
     else open();
   };
   document.addEventListener('visibilitychange', onVisibility);

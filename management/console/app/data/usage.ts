@@ -104,6 +104,12 @@ export function sumUsage(items: readonly UsageItem[]): UsageSums {
   };
 }
 
+/** The names of what an id names. */
+export interface UsageNames {
+  client(id: string): string;
+  container(id: string): string;
+}
+
 const CSV_COLUMNS = [
   'day',
   'client',
@@ -117,10 +123,7 @@ const CSV_COLUMNS = [
 ];
 
 /** All rows as CSV (RFC 4180). Names come from tenants: an apostrophe precedes what a spreadsheet takes for a formula. */
-export function usageCsv(
-  items: readonly UsageItem[],
-  nameOf: { client(id: string): string; container(id: string): string },
-): string {
+export function usageCsv(items: readonly UsageItem[], nameOf: UsageNames): string {
   const lines = items.map((item) => [
     item.day,
     nameOf.client(item.clientId),

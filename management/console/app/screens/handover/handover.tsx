@@ -42,9 +42,9 @@ export function HandoverSection({ client, container }: { client: string; contain
       </p>
       <Known query={query} rows={2}>
         {({ items, sendsMail }) => {
-          const shown = items.filter(
-            (link) => container === undefined || [null, container].includes(link.container),
-          );
+          const shown = items
+            .filter((link) => container === undefined || [null, container].includes(link.container))
+            .toSorted((a, b) => b.createdAt.localeCompare(a.createdAt));
           return (
             <>
               {shown.length === 0 ? (

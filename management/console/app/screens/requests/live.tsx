@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { MOST_TAIL_ROWS, type Tail, useTail } from '../../data/live-tail.ts';
 import { type EdgeRequest, liveAddress, type RequestChoice } from '../../data/requests.ts';
-import { Empty } from '../../parts/states.tsx';
+import { Empty, Failure } from '../../parts/states.tsx';
 import { count, milliseconds, plural } from '../../text/format.ts';
 import { RequestDetail } from './detail.tsx';
 import { RequestHead, tailRow } from './row.tsx';
@@ -25,6 +25,7 @@ export function LiveView({ container, filter }: { container: string; filter: Req
         </span>
       </div>
       <Gaps tail={tail} />
+      {tail.error !== null && <Failure error={tail.error} />}
       {tail.rows.length === 0 ? (
         <Empty title={tail.isOpen ? 'Waiting for the next request' : 'Connecting to the stream'}>
           <p class="dim">Only requests from now on appear here. Search has the earlier ones.</p>

@@ -1,10 +1,10 @@
-import { clientName } from '../../data/session.ts';
 import {
   daysFromTo,
   sumUsage,
   type Usage,
   type UsageDays,
   type UsageItem,
+  type UsageNames,
   type UsageSums,
   zoneDay,
 } from '../../data/usage.ts';
@@ -36,7 +36,7 @@ export function UsageTable({
   usage: Usage;
   days: UsageDays;
   group: UsageGroup;
-  nameOf: (container: string) => string;
+  nameOf: UsageNames;
 }) {
   const lines = group === 'day' ? dayLines(usage, days) : groupLines(usage, group, nameOf);
   const most = Math.max(1, ...lines.map(({ sums }) => sums?.requests ?? 0));
@@ -142,11 +142,7 @@ function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Li
 }
 
 /** The one with most requests first. */
-function groupLines(
-  { items, gaps }: Usage,
-  group: 'container' | 'client',
-  nameOf: (id: string) => string,
-): Line[] {
+function groupLines({ items, gaps }: Usage, group: 'container' | 'client', nameOf: UsageNames): Line[] {
   const isGap = gaps.size > 0;
   return [...Map.groupBy(items, KEYS[group])]
     .map(([id, own]) => {
@@ -158,7 +154,7 @@ function groupLines(
       );
       return {
         key: id,
-        name: group === 'client' ? clientName(id) : nameOf(id),
+        name: nameOf[group](id),
         href: group === 'client' ? `/console/clients/${id}` : `/console/containers/${id}`,
         sums,
         note: [...(isGap ? ['at least'] : []), ...(sums.warned > 0 ? [`on ${days}`] : [])].join(', ') || null,

@@ -1,14 +1,13 @@
-import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import { fetchContainers } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
-import { clientName, me } from '../../data/session.ts';
+import { me } from '../../data/session.ts';
 import {
   dayAfter,
   readUsage,
   sumUsage,
   type Usage,
   type UsageDays,
+  type UsageNames,
   usageCsv,
   zoneDay,
 } from '../../data/usage.ts';
@@ -17,6 +16,7 @@ import { Copy } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { bytes, count, dollars, plural, timeZone } from '../../text/format.ts';
+import { useNames } from './names.ts';
 import { type UsageGroup, UsageTable } from './table.tsx';
 
 const GROUPS = [
@@ -25,8 +25,6 @@ const GROUPS = [
   { value: 'client', name: 'By client' },
 ] as const;
 const DAY = /^\d{4}-\d\d-\d\d$/;
-/** Names of so many containers are read at once. */
-const MOST_NAMES = 200;
 
 /** What was used at the edge, by day, container or client, and what it costs by the list. */
 export default function UsageScreen() {
@@ -102,18 +100,13 @@ function UsageBody({
   usage: Usage;
   days: UsageDays;
   group: UsageGroup;
-  nameOf: (container: string) => string;
+  nameOf: UsageNames;
 }) {
   return (
     <>
       <div class="list-head">
         <span class="grow dim small">{plural(usage.items.length, 'row')} of a container and a day</span>
-        <Copy
-          text={usageCsv(usage.items, { client: clientName, container: nameOf })}
-          what="as CSV"
-          name="Copy as CSV"
-          style=""
-        />
+        <Copy text={usageCsv(usage.items, nameOf)} what="as CSV" name="Copy as CSV" style="" />
       </div>
       <UsageTable usage={usage} days={days} group={group} nameOf={nameOf} />
     </>
@@ -254,16 +247,4 @@ function isZone(name: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The names of containers; of those that aren't known the beginning of the id. */
-function useNames(): (container: string) => string {
-  const [names, setNames] = useState<ReadonlyMap<string, string>>(new Map());
-  useEffect(() => {
-    fetchContainers({ limit: MOST_NAMES, sort: 'name' }).then(
-      ({ containers }) => setNames(new Map(containers.map(({ id, name }) => [id, name]))),
-      () => {},
-    );
-  }, []);
-  return (container) => names.get(container) ?? container.slice(0, 8);
 }
