@@ -244,7 +244,7 @@ describeWith('chromium', 'the console’s data', () => {
     const dialog = page.getByRole('dialog');
     await dialog.getByText('sites[acme-shop].image').waitFor();
     await dialog.getByRole('button', { name: 'Go back' }).click();
-    await page.getByText('Reverted').waitFor();
+    await page.getByRole('heading', { name: '0 of 2 changed, 2 reverted' }).waitFor();
     await page.goto(`${stage.url}/console/rollouts`);
     await page.getByRole('cell', { name: /0 of 2 changed, 2 reverted/ }).waitFor();
     expect(complaints).toEqual([]);
