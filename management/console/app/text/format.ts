@@ -63,10 +63,13 @@ export function dayName(day: string): string {
   return CALENDAR_DAY.format(Date.parse(day));
 }
 
-/** US dollars, with more digits where there is little. */
+/** US dollars, with more digits where there is little: `$12.50`, `$0.00443`. */
 export function dollars(amount: number): string {
-  const digits = amount === 0 || amount >= 1 ? 2 : amount >= 0.01 ? 3 : 5;
-  return `$${amount.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`;
+  const digits =
+    amount === 0 || amount >= 1
+      ? { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+      : { maximumSignificantDigits: 3 };
+  return `$${amount.toLocaleString('en', digits)}`;
 }
 
 export function count(number: number): string {

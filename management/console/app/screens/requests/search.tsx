@@ -43,7 +43,11 @@ export function SearchView({
           {query.isLoading ? 'Searching…' : 'Search again'}
         </button>
         <span class="grow" />
-        <Export filter={filter} times={times} isReady={page !== undefined && missing.length === 0} />
+        <Export
+          filter={filter}
+          times={times}
+          isReady={page !== undefined && page.items.length > 0 && missing.length === 0}
+        />
       </div>
       {missing.length > 0 && (
         <p class="notice warn" role="status">

@@ -122,7 +122,7 @@ function WaveItem({ wave: { number, sites } }: { wave: Wave }) {
                 {detail !== null && <div class="small dim">{detail}</div>}
               </div>
               {since !== null && (
-                <span class="dim small">
+                <span class="dim small since">
                   <Ago at={since} />
                 </span>
               )}

@@ -105,7 +105,9 @@ function UsageBody({
   return (
     <>
       <div class="list-head">
-        <span class="grow dim small">{plural(usage.items.length, 'row')} of a container and a day</span>
+        <span class="grow dim small">
+          {plural(usage.items.length, 'row')}, one for each container and day
+        </span>
         <Copy text={usageCsv(usage.items, nameOf)} what="as CSV" name="Copy as CSV" style="" />
       </div>
       <UsageTable usage={usage} days={days} group={group} nameOf={nameOf} />
@@ -150,7 +152,7 @@ function Notices({ usage: { items, gaps, isCut } }: { usage: Usage }) {
         </p>
       )}
       {gaps.size > 0 && (
-        <p class="notice warn" role="status">
+        <p class="dim small">
           {gaps.size === 1 ? '1 day is' : `${count(gaps.size)} days are`} not wholly known: nothing was
           collected then, or the sums of that time are no longer kept. The sums here are the least that was
           used.
