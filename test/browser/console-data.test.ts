@@ -46,7 +46,7 @@ describeWith('chromium', 'the console’s data', () => {
     const { stage, bucket } = full;
     client = await stage.world.client('Acme');
     shop = await stage.container(client, 'acme.example');
-    outlet = await stage.container(client, 'outlet.example', { name: 'Outlet' });
+    outlet = await stage.container(client, 'outlet.example', { name: '=Outlet' });
     const days = Map.groupBy(records(), ({ time }) => time.slice(0, 10));
     for (const own of days.values()) await bucket.put(batchOf(own));
     await eventually(async () => {
@@ -206,6 +206,8 @@ describeWith('chromium', 'the console’s data', () => {
     );
     await page.getByRole('button', { name: 'Copy as CSV' }).click();
     const csv = await page.evaluate<string>('navigator.clipboard.readText()');
+    // What a spreadsheet would take for a formula is text.
+    expect(csv).toContain(",Acme,'=Outlet,2,");
     expect(csv).toMatch(/^day,client,container,requests,[^\n]*\r?\n[\d-]{10},Acme,/);
     await page.getByLabel('Last day').fill('2020-01-31');
     await page.getByLabel('First day').fill('2020-01-01');
@@ -304,10 +306,10 @@ describeWith('chromium', 'the console’s data', () => {
     await page.goto(`${stage.url}/console/containers/${outlet}`);
     await section.getByText('All containers', { exact: true }).waitFor();
     await section.getByRole('button', { name: 'Make a link' }).click();
-    await section.getByText('Outlet', { exact: true }).waitFor();
+    await section.getByText('=Outlet', { exact: true }).waitFor();
     await page.goto(`${stage.url}/console/containers/${shop}`);
     await section.getByText('All containers', { exact: true }).waitFor();
-    expect(await section.getByText('Outlet', { exact: true }).count()).toBe(0);
+    expect(await section.getByText('=Outlet', { exact: true }).count()).toBe(0);
     await section.getByRole('button', { name: /^Revoke the link/ }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Revoke', exact: true }).click();
     await section.getByText('No link is open').waitFor();

@@ -3,6 +3,7 @@ import { fetchContainers, type ListedContainer, readContainer } from '../data/co
 import { useQuery } from '../data/query.ts';
 import { clientName } from '../data/session.ts';
 import { Dialog } from './dialog.tsx';
+import { Failure } from './states.tsx';
 
 const MOST = 12;
 
@@ -47,6 +48,7 @@ function Choices({
   const [text, setText] = useState('');
   const [found, setFound] = useState<readonly ListedContainer[] | null>(null);
   const [at, setAt] = useState(0);
+  const [error, setError] = useState<unknown>(null);
   useEffect(() => {
     const q = text.trim();
     let isOld = false;
@@ -54,10 +56,11 @@ function Choices({
       ({ containers }) => {
         if (isOld) return;
         setFound(containers);
+        setError(null);
         setAt(0);
       },
-      () => {
-        if (!isOld) setFound([]);
+      (failure) => {
+        if (!isOld) setError(failure);
       },
     );
     return () => {
@@ -110,7 +113,8 @@ function Choices({
           </div>
         ))}
       </div>
-      {found?.length === 0 && <p class="dim">No container matches.</p>}
+      {error !== null && <Failure error={error} />}
+      {error === null && found?.length === 0 && <p class="dim">No container matches.</p>}
     </Dialog>
   );
 }
