@@ -181,6 +181,11 @@ describeWith('chromium', 'the console’s data', () => {
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('/while-paused').waitFor();
     expect(await rows(page).count()).toBe(200);
+    await page.goto(`${stage.url}/console/containers/${crypto.randomUUID()}/requests?view=live`);
+    await page
+      .getByRole('alert')
+      .getByText(/Request [\w-]+/)
+      .waitFor();
     expect(await page.evaluate("'injected' in window")).toBe(false);
     expect(complaints).toEqual([]);
   });
