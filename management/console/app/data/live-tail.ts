@@ -5,9 +5,9 @@ import type { EdgeRequest } from './requests.ts';
 import { followStream } from './stream.ts';
 
 /** Rows that a page keeps: more than a person reads before they are gone. */
-export const MOST_TAIL_ROWS = 200;
-/** The shortest time between two changes of the page, milliseconds: a reader sees no more of them. */
-const PAUSE_MS = 100;
+export const MOST_TAIL_ROWS = 100;
+/** The shortest time between two changes of the page, milliseconds: so many rows at once are a short task. */
+const PAUSE_MS = 33;
 /** The rate is that of this time, milliseconds. */
 const RATE_MS = 5_000;
 const RATE_STEP_MS = 1_000;

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { EdgeRequest } from '../../data/requests.ts';
-import { absolute, clockTime, milliseconds } from '../../text/format.ts';
+import { clockTime, milliseconds } from '../../text/format.ts';
 
 type Open = (row: EdgeRequest) => void;
 
@@ -36,7 +36,8 @@ export function RequestHead({ hasSite }: { hasSite: boolean }) {
 /** One line of a request. What is more is in its detail. */
 export function RequestLine({ row, hasSite, open }: { row: EdgeRequest; hasSite: boolean; open: Open }) {
   const { time, status, method, route, site, cache, country, duration, error, probe } = row;
-  const [shown, thousandths] = clockTime(time).split('.');
+  const clock = clockTime(time);
+  const [shown, thousandths] = clock.split('.');
   return (
     <tr>
       <td>
@@ -44,8 +45,7 @@ export function RequestLine({ row, hasSite, open }: { row: EdgeRequest; hasSite:
           type="button"
           class="row-link cell-button"
           data-row
-          title={absolute(time)}
-          aria-label={`${clockTime(time)}, ${status}, ${method} ${route || 'no route'}: all fields`}
+          aria-label={`${clock}, ${status}, ${method} ${route || 'no route'}: all fields`}
           onClick={() => open(row)}
         >
           {shown}
