@@ -44,10 +44,7 @@ import { registerSecurityHeaders, SECURITY_HEADERS } from './http/security-heade
 import { warnOfUntrustedProxy } from './http/untrusted-proxy.ts';
 import { registerIdempotency } from './idempotent.ts';
 import { registerIfMatch } from './if-match.ts';
-import { instanceChangesRoutes } from './instance/changes.routes.ts';
-import { hostsRoutes } from './instance/hosts.routes.ts';
-import { plansRoutes } from './instance/plans.routes.ts';
-import { resourcesRoutes } from './instance/resources.routes.ts';
+import { instanceRoutes } from './instance/routes.ts';
 import { registerMetrics } from './metrics.ts';
 import { followSteps } from './operations/follow.steps.ts';
 import { operationsRoutes } from './operations/operations.routes.ts';
@@ -264,12 +261,9 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(trafficRoutes(context));
     await api.register(usageRoutes(context));
     await api.register(webhooksRoutes(context));
-    await api.register(hostsRoutes(context));
-    await api.register(plansRoutes(context));
     await api.register(policiesRoutes(context));
     await api.register(rolloutsRoutes(context, () => rollouts.trigger()));
-    await api.register(instanceChangesRoutes(context));
-    await api.register(resourcesRoutes(context));
+    await api.register(instanceRoutes(context));
     await api.register(deliveriesRoutes(context, () => deliverer.trigger()));
     await api.register(ownSessionRoutes(context, login));
   });

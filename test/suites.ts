@@ -63,6 +63,7 @@ export const SUITES: readonly Suite[] = [
       'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main}.test.ts',
       'test/management/{openapi,organisations,projection,reading,retention,saga,service-account,tenants}.test.ts',
       'test/management/{audit,container-*,db/*,events,foreign-names,idempotency,if-match,instance-verbs}.test.ts',
+      'test/management/{audit,container-*,db/*,ending,events,foreign-names,idempotency,instance-verbs}.test.ts',
       'test/management/{operations,policies,quotas,raw-objects,refused-values,requests*,rollouts}.test.ts',
       'test/management/{same-origin,session,traffic/*,unprojected,validation,verification}.test.ts',
       'test/management/{webhook-slots,webhooks}.test.ts',

@@ -132,7 +132,7 @@ export const siteStatusSchema = z.object({
 export type SiteStatus = z.infer<typeof siteStatusSchema>;
 
 /** The certificate of a hostname. Times are ISO 8601. */
-const certificate = z.object({
+export const certificateSchema = z.object({
   target: z.literal('certificate'),
   /** The hostname. */
   key: z.string(),
@@ -146,11 +146,11 @@ const certificate = z.object({
   /** `null`: the next check comes with the next observation of the proxy. */
   nextCheck: z.string().nullable(),
 });
-export type CertificateStatus = z.infer<typeof certificate>;
+export type CertificateStatus = z.infer<typeof certificateSchema>;
 
 /** The answer of `GET /sites` and `GET /sites/:site`. */
 export const shownSiteSchema = siteStatusSchema.extend({
-  resources: z.array(z.union([certificate, resource])),
+  resources: z.array(z.union([certificateSchema, resource])),
   /** Quotas that are near or reached. They don't keep the site from being ready. */
   conditions: z.array(siteConditionSchema).optional(),
 });

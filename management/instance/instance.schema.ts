@@ -123,3 +123,30 @@ export const commitList = pageSchema(
     })
     .meta({ id: 'InstanceChange' }),
 );
+
+export const endingQuery = z.strictObject({
+  days: z.coerce.number().int().min(1).max(90).default(14),
+});
+export const endingList = z
+  .object({
+    asOf: z.iso.datetime(),
+    hostAnswers: z
+      .boolean()
+      .meta({ description: 'false: the certificates are missing, because the provisioner doesn’t answer' }),
+    items: z.array(
+      z
+        .object({
+          kind: z.enum(['certificate', 'proof', 'loader_token', 'forwarder_token']).meta({
+            description:
+              '`certificate`: of a host; `proof`: the record of a domain is missing; the tokens are old ones that are accepted until then',
+          }),
+          at: z.iso.datetime(),
+          subject: z.string().nullable().meta({ description: 'the host or domain; null: the container' }),
+          containerId: z.uuid(),
+          name: z.string().meta({ description: 'of the container' }),
+        })
+        .meta({ id: 'Ending' }),
+    ),
+    next: z.null().meta({ description: 'there is one page: the first 200, the soonest first' }),
+  })
+  .meta({ id: 'EndingList' });

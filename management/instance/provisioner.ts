@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { quotasSchema } from '../../gitops/report/quotas.ts';
 import {
   approvalSchema,
+  certificateSchema,
   healthSchema,
   planReportSchema,
   shownSiteSchema,
@@ -20,6 +21,10 @@ const stateSchema = z.object({
   source: z.object({ since: z.string(), seconds: z.number(), message: z.string() }).nullable().default(null),
   quotas: quotasSchema.shape.quotas.catch([]),
   sites: z.array(z.object({ reason: z.string() })),
+});
+
+const certificatesSchema = z.object({
+  sites: z.array(z.object({ site: z.string(), resources: z.array(z.looseObject({})).default([]) })),
 });
 
 /** The provisioner's codes that have one of management's. */
@@ -52,6 +57,15 @@ export function instanceOf({ provisioner }: Pick<Context, 'provisioner'>, reques
     asked(provisioner.ask(schema, { method: 'POST', path, context, body, timeoutMs: PLAN_MS }));
   return {
     state: () => read(stateSchema, '/sites'),
+    certificates: async () => {
+      const { sites } = await read(certificatesSchema, '/sites');
+      return sites.flatMap(({ site, resources }) =>
+        resources.flatMap((one) => {
+          const { success, data } = certificateSchema.safeParse(one);
+          return success && data.notAfter !== null ? [{ site, ...data, notAfter: data.notAfter }] : [];
+        }),
+      );
+    },
     health: () => read(healthSchema, '/health', HEALTH_MS),
     site: (site: string) => read(shownSiteSchema, `/sites/${encodeURIComponent(site)}`),
     plan: (ref: string | null) => post(planReportSchema, '/plan', ref === null ? {} : { ref }),

@@ -57,8 +57,13 @@ export function nextProof(before: ProofState, verdict: RecordVerdict, now: Date)
   if (verdict === 'present') return { status: 'proven', seenAt: now, absentSince: null };
   if (before.status !== 'proven') return before;
   if (before.absentSince === null) return before.seenAt === null ? before : { ...before, absentSince: now };
-  const isLost = now.getTime() - before.absentSince.getTime() >= ABSENT_DAYS * DAY_MS;
+  const isLost = now >= proofEnd(before.absentSince);
   return isLost ? { ...before, status: 'lost' } : before;
+}
+
+/** When the proof of a domain is lost whose record is missing. */
+export function proofEnd(absentSince: Date): Date {
+  return new Date(absentSince.getTime() + ABSENT_DAYS * DAY_MS);
 }
 
 /** When to check next: soon while a client waits for the proof of a domain, else once a day. */
@@ -86,6 +91,6 @@ export function describeProof(
     return `the proof of ${domain} is lost, so only the edge hostname serves it: ${publish}`;
   }
   if (absentSince === null) return null;
-  const until = new Date(absentSince.getTime() + ABSENT_DAYS * DAY_MS).toISOString().slice(0, 10);
+  const until = proofEnd(absentSince).toISOString().slice(0, 10);
   return `the record that proves ${domain} is missing since ${absentSince.toISOString().slice(0, 10)}; from ${until} on only the edge hostname serves it: ${publish}`;
 }

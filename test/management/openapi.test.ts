@@ -59,6 +59,7 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
     'GET /clients/{id}/traffic',
     'GET /clients/{id}/traffic/deletions',
     'GET /drift',
+    'GET /ending',
     'GET /events',
     'GET /hosts',
     'GET /image-rollouts',

@@ -7,6 +7,7 @@ import { Empty, Known } from '../../parts/states.tsx';
 import { count, plural } from '../../text/format.ts';
 import { AllTraffic } from './all-traffic.tsx';
 import { Attention } from './attention.tsx';
+import { EndsSoon } from './ending.tsx';
 import { SavedTiles } from './saved-tiles.tsx';
 
 const SHOWN = 12;
@@ -51,6 +52,7 @@ export function Overview() {
         )}
       </Known>
       <SavedTiles />
+      <EndsSoon />
       <Section
         id="containers"
         title="Containers"

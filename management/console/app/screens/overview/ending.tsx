@@ -1,0 +1,87 @@
+import { api } from '../../data/api.ts';
+import { useQuery } from '../../data/query.ts';
+import { Ago } from '../../parts/marks.tsx';
+import { Section } from '../../parts/page.tsx';
+import { Known } from '../../parts/states.tsx';
+import { count } from '../../text/format.ts';
+
+/** Days before an end from which it is shown: certificates are renewed well before. */
+const DAYS = 14;
+const SHOWN = 8;
+
+/** What ends, what to do before, and which part of the container’s page has it. */
+const KINDS = {
+  certificate: {
+    name: 'Certificate',
+    fix: 'It should have been renewed by itself. Read under Health what keeps it.',
+    part: 'health',
+  },
+  proof: {
+    name: 'Proof of the domain',
+    fix: 'Its DNS record is missing. Set it again, or the custom domains stop.',
+    part: 'domains',
+  },
+  forwarder_token: {
+    name: 'Old forwarder token',
+    fix: 'Put the new configuration on the domain’s own server before.',
+    part: 'same-origin',
+  },
+  loader_token: {
+    name: 'Old loader token',
+    fix: 'Put the new snippet on pages that still have the old one.',
+    part: 'keys',
+  },
+} as const;
+
+/** What ends within two weeks, each with what to do. Where nothing ends, nothing is shown. */
+export function EndsSoon() {
+  const query = useQuery('containers ending', async () => {
+    return (await api.get('/ending', { params: { query: { days: DAYS } } })).data;
+  });
+  if (query.data?.items.length === 0 && query.data.hostAnswers && query.error === null) return null;
+  if (query.data === undefined && query.error === null) return null;
+  return (
+    <Section id="ending" title="Ends soon">
+      <Known query={query} rows={2}>
+        {({ items, hostAnswers, asOf }) => (
+          <>
+            {!hostAnswers && (
+              <p class="notice warn">
+                The host doesn’t answer, so the ends of certificates are unknown, as of <Ago at={asOf} />.
+              </p>
+            )}
+            <ul class="rows">
+              {items.slice(0, SHOWN).map(({ kind, at, subject, containerId, name }) => {
+                const { name: what, fix, part } = KINDS[kind];
+                return (
+                  <li key={`${kind} ${containerId} ${subject} ${at}`}>
+                    <span class="when">
+                      <Ago at={at} />
+                    </span>
+                    <div class="grow">
+                      <span class="strong">{what}</span> {subject ?? ''}{' '}
+                      <a href={`/console/containers/${containerId}`}>{name}</a>
+                      <div class="small dim">{fix}</div>
+                    </div>
+                    <a
+                      class="button"
+                      href={`/console/containers/${containerId}#${part}`}
+                      aria-label={`Solve ${what} of ${name}`}
+                    >
+                      Solve
+                    </a>
+                  </li>
+                );
+              })}
+            </ul>
+            {items.length > SHOWN && (
+              <p class="dim">
+                {count(items.length - SHOWN)} more end within {DAYS} days.
+              </p>
+            )}
+          </>
+        )}
+      </Known>
+    </Section>
+  );
+}
