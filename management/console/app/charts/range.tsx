@@ -1,16 +1,16 @@
 import { useLocation } from 'preact-iso';
-import { type Range, SPANS, type Span, STEPS, type StepName } from '../data/traffic.ts';
+import { SPANS, type Span, type StepName, TRAFFIC_STEPS, type TrafficRange } from '../data/traffic.ts';
 import { absolute, words } from '../text/format.ts';
 
 const USUAL = SPANS[1];
 
 /** The range that the page's address names, so that a link shows the same to another person. */
-export function useRange(): { readonly range: Range; set(changes: Partial<Range>): void } {
+export function useRange(): { readonly range: TrafficRange; set(changes: Partial<TrafficRange>): void } {
   const { path, query, route } = useLocation();
   const span = SPANS.find(({ name }) => name.toLowerCase() === query.span) ?? USUAL;
   const step = stepIn(span, query.step);
   const end = Date.parse(query.to ?? '');
-  const range: Range = { span, step, to: Number.isNaN(end) ? null : end };
+  const range: TrafficRange = { span, step, to: Number.isNaN(end) ? null : end };
   return {
     range,
     set: (changes) => {
@@ -33,7 +33,13 @@ function stepIn({ steps }: Span, name: string | undefined): StepName {
 }
 
 /** Chooses span, step and end. */
-export function RangeChoice({ range, set }: { range: Range; set: (changes: Partial<Range>) => void }) {
+export function RangeChoice({
+  range,
+  set,
+}: {
+  range: TrafficRange;
+  set: (changes: Partial<TrafficRange>) => void;
+}) {
   const { span, step, to } = range;
   const move = (by: 1 | -1) => {
     const end = (to ?? Date.now()) + by * span.seconds * 1000;
@@ -89,13 +95,13 @@ export function RangeChoice({ range, set }: { range: Range; set: (changes: Parti
 }
 
 /** The range in words: `in the last day`. */
-export function rangeText({ span, to }: Range): string {
+export function rangeText({ span, to }: TrafficRange): string {
   if (to === null) return `in the last ${span.name === 'Quarter' ? '90 days' : span.name.toLowerCase()}`;
   return `in the ${span.name === 'Quarter' ? '90 days' : span.name.toLowerCase()} until ${absolute(to)}`;
 }
 
 /** The width of a step in words, for the titles of charts: `per hour`. */
 export function perStep(traffic: { readonly step: number }): string {
-  const [name = 'step'] = Object.entries(STEPS).find(([, seconds]) => seconds === traffic.step) ?? [];
+  const [name = 'step'] = Object.entries(TRAFFIC_STEPS).find(([, seconds]) => seconds === traffic.step) ?? [];
   return `per ${words(name).toLowerCase()}`;
 }

@@ -1,5 +1,5 @@
 import { useMemo } from 'preact/hooks';
-import { stepsOf, type Traffic, type TrafficPoint, type TrafficStep } from '../data/traffic.ts';
+import { type Traffic, type TrafficPoint, type TrafficStep, trafficSteps } from '../data/traffic.ts';
 import { count } from '../text/format.ts';
 import { Chart } from './chart.tsx';
 import { perStep } from './range.tsx';
@@ -32,7 +32,7 @@ function valuesOf(
 
 function useSteps(traffic: Traffic) {
   return useMemo(() => {
-    const steps = stepsOf(traffic);
+    const steps = trafficSteps(traffic);
     return { steps, times: steps.map(({ time }) => time) };
   }, [traffic]);
 }

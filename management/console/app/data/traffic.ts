@@ -13,8 +13,8 @@ const HOUR = 3_600;
 const DAY = 86_400;
 
 /** Seconds of one point, by their name in the address. */
-export const STEPS = { minute: MINUTE, hour: HOUR, day: DAY } as const;
-export type StepName = keyof typeof STEPS;
+export const TRAFFIC_STEPS = { minute: MINUTE, hour: HOUR, day: DAY } as const;
+export type StepName = keyof typeof TRAFFIC_STEPS;
 
 /** The spans that a chart can show, with the steps that are readable for each, the usual one first. */
 export const SPANS = [
@@ -27,7 +27,7 @@ export const SPANS = [
 export type Span = (typeof SPANS)[number];
 
 /** Which traffic is shown. */
-export interface Range {
+export interface TrafficRange {
   readonly span: Span;
   readonly step: StepName;
   /** Where it ends, milliseconds since the epoch; `null`: now. */
@@ -35,7 +35,7 @@ export interface Range {
 }
 
 /** How often the traffic of a range can have changed, milliseconds; `null`: it is over. */
-export function pollOf({ span, to }: Range): number | null {
+export function pollOf({ span, to }: TrafficRange): number | null {
   if (to !== null) return null;
   return span.seconds <= DAY ? POLL_MS : LONG_POLL_MS;
 }
@@ -43,8 +43,11 @@ export function pollOf({ span, to }: Range): number | null {
 /**
  * The traffic of a container, or of all that the person may read; `null`: this installation doesn’t measure any.
  */
-export async function readTraffic(id: string | null, { span, step, to }: Range): Promise<Traffic | null> {
-  const size = STEPS[step];
+export async function readTraffic(
+  id: string | null,
+  { span, step, to }: TrafficRange,
+): Promise<Traffic | null> {
+  const size = TRAFFIC_STEPS[step];
   const end = Math.ceil((to ?? Date.now()) / 1000 / size) * size;
   const at = (time: number) => new Date(time * 1000).toISOString();
   const query = new URLSearchParams({ from: at(end - span.seconds), to: at(end), step: String(size) });
@@ -84,7 +87,7 @@ export interface TrafficStep {
   readonly point: TrafficPoint | 'zero' | 'unknown';
 }
 
-export function stepsOf({ from, to, step, points, missing }: Traffic): TrafficStep[] {
+export function trafficSteps({ from, to, step, points, missing }: Traffic): TrafficStep[] {
   const start = Date.parse(from) / 1000;
   const end = Math.min(Date.parse(to), Date.now()) / 1000;
   const known = new Map(points.map((point) => [Date.parse(point.time) / 1000, point]));

@@ -7,7 +7,7 @@ import { TextField } from '../../parts/fields.tsx';
 import { StateMark } from '../../parts/marks.tsx';
 import { Failure } from '../../parts/states.tsx';
 import { count, plural, valueText } from '../../text/format.ts';
-import { type BulkAction, type ItemOutcome, sendBulk } from './bulk-run.ts';
+import { type BulkAction, type BulkResult, sendBulk } from './bulk-run.ts';
 
 /** Rows that are shown; the sums count all. */
 const MOST_ROWS = 200;
@@ -22,8 +22,8 @@ export function BulkDialog({
   containers: readonly ListedContainer[];
   close: () => void;
 }) {
-  const [plan, setPlan] = useState<readonly ItemOutcome[] | null>(null);
-  const [results, setResults] = useState<readonly ItemOutcome[] | null>(null);
+  const [plan, setPlan] = useState<readonly BulkResult[] | null>(null);
+  const [results, setResults] = useState<readonly BulkResult[] | null>(null);
   const [answered, setAnswered] = useState(0);
   const [typed, setTyped] = useState('');
   const { isBusy, error, run } = useAction();
@@ -118,11 +118,11 @@ export function BulkDialog({
 }
 
 /** Whether the action has something to do for this container. */
-function isPlanned({ isAlways = false }: BulkAction, { done, changes }: ItemOutcome): boolean {
+function isPlanned({ isAlways = false }: BulkAction, { done, changes }: BulkResult): boolean {
   return done && (isAlways || changes.length > 0);
 }
 
-function PlanSums({ action, plan }: { action: BulkAction; plan: readonly ItemOutcome[] }) {
+function PlanSums({ action, plan }: { action: BulkAction; plan: readonly BulkResult[] }) {
   const planned = plan.filter((one) => isPlanned(action, one)).length;
   const refused = plan.filter(({ done }) => !done).length;
   const same = plan.length - planned - refused;
@@ -142,12 +142,12 @@ function Items({
   action,
   isDone = false,
 }: {
-  items: readonly ItemOutcome[];
+  items: readonly BulkResult[];
   names: ReadonlyMap<string, string>;
   action: BulkAction;
   isDone?: boolean;
 }) {
-  const rank = (one: ItemOutcome) => (!one.done ? 0 : isPlanned(action, one) ? 1 : 2);
+  const rank = (one: BulkResult) => (!one.done ? 0 : isPlanned(action, one) ? 1 : 2);
   const sorted = items.toSorted((a, b) => rank(a) - rank(b));
   return (
     <>
@@ -180,7 +180,7 @@ function Items({
   );
 }
 
-function Outcome({ one, action, isDone }: { one: ItemOutcome; action: BulkAction; isDone: boolean }) {
+function Outcome({ one, action, isDone }: { one: BulkResult; action: BulkAction; isDone: boolean }) {
   if (one.problem !== null) {
     return (
       <span class="bad-text">

@@ -19,7 +19,7 @@ export interface BulkAction {
 }
 
 /** What became of one container, or what the plan says of it. */
-export interface ItemOutcome {
+export interface BulkResult {
   readonly id: string;
   readonly done: boolean;
   readonly changes: readonly ChangedValue[];
@@ -35,8 +35,8 @@ export async function sendBulk(
   { verb, body }: BulkAction,
   ids: readonly string[],
   { dryRun, onDone }: { readonly dryRun: boolean; onDone(number: number): void },
-): Promise<ItemOutcome[]> {
-  const outcomes: ItemOutcome[] = [];
+): Promise<BulkResult[]> {
+  const outcomes: BulkResult[] = [];
   for (let at = 0; at < ids.length; at += AT_ONCE) {
     const items = ids
       .slice(at, at + AT_ONCE)
@@ -51,7 +51,7 @@ export async function sendBulk(
   return outcomes;
 }
 
-function outcomeOf({ id, done, status, answer }: components['schemas']['BulkOutcome']): ItemOutcome {
+function outcomeOf({ id, done, status, answer }: components['schemas']['BulkOutcome']): BulkResult {
   // What the endpoint of the verb answers: a problem, a plan or the container.
   const { plan, detail, title, code } = (answer ?? {}) as {
     plan?: { changes?: readonly ChangedValue[] };

@@ -7,12 +7,12 @@ import { Ago, Code } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failure, Known } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
-import type { TenantRef } from './tenant.ts';
+import type { ShownTenant } from './tenant.ts';
 
 const OFFERED = ['viewer', 'editor', 'admin'] as const;
 
 /** Invitations that can still be accepted. */
-export function InvitationsSection({ tenant: { kind, id } }: { tenant: TenantRef }) {
+export function InvitationsSection({ tenant: { kind, id } }: { tenant: ShownTenant }) {
   const [email, setEmail] = useState('');
   const [role, setRole] = useState<(typeof OFFERED)[number]>('viewer');
   const [made, setMade] = useState<string | null>(null);

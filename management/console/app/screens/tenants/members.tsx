@@ -9,7 +9,7 @@ import { Section } from '../../parts/page.tsx';
 import { PagedTable } from '../../parts/paged-table.tsx';
 import { Empty, Failure } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
-import { OF_KIND, type TenantRef } from './tenant.ts';
+import { OF_KIND, type ShownTenant } from './tenant.ts';
 
 const GIVEN_ROLES = [
   { value: 'viewer', name: 'Viewer: reads' },
@@ -20,7 +20,7 @@ const GIVEN_ROLES = [
 type GivenRole = (typeof GIVEN_ROLES)[number]['value'];
 
 /** The people of a client or an organisation, each with the role. */
-export function MembersSection({ tenant, isAllowed }: { tenant: TenantRef; isAllowed: boolean }) {
+export function MembersSection({ tenant, isAllowed }: { tenant: ShownTenant; isAllowed: boolean }) {
   const { kind, id } = tenant;
   const [departing, setDeparting] = useState<string | null>(null);
   const [subject, setSubject] = useState('');

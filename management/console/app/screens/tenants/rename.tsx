@@ -7,7 +7,7 @@ import { useAction } from '../../parts/action.tsx';
 import { TextField } from '../../parts/fields.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failure } from '../../parts/states.tsx';
-import { OF_KIND, type TenantRef } from './tenant.ts';
+import { OF_KIND, type ShownTenant } from './tenant.ts';
 
 /** Another name for a client or organisation. If another person has changed it meanwhile, that is shown first. */
 export function RenameSection({
@@ -15,7 +15,7 @@ export function RenameSection({
   name,
   etag,
 }: {
-  tenant: TenantRef;
+  tenant: ShownTenant;
   name: string;
   /** The version that the person sees. */
   etag: string | null;

@@ -1,5 +1,5 @@
 /** A client or an organisation. */
-export interface TenantRef {
+export interface ShownTenant {
   readonly kind: 'clients' | 'organisations';
   readonly id: string;
 }

@@ -93,7 +93,9 @@ function Forwarder({ versioned, domain }: { versioned: Versioned; domain: Domain
               />
             )}
           </Tabs>
-          <p class="small dim">The token in it is like a password: whoever has it can speak for visitors.</p>
+          <p class="small dim">
+            The token in it is like a password: a program that has it can speak for visitors.
+          </p>
         </>
       ) : (
         <p class="notice warn">

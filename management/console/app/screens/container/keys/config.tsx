@@ -8,7 +8,7 @@ import { AreaField } from '../../../parts/fields.tsx';
 import { decodeConfig } from '../../../text/container-config.ts';
 
 /** Replaces the container configuration, for example after its auth was rotated in Tag Manager. */
-export function ContainerConfig({ versioned }: { versioned: Versioned }) {
+export function ConfigForm({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
   const [text, setText] = useState('');
   const [isReviewing, setReviewing] = useState(false);

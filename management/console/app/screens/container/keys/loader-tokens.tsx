@@ -11,7 +11,7 @@ import { Known } from '../../../parts/states.tsx';
 const MOST_DAYS = 365;
 
 /** The tokens by which the edge knows the loader: the current one, and old ones that are still accepted. */
-export function LoaderTokens({ versioned }: { versioned: Versioned }) {
+export function LoaderTokenPart({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
   const [isRotating, setRotating] = useState(false);
   const [revoked, revoke] = useState<{ id: string; value: string } | null>(null);
