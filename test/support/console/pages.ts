@@ -31,6 +31,7 @@ export function screensOf(container: string, client: string): string[] {
     '/console/changes',
     '/console/clients',
     `/console/clients/${client}`,
+    '/console/organisations',
     '/console/tokens',
     '/console/webhooks',
     '/console/audit',

@@ -63,7 +63,6 @@ interface Drifted {
 const REPAIRS: Readonly<Record<string, string>> = {
   create: 'was removed outside of git',
   update: 'was changed outside of git',
-  delete: 'was added outside of git',
 };
 
 function DriftTable({ items }: { items: readonly Drifted[] }) {

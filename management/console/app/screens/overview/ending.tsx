@@ -33,22 +33,23 @@ const KINDS = {
   },
 } as const;
 
-/** What ends within two weeks, each with what to do. Where nothing ends, nothing is shown. */
+/** What ends within two weeks, each with what to do. */
 export function EndsSoon() {
   const query = useQuery('containers ending', async () => {
     return (await api.get('/ending', { params: { query: { days: DAYS } } })).data;
   });
-  if (query.data?.items.length === 0 && query.data.hostAnswers && query.error === null) return null;
-  if (query.data === undefined && query.error === null) return null;
   return (
     <Section id="ending" title="Ends soon">
-      <Known query={query} rows={2}>
+      <Known query={query} rows={1}>
         {({ items, hostAnswers, asOf }) => (
           <>
             {!hostAnswers && (
               <p class="notice warn">
                 The host doesn’t answer, so the ends of certificates are unknown, as of <Ago at={asOf} />.
               </p>
+            )}
+            {items.length === 0 && hostAnswers && (
+              <p class="calm">Nothing within {DAYS} days: certificates, proofs and old tokens last longer.</p>
             )}
             <ul class="rows">
               {items.slice(0, SHOWN).map(({ kind, at, subject, containerId, name }) => {

@@ -52,7 +52,7 @@ export function Overview() {
         )}
       </Known>
       <SavedTiles />
-      <EndsSoon />
+      {counts.data?.total !== 0 && <EndsSoon />}
       <Section
         id="containers"
         title="Containers"
