@@ -121,7 +121,14 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
         </td>
       )}
       <td>
-        <a class="strong row-link" href={`/console/containers/${id}`} data-row>
+        <a
+          class="strong row-link"
+          href={`/console/containers/${id}`}
+          data-row
+          onKeyDown={({ key, shiftKey }) => {
+            if (key.toLowerCase() === 'x' && isChoosable(container)) selection?.toggle(container, shiftKey);
+          }}
+        >
           {name}
         </a>
       </td>
