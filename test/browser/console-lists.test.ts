@@ -175,6 +175,12 @@ describeWith('chromium', 'the console’s lists', () => {
     await page.getByLabel('Role of anna@nordlicht.example').waitFor();
     await page.getByRole('button', { name: 'Invite' }).click();
     await page.getByText('Send this token to the person').waitFor();
+    const token = await page.locator('.notice.good pre').innerText();
+    await using invited = await visit('root', '/console/organisations');
+    await invited.page.getByLabel('Accept an invitation').fill(token);
+    await invited.page.getByRole('button', { name: 'Accept' }).click();
+    await invited.page.getByText('You are a member now, with the role viewer.').waitFor();
+    expect(await findingsOf(invited.page)).toEqual([]);
     // Another person renames it meanwhile.
     await page.getByLabel('Name', { exact: true }).fill('Agency of mine');
     await stage.world.call('PATCH', `/organisations/${agency}`, {

@@ -10,6 +10,7 @@ import { Page } from '../../parts/page.tsx';
 import { PagedTable } from '../../parts/paged-table.tsx';
 import { Empty, Failure } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
+import { AcceptInvitation } from './accept.tsx';
 
 /** The clients that the person may read. */
 export default function ClientsScreen() {
@@ -25,7 +26,9 @@ export default function ClientsScreen() {
         rows={6}
         empty={
           <Empty title="No client yet">
-            <p>{me().isOperator ? 'Create one above.' : 'Ask an owner for an invitation.'}</p>
+            <p>
+              {me().isOperator ? 'Create one above.' : 'Ask an owner for an invitation, and accept it below.'}
+            </p>
           </Empty>
         }
         head={
@@ -49,6 +52,7 @@ export default function ClientsScreen() {
           </tr>
         )}
       />
+      <AcceptInvitation />
     </Page>
   );
 }

@@ -9,6 +9,7 @@ import { Page } from '../../parts/page.tsx';
 import { PagedTable } from '../../parts/paged-table.tsx';
 import { Empty, Failure } from '../../parts/states.tsx';
 import { words } from '../../text/format.ts';
+import { AcceptInvitation } from './accept.tsx';
 
 /** The organisations that the person may read. */
 export default function OrganisationsScreen() {
@@ -71,6 +72,7 @@ export default function OrganisationsScreen() {
         )}
       />
       {me().isOperator && <NewOrganisation />}
+      <AcceptInvitation />
     </Page>
   );
 }
