@@ -126,7 +126,7 @@ describeWith('chromium', 'the forms of a container', () => {
     await section.getByRole('alert').getByText('key.pem is no JSON key').waitFor();
     const dialog = page.getByRole('dialog');
     await upload(JSON.stringify(serviceAccountJson({ client_email: 'no address' })));
-    await dialog.getByRole('alert').getByText('client_email must be an e-mail address').waitFor();
+    await dialog.getByRole('alert').getByText('client_email must be an e-mail address').first().waitFor();
     await page.keyboard.press('Escape');
     await upload(JSON.stringify(serviceAccountJson()));
     const plan = await confirmed(page, 'Save');
@@ -186,7 +186,7 @@ describeWith('chromium', 'the forms of a container', () => {
     const add = page.getByRole('dialog', { name: 'Add metrics.acme.example?' });
     await add.getByRole('button', { name: 'Add', exact: true }).click();
     await add.waitFor({ state: 'detached' });
-    const row = page.locator('#domains li').filter({ hasText: 'metrics.acme.example' });
+    const row = page.locator('#domains .part li').filter({ hasText: 'metrics.acme.example' });
     await row.getByText('Cookies in Safari').waitFor();
     expect(await row.innerText()).toMatch(/DNS[\s\S]*TLS[\s\S]*CNAME/);
     await row.getByRole('button', { name: 'Check now' }).click();
@@ -196,9 +196,45 @@ describeWith('chromium', 'the forms of a container', () => {
   });
 
   test('offer a viewer nothing to change, and no secret', async () => {
+    const { provisioner } = stage.world;
+    const known = provisioner.sites.get('acme-shop');
+    if (known === undefined) throw new Error('the provisioner has no site');
+    const applied = { state: 'applied', hash: 'abc' } as const;
+    provisioner.sites.set('acme-shop', {
+      ...known,
+      ...{ host: 'tag-1', desired: null, applied: null, attempted: null, health: 'healthy' },
+      ...{ reason: 'Progressing', message: 'DNS is not applied yet' },
+      resources: [
+        {
+          target: 'dns',
+          key: 'CNAME shop',
+          state: 'conflict',
+          hash: null,
+          lastError: 'it has another owner',
+        },
+        { target: 'containers', key: 'acme-shop-processing', ...applied },
+        { target: 'proxy', key: 'acme-shop-origin', ...applied },
+        {
+          ...{ target: 'certificate', key: 'metrics.acme.example', state: 'live', reason: '', issuer: null },
+          ...{ notAfter: '2030-01-01T00:00:00Z', addresses: null, nextCheck: null },
+        },
+      ],
+    });
     await using visited = await visit('viewer');
     const { page } = visited;
     await page.locator('#same-origin').getByText('The configuration has a secret token').waitFor();
+    const health = page.locator('#health');
+    await health.getByText('DNS is not applied yet').waitFor();
+    expect(
+      await health.getByRole('listitem').filter({ hasText: 'another owner' }).first().innerText(),
+    ).toMatch(/DNS records[\s\S]*Conflict/);
+    const order = await health.locator('.tree > li summary .grow').allInnerTexts();
+    expect(order.map((text) => text.replace(/ \d.*/, ''))).toEqual([
+      'Containers',
+      'Proxy vhosts',
+      'Certificates',
+      'DNS records',
+    ]);
     const offered = await page.getByRole('main').getByRole('button').allInnerTexts();
     expect(offered.filter((name) => !/^(Copy|Hour|Day|Week|Month|Quarter|‹|›)$/.test(name))).toEqual([]);
     expect(await page.locator('input[type="file"]').count()).toBe(0);

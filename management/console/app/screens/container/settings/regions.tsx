@@ -67,7 +67,7 @@ export function RegionRules({
           {!isReadOnly && (
             <button
               type="button"
-              aria-label={`Remove rule ${index + 1}`}
+              aria-label={`Remove the rule ${index + 1}`}
               onClick={() => set(regions.filter((_one, at) => at !== index))}
             >
               Remove the rule
