@@ -63,7 +63,7 @@ function Tree({ resources }: { resources: Resources }) {
         <StateMark of={ready ? 'ready' : 'not_ready'} />{' '}
         {!ready && (
           <>
-            <span class="strong">{words(reason)}</span> {message}{' '}
+            <span class="strong">{words(reason)}</span> {message.replace(`${reason}: `, '')}{' '}
           </>
         )}
         <span class="dim">

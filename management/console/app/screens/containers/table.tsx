@@ -17,7 +17,7 @@ const COLUMNS: readonly Column[] = [
   { name: 'Client', class: 'wide-only' },
   { name: 'Status', sort: 'status' },
   { name: 'Health' },
-  { name: 'Changed', sort: 'updatedAt', class: 'right' },
+  { name: 'Changed', sort: 'updatedAt', class: 'right wide-only' },
 ];
 
 /** One page of containers. Each row is a link with the container's name. */
@@ -144,7 +144,7 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
       <td>
         <StateMark of={health} />
       </td>
-      <td class="right dim">
+      <td class="right dim wide-only">
         <Ago at={updatedAt} />
       </td>
     </tr>
