@@ -109,7 +109,7 @@ export function refresh(...parts: readonly string[]): void {
 }
 
 /** Reads what is kept under a key again, if it is shown; resolves when it has been read. */
-export async function renew(key: string): Promise<void> {
+export async function readAgain(key: string): Promise<void> {
   const entry = entries.get(key);
   if (entry !== undefined && entry.users > 0) await read(entry);
 }

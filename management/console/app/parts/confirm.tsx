@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { isConflict, readContainer, type Versioned } from '../data/containers.ts';
-import { renew } from '../data/query.ts';
+import { readAgain } from '../data/query.ts';
 import { type ChangedValue, ChangeTable } from './changes.tsx';
 import { Dialog } from './dialog.tsx';
 import { Failure, Skeleton } from './states.tsx';
@@ -91,7 +91,7 @@ export function Confirm({
     try {
       await latest.current.act(header);
       // The next change is for the version that this one has made.
-      if (base !== undefined) await renew(`container ${base.container.id}`);
+      if (base !== undefined) await readAgain(`container ${base.container.id}`);
       close();
     } catch (failure) {
       await fail(failure);
