@@ -236,7 +236,9 @@ describeWith('chromium', 'the forms of a container', () => {
       'DNS records',
     ]);
     const offered = await page.getByRole('main').getByRole('button').allInnerTexts();
-    expect(offered.filter((name) => !/^(Copy|Hour|Day|Week|Month|Quarter|‹|›)$/.test(name))).toEqual([]);
+    expect(
+      offered.filter((name) => !/^(Copy|Show older commits|Hour|Day|Week|Month|Quarter|‹|›)$/.test(name)),
+    ).toEqual([]);
     expect(await page.locator('input[type="file"]').count()).toBe(0);
   });
 });
