@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createRecorder, machine, type Suite } from './bench.ts';
 import { brokenManifests } from './broken-manifests.ts';
 import { consoleTail } from './console-tail.ts';
+import { consoleFigures } from './console.ts';
 import { edge } from './edge.ts';
 import { edgeSlow } from './edge-slow.ts';
 import { edgeStart } from './edge-start.ts';
@@ -37,6 +38,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   requests,
   traffic,
   'console-tail': consoleTail,
+  console: consoleFigures,
   package: packageFigures,
   'host-containers': hostContainers,
   'host-nginx': hostNginx,

@@ -410,6 +410,16 @@ test('says when to try again while the provider is away', async () => {
   await provider.stop();
   const answered = await visitor.request(page.url);
   expect([answered.status, answered.headers.get('retry-after')]).toEqual([503, '5']);
+  // What the provider has answered before is no reason to send a browser there.
+  advance(6_000);
+  const opened = await visitor.request(`${url}/session/login?returnTo=/console`, {
+    headers: { accept: 'text/html,*/*;q=0.8' },
+  });
+  const said = await opened.text();
+  expect([opened.status, opened.headers.get('content-type')]).toEqual([503, 'text/html; charset=utf-8']);
+  expect(opened.headers.get('content-security-policy')).not.toContain('unsafe');
+  expect(said).toMatch(/You can’t log in now[\s\S]*href="\/session\/login\?returnTo=%2Fconsole"/);
+  expect(said).toContain(opened.headers.get('x-request-id'));
   await close();
 });
 

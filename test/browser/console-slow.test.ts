@@ -1,0 +1,85 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startChromium, type Visitors } from '../support/browser/chromium.ts';
+import { describeWith } from '../support/components.ts';
+import { settled } from '../support/console/pages.ts';
+import { ConsoleStage } from '../support/console/stage.ts';
+import { WATCH } from '../support/console/watch.ts';
+
+/** A bad mobile network: milliseconds, and bytes a second. */
+const SLOW = { offline: false, latency: 250, downloadThroughput: 100_000, uploadThroughput: 50_000 };
+/** Cumulative layout shift that no person notices. */
+const MOST_SHIFT = 0.02;
+const ANIMATION = "getComputedStyle(document.querySelector('.skeleton span')).animationName";
+
+describeWith('chromium', 'the console for a person with a slow network', () => {
+  let stage: ConsoleStage;
+  let chromium: Visitors;
+  let shop: string;
+
+  beforeAll(async () => {
+    [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
+    const client = await stage.world.client('Acme');
+    shop = await stage.container(client, 'acme.example');
+    for (const name of ['two', 'three', 'four']) {
+      await stage.container(client, `${name}.example`, { name: `Shop ${name}` });
+    }
+  });
+  afterAll(async () => {
+    await chromium?.close();
+    await stage?.close();
+  });
+
+  const slow = async (page: Page) => {
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send('Network.enable');
+    await devtools.send('Network.emulateNetworkConditions', SLOW);
+  };
+
+  test.each([
+    ['the overview', () => '/console'],
+    ['the list', () => '/console/containers'],
+    ['a container', () => `/console/containers/${shop}`],
+  ])('%s has places for its data at once, and nothing moves when they arrive', async (_what, pathOf) => {
+    await using visitor = await chromium.newContext();
+    await stage.logIn(visitor, 'owner');
+    await visitor.addInitScript({ content: WATCH });
+    const page = await visitor.newPage();
+    await slow(page);
+    await page.goto(`${stage.url}${pathOf()}`, { waitUntil: 'commit' });
+    await page
+      .getByRole('status', { name: /^Loading/ })
+      .first()
+      .waitFor();
+    await settled(page);
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
+    const { shift, shifts } = await page.evaluate<{ shift: number; shifts: unknown[] }>(
+      '({ ...window.watch })',
+    );
+    expect(shift, JSON.stringify(shifts)).toBeLessThan(MOST_SHIFT);
+  });
+
+  test.each([
+    ['no-preference', 'pulse'],
+    ['reduce', 'none'],
+  ] as const)(
+    'moves the places of its data, unless that is unwanted: %s',
+    async (reducedMotion, animation) => {
+      await using visitor = await chromium.newContext({ reducedMotion });
+      const { page } = await stage.logIn(visitor, 'owner');
+      await page.route('**/server-containers?*', () => {}); // is never answered
+      await page.goto(`${stage.url}/console/containers`);
+      await page.locator('.skeleton span').first().waitFor();
+      expect(await page.evaluate(ANIMATION)).toBe(animation);
+      await page.unrouteAll({ behavior: 'ignoreErrors' });
+    },
+  );
+
+  test('says without JavaScript that it needs it, and what does not', async () => {
+    await using visitor = await chromium.newContext({ javaScriptEnabled: false });
+    const page = await visitor.newPage();
+    await page.goto(`${stage.url}/console/containers`);
+    expect(await page.locator('body').innerText()).toContain('The console needs JavaScript');
+    expect(await page.locator('body').innerText()).toContain('the API and the command line');
+  });
+});
