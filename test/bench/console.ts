@@ -151,7 +151,7 @@ async function withPage<T>(bed: Bed, rate: number, work: (page: Page) => Promise
   }
 }
 
-/** A figure of samples that were taken in turns with others. */
+/** A figure of samples that were taken alternately with others. */
 async function figure(bench: Bench, name: string, unit: string, samples: readonly number[]): Promise<void> {
   const left = [...samples];
   await bench(name, { unit, times: samples.length, run: () => left.shift() ?? Number.NaN });

@@ -20,7 +20,7 @@ export function Attention() {
   });
   return (
     <Section id="attention" title="Needs attention">
-      <Known query={query} rows={2}>
+      <Known query={query} rows={1}>
         {({ items, hasMore }) =>
           items.length === 0 ? (
             <p class="calm">Nothing. All containers do what they should.</p>
