@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
@@ -19,11 +20,12 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
 
   beforeAll(async () => {
     [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
-    const client = await stage.world.client('Acme');
-    shop = await stage.container(client, 'acme.example');
-    for (const name of ['two', 'three', 'four']) {
-      await stage.container(client, `${name}.example`, { name: `Shop ${name}` });
-    }
+    shop = await stage.container(await stage.world.client('Acme'), 'acme.example');
+    // More than a skeleton has rows.
+    await sql`insert into containers (id, site_id, client_id, status, health, manifest)
+      select gen_random_uuid(), 'seed-' || n, client_id, 'active', 'healthy',
+        jsonb_set(jsonb_set(manifest, '{name}', to_jsonb('Seed ' || n)), '{site}', to_jsonb('seed-' || n))
+      from containers, generate_series(1, 30) as n where id = ${shop}`.execute(stage.world.owner);
   });
   afterAll(async () => {
     await chromium?.close();

@@ -103,7 +103,8 @@ export function Overview() {
           }
         </Known>
       </Section>
-      <AllTraffic />
+      {/* Below what is as high as its data: it would move when they arrive. */}
+      {(newest.data !== undefined || newest.error !== null) && <AllTraffic />}
       {counts.data && counts.data.total > SHOWN && (
         <p class="dim">{plural(counts.data.total - SHOWN, 'further container')} in the list.</p>
       )}
