@@ -252,14 +252,11 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       await stage.rotateKey();
       await stage.passRefreshTime();
       expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
-      await eventually(
-        async () => {
-          const later = await stage.person('ada');
-          await stage.endAll('ada');
-          expect(await stage.subjectOf(later)).toBe('expired_session');
-        },
-        { timeoutMs: 10_000 },
-      );
+      await eventually(async () => {
+        const later = await stage.person('ada');
+        await stage.endAll('ada');
+        expect(await stage.subjectOf(later)).toBe('expired_session');
+      });
       await eventually(async () => expect(await stage.call(await stage.bearer())).toEqual([200, undefined]));
       expect(await stage.call(before)).toEqual([401, 'invalid_token']);
     });
