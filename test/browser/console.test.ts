@@ -151,7 +151,7 @@ describeWith('chromium', 'the console', () => {
     const { page } = await stage.logIn(visitor, 'owner');
     await page.getByRole('link', { name: 'Acme of the admin' }).waitFor();
     await page.keyboard.press('Control+k');
-    await page.getByRole('combobox').waitFor();
+    await page.getByRole('combobox', { name: 'Find a container or a screen' }).waitFor();
     await page.keyboard.type('acme of');
     await page.getByRole('option', { name: /Acme of the admin/, selected: true }).waitFor();
     await page.keyboard.press('Enter');
