@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openDuckDb } from '../../management/requests/search/duckdb.ts';
+import { duckDb } from '../../management/requests/search/duckdb.ts';
 import { eventually } from '../support/eventually.ts';
 import { batchOf, type RawLogsBucket, startRawLogs } from '../support/management/raw-logs.ts';
 import { creation, World } from '../support/management/world.ts';
@@ -64,7 +64,7 @@ test('deleted requests are in no answer at once, and soon in no file of the cach
   };
   await eventually(async () => expect(await found('&route=/erased')).toBe(3));
   const inCache = async () => {
-    const duck = await openDuckDb(join(world.dir, 'search'), join(world.dir, 'temporary'));
+    const duck = duckDb(join(world.dir, 'search'), join(world.dir, 'temporary'));
     const files = [join(world.dir, 'search', 'v1', '*', '*.parquet')];
     const rows = await duck.rows('SELECT container FROM read_parquet($files)', { files });
     duck.close();
