@@ -24,8 +24,8 @@ import * as imageRollouts from './migrations/0017-0032/0021_image_rollouts.ts';
 import * as traffic from './migrations/0017-0032/0022_traffic.ts';
 import * as handover from './migrations/0017-0032/0023_handover.ts';
 import * as archivedOrganisations from './migrations/0017-0032/0024_archived_organisations.ts';
-import * as trafficNotes from './migrations/0017-0032/0026_traffic_notes.ts';
 import * as containerLogs from './migrations/0017-0032/0025_container_logs.ts';
+import * as trafficNotes from './migrations/0017-0032/0026_traffic_notes.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { createRecorder, machine, type Suite } from './bench.ts';
 import { brokenManifests } from './broken-manifests.ts';
-import { consoleTail } from './console-tail.ts';
 import { consoleFigures } from './console.ts';
+import { consoleTail } from './console-tail.ts';
 import { edge } from './edge.ts';
 import { edgeSlow } from './edge-slow.ts';
 import { edgeStart } from './edge-start.ts';

@@ -135,7 +135,10 @@ test('the search says why DuckDB can’t start, and works once it can', async ()
   await mkdir(dir);
   await writeFile(join(dir, 'temporary'), '');
   const log = { warn: () => undefined, error: () => undefined };
-  const search = new RequestSearch({ dir, objects, days: 2 }, { clock: systemClock, log });
+  const search = new RequestSearch(
+    { dir, objects, days: 2, deleted: async () => new Map() },
+    { clock: systemClock, log },
+  );
   const stop = new AbortController();
   const following = search.follow(stop.signal);
   await eventually(async () => expect(await search.unavailable()).toContain('DuckDB can’t be used: EEXIST'));
