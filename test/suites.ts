@@ -110,6 +110,7 @@ export const SUITES: readonly Suite[] = [
     ],
     budget: 185,
   },
+  { name: 'cluster', project: 'services', files: ['test/kubernetes/*.test.ts'], budget: 120 },
   {
     name: 'containers',
     project: 'containers',

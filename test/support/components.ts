@@ -25,6 +25,7 @@ export const COMPONENTS = [
   'places',
   'versitygw',
   'keycloak',
+  'kubernetes',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -66,6 +67,11 @@ export const VERSITYGW = globSync(`${CACHE}/versitygw-v*`).sort().at(-1) ?? 'ver
 
 /** The program of an OpenID provider that others wrote. */
 export const KEYCLOAK = join(globSync(`${CACHE}/keycloak-*`).sort().at(-1) ?? 'keycloak', 'bin/kc.sh');
+/** The programs of a Kubernetes cluster. */
+export const KUBERNETES =
+  globSync(`${CACHE}/kubernetes-${'[0-9a-f]'.repeat(16)}`)
+    .sort()
+    .at(-1) ?? '';
 
 /** A command for each component that succeeds only where the component answers, not just where a file is present. */
 const ARGV: Record<
@@ -88,6 +94,7 @@ const ARGV: Record<
   versitygw: [VERSITYGW, '--version'],
   // A program of Java 17 or newer.
   keycloak: [KEYCLOAK, '--version'],
+  kubernetes: [join(KUBERNETES, 'kube-apiserver'), '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 

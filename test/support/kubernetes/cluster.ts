@@ -1,0 +1,283 @@
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
+import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
+import { KUBERNETES } from '../components.ts';
+import { eventually } from '../eventually.ts';
+import { writeProgramImage } from './image.ts';
+import { ip, Part, removeGroups, run } from './machine.ts';
+import { type ClusterNetwork, ClusterNode, PAUSE_IMAGE } from './node.ts';
+import { type KeyPair, Pki } from './pki.ts';
+
+/** At most this many clusters at once on a machine. */
+const MOST = 32;
+const API_PORT = 6443;
+/** Debian's busybox-static. */
+const BUSYBOX = '/bin/busybox';
+/** Generous: the first start after a build reads the programs from disk. */
+const START = { timeoutMs: 180_000, intervalMs: 200 };
+
+interface ApiRequest {
+  readonly user: string;
+  readonly verb: string;
+  /** `null`: no resource, but a path such as `/readyz`. */
+  readonly resource: string | null;
+  readonly code: number;
+}
+
+const auditEvent = z.object({
+  user: z.object({ username: z.string() }),
+  verb: z.string(),
+  objectRef: z.object({ resource: z.string() }).optional(),
+  responseStatus: z.object({ code: z.number() }),
+});
+
+/**
+ * A Kubernetes cluster on this machine: etcd, API server, controllers and scheduler as processes, and nodes with real
+ * kubelets and containers. Needs root. Names, addresses and control groups have the number of the cluster in them, so
+ * several run at once. It ends with this process.
+ */
+export class Cluster {
+  /** The beginning of all names that it makes on the machine. */
+  readonly id: string;
+  /** State, logs and keys; removed at the end. */
+  readonly folder: string;
+  /** What the administrator connects with. */
+  readonly kubeconfig: string;
+  readonly nodes: readonly ClusterNode[];
+  readonly #network: ClusterNetwork;
+  readonly #parts: Part[] = [];
+  #owned = new AsyncDisposableStack();
+
+  private constructor(network: ClusterNetwork) {
+    this.#network = network;
+    this.id = network.id;
+    this.folder = network.folder;
+    this.kubeconfig = join(network.folder, 'admin.kubeconfig');
+    this.nodes = Array.from({ length: network.count }, (_, index) => new ClusterNode(network, index + 1));
+  }
+
+  /** Resolves when all nodes are ready. */
+  static async start({ nodes = 2 }: { nodes?: number } = {}): Promise<Cluster> {
+    await using stack = new AsyncDisposableStack();
+    const number = takeNumber(stack);
+    const id = `tgk${number}`;
+    // What a run left that was killed; its processes ended with it.
+    await removeTraces(id);
+    const folder = await mkdtemp(join(tmpdir(), `${id}-`));
+    stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
+    stack.defer(() => removeTraces(id));
+    await mkdir(join(folder, 'pki'));
+    const pki = await Pki.create(join(folder, 'pki'));
+    const machine = `198.18.${number}.1`;
+    const server = `https://${machine}:${API_PORT}`;
+    const cluster = new Cluster({
+      id,
+      folder,
+      programs: KUBERNETES,
+      bridge: `${id}-bridge`,
+      nodes: `198.18.${number}`,
+      pods: `10.${128 + number}`,
+      dns: machine,
+      count: nodes,
+      pki,
+      writeKubeconfig: (name, pair) => writeJson(join(folder, name), kubeconfigOf(server, pki, pair)),
+    });
+    stack.defer(() => cluster.#endParts());
+    await cluster.#startControlPlane(`10.${192 + number}`);
+    await cluster.#startNodes();
+    cluster.#owned = stack.move();
+    return cluster;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#owned.disposeAsync();
+  }
+
+  /** `kubectl` as the administrator. */
+  kubectl(...args: string[]): Promise<string> {
+    return run(join(this.#network.programs, 'kubectl'), '--kubeconfig', this.kubeconfig, ...args);
+  }
+
+  /** Applies an object, or a list of them. */
+  async apply(object: object): Promise<void> {
+    const file = await writeJson(join(this.folder, 'applied.json'), object);
+    await this.kubectl('apply', '--filename', file);
+  }
+
+  /** The requests that the API server has answered, by its audit log. */
+  requests(): ApiRequest[] {
+    const lines = readFileSync(join(this.folder, 'audit.log'), 'utf8').split('\n');
+    return lines.slice(0, -1).map((line) => {
+      const { user, verb, objectRef, responseStatus } = auditEvent.parse(JSON.parse(line));
+      return { user: user.username, verb, resource: objectRef?.resource ?? null, code: responseStatus.code };
+    });
+  }
+
+  /** Imports the images of a file of `docker save` into every node. */
+  async importImages(file: string): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.importImages(file)));
+  }
+
+  async #startControlPlane(services: string): Promise<void> {
+    const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
+    const machine = `${nodes}.1`;
+    // The bridge has a namespace of its own: on the machine itself it would pass Docker's FORWARD chain, which drops.
+    await ip(`netns add ${bridge}`);
+    await ip(`link add ${id} type veth peer name machine netns ${bridge}`);
+    await ip(`addr add ${machine}/24 dev ${id}`);
+    await ip(`link set ${id} up`);
+    await ip('link add switch type bridge', bridge);
+    await ip('link set switch up', bridge);
+    await ip('link set machine master switch up', bridge);
+
+    const server = await pki.issue('kube-apiserver', {
+      subject: 'CN=kube-apiserver',
+      ips: [machine, `${services}.0.1`],
+      dns: ['kubernetes.default.svc'],
+    });
+    const admin = await pki.issue('admin', { subject: 'O=system:masters, CN=admin' });
+    await writeKubeconfig('admin.kubeconfig', admin);
+    const tokens = await pki.issue('service-accounts', { subject: 'CN=service-accounts' });
+    const policy = await writeJson(join(folder, 'audit-policy.json'), {
+      apiVersion: 'audit.k8s.io/v1',
+      kind: 'Policy',
+      omitStages: ['RequestReceived', 'ResponseStarted'],
+      rules: [{ level: 'Metadata' }],
+    });
+    const store = `http://${machine}:2379`;
+    this.#start('etcd', {
+      'data-dir': join(folder, 'etcd'),
+      'unsafe-no-fsync': true,
+      'listen-client-urls': store,
+      'advertise-client-urls': store,
+      'listen-peer-urls': `http://${machine}:2380`,
+    });
+    this.#start('kube-apiserver', {
+      'etcd-servers': store,
+      'bind-address': machine,
+      'secure-port': API_PORT,
+      'service-cluster-ip-range': `${services}.0.0/16`,
+      'authorization-mode': 'Node,RBAC',
+      'tls-cert-file': server.certificate,
+      'tls-private-key-file': server.key,
+      'client-ca-file': pki.caFile,
+      'service-account-issuer': 'https://kubernetes.default.svc',
+      'service-account-signing-key-file': tokens.key,
+      'service-account-key-file': tokens.certificate,
+      'kubelet-client-certificate': admin.certificate,
+      'kubelet-client-key': admin.key,
+      'kubelet-preferred-address-types': 'InternalIP',
+      'audit-policy-file': policy,
+      'audit-log-path': join(folder, 'audit.log'),
+    });
+    await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
+    const client = {
+      kubeconfig: this.kubeconfig,
+      'authentication-kubeconfig': this.kubeconfig,
+      'authorization-kubeconfig': this.kubeconfig,
+      'bind-address': machine,
+      'leader-elect': false,
+      'kube-api-qps': 500,
+      'kube-api-burst': 1000,
+    };
+    this.#start('kube-controller-manager', {
+      ...client,
+      'use-service-account-credentials': true,
+      'service-account-private-key-file': tokens.key,
+      'root-ca-file': pki.caFile,
+    });
+    this.#start('kube-scheduler', client);
+  }
+
+  async #startNodes(): Promise<void> {
+    const pause = join(this.#network.folder, 'pause.tar');
+    await writeProgramImage(pause, {
+      name: PAUSE_IMAGE,
+      program: BUSYBOX,
+      entrypoint: ['/bin/busybox', 'sleep', '2147483647'],
+    });
+    await Promise.all(this.nodes.map((node) => node.create()));
+    await this.importImages(pause);
+    await this.nodesAreReady();
+  }
+
+  /** Resolves when every node is ready. */
+  async nodesAreReady(): Promise<void> {
+    await this.nodesAre(Object.fromEntries(this.nodes.map(({ name }) => [name, 'True'])));
+  }
+
+  /** Resolves when the condition `Ready` of the nodes is as given, by their names. */
+  async nodesAre(wanted: Readonly<Record<string, 'True' | 'False' | 'Unknown'>>): Promise<void> {
+    const each =
+      "jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=='Ready')].status} {end}";
+    await this.#eventually(async () => {
+      const lines = (await this.kubectl('get', 'nodes', '--output', each)).trim().split(' ');
+      const found = Object.fromEntries(lines.map((line) => line.split('=')));
+      if (!isDeepStrictEqual(found, wanted)) {
+        throw new Error(`the nodes are ready: ${lines.join(', ')}`);
+      }
+    });
+  }
+
+  /** `eventually`, but it ends as soon as a part of the control plane has ended. */
+  async #eventually(probe: () => Promise<unknown>): Promise<void> {
+    const isEnded = () => this.#parts.some((part) => !part.isRunning);
+    await eventually(probe, { ...START, until: isEnded }).catch((error: unknown) => {
+      for (const part of this.#parts) part.check();
+      throw error;
+    });
+  }
+
+  #start(name: string, flags: Readonly<Record<string, string | number | boolean>>): void {
+    const { programs, folder } = this.#network;
+    const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
+    this.#parts.push(new Part({ log: join(folder, `${name}.log`), argv: [join(programs, name), ...args] }));
+  }
+
+  async #endParts(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.kill()));
+    await Promise.all(this.#parts.map((part) => part.end()));
+  }
+}
+
+/** A number that no other cluster on this machine has until the stack ends. */
+function takeNumber(stack: AsyncDisposableStack): number {
+  for (let number = 0; number < MOST; number += 1) {
+    try {
+      const lock = acquireLock(join(tmpdir(), `tagyard-cluster-${number}.lock`));
+      stack.defer(() => lock.release());
+      return number;
+    } catch (error) {
+      if (!(error instanceof LockHeldError)) throw error;
+    }
+  }
+  throw new Error(`${MOST} clusters run on this machine already`);
+}
+
+/** Removes the namespaces, the interface and the control groups of a cluster whose processes have ended. */
+async function removeTraces(id: string): Promise<void> {
+  const names = (await run('ip', 'netns', 'list')).split('\n').map((line) => line.split(' ')[0] ?? '');
+  for (const name of names.filter((one) => one.startsWith(`${id}-`))) await ip(`netns del ${name}`);
+  await ip(`link del ${id}`).catch(() => undefined);
+  await removeGroups(`${id}-`);
+}
+
+async function writeJson(path: string, value: unknown): Promise<string> {
+  await writeFile(path, JSON.stringify(value));
+  return path;
+}
+
+function kubeconfigOf(server: string, { caFile }: Pki, { certificate, key }: KeyPair) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority': caFile } }],
+    users: [{ name: 'test', user: { 'client-certificate': certificate, 'client-key': key } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    'current-context': 'test',
+  };
+}
