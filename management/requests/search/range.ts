@@ -12,6 +12,14 @@ export interface PageQuery {
   readonly limit: number;
 }
 
+export interface FoundRows {
+  readonly rows: readonly KeyedRow[];
+  /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
+  readonly reached: number | null;
+  /** Days (UTC) that aren't wholly read. */
+  readonly missing: string[];
+}
+
 /** What a range is read by. */
 export interface RangeReader {
   /** Paths of the files of the hour of this time. */

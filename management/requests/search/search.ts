@@ -11,7 +11,7 @@ import { Erasure } from './erasure.ts';
 import { fillDay } from './fill.ts';
 import { notInstalled, openCache, type SearchOptions } from './open.ts';
 import { queryHours } from './query.ts';
-import { type PageQuery, type RangeReader, readRange } from './range.ts';
+import { type FoundRows, type PageQuery, type RangeReader, readRange } from './range.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -45,14 +45,6 @@ interface Day {
   wholeAt: number | null;
   usedAt: number;
   filling: Promise<void> | null;
-}
-
-interface FoundRows {
-  readonly rows: readonly KeyedRow[];
-  /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
-  readonly reached: number | null;
-  /** Days (UTC) that aren't wholly read. */
-  readonly missing: string[];
 }
 
 /** Searches requests by DuckDB in a cache of the raw logs, which it fills itself and makes again where it is damaged. */
