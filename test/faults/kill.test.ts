@@ -40,26 +40,26 @@ async function onBothStages(
 }
 
 describe('a daemon that is killed with SIGKILL', () => {
-  test.each<[Mode, steps: readonly string[] | null]>([
-    ['auto', null],
-    // The other steps write no route and no record.
-    ['site', ['create', 'remove']],
+  test.each<[Mode, at: string, steps: readonly string[] | null, of: RegExp]>([
+    ['auto', 'every effect', null, /./],
+    // What the modes write elsewhere is the same. The other steps write no route and no record.
+    ['site', 'every route and record', ['create', 'remove'], /zones/],
   ])(
-    'at every boundary of three sites’ lives reaches the same state as without the kill, with the route and records of the mode %s',
+    'of three sites reaches the same state as without the kill, in the mode %s at the boundaries of %s',
     {
       timeout: 30 * MINUTE,
     },
-    async (mode, only) => {
+    async (mode, _at, only, of) => {
       const sites = ['acme', 'beta', 'core'];
       const results = await onBothStages(async (on, moment) => {
         const life = lifeOf(sites, on.manifest).filter(({ name }) => only?.includes(name) ?? true);
-        const { steps, effects } = await reference(on, life);
+        const { steps, effects } = await reference(on, life, of);
         const outcomes: Outcome[] = [];
         const done = new Set<string>();
         let daemon = await on.start();
         for (let round = 0; done.size < life.length; round += 1) {
           for (const asked of life) {
-            const cut = cutAt(round, moment);
+            const cut = { ...cutAt(round, moment), of };
             const result = await killOnce(on, daemon, asked, cut, sites, steps);
             daemon = result.daemon;
             if (result.outcome !== null) outcomes.push(result.outcome);

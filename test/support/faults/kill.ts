@@ -11,6 +11,8 @@ export interface Cut {
   /** Counted from 1. */
   readonly index: number;
   readonly moment: Moment;
+  /** Counts only effects whose label matches. Default: all. */
+  readonly of?: RegExp;
 }
 
 /** The outcome of one kill. */
@@ -25,15 +27,18 @@ export interface Outcome {
 /** What is there when everything of a life's step is applied, by step. */
 export type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
-/** Runs a whole life without a kill. Returns the state after each step, and how many effects each step took. */
-export async function reference(stage: Stage, life: readonly Asked[]) {
+/**
+ * Runs a whole life without a kill. Returns the state after each step, and how many effects (by default of any label)
+ * each step took.
+ */
+export async function reference(stage: Stage, life: readonly Asked[], of = /./) {
   const steps = new Map<string, { world: Snapshot; files: unknown }>();
   const effects = new Map<string, number>();
   await using daemon = await stage.start();
   for (const { name, requests } of life) {
     let count = 0;
-    stage.gate.watch(({ kind }, moment) => {
-      if (kind === 'world' && moment === 'after') count += 1;
+    stage.gate.watch(({ kind, label }, moment) => {
+      if (kind === 'world' && moment === 'after' && of.test(label)) count += 1;
       return false;
     });
     expect(await ask(daemon, requests)).toEqual([]);
@@ -64,7 +69,7 @@ export async function killOnce(
   if (cut.kind === 'commit') killAtCommit(stage.sitesRepo, daemon.pid, cut.moment);
   let seen = 0;
   stage.gate.watch((effect, moment) => {
-    if (label !== null || effect.kind !== cut.kind) return false;
+    if (label !== null || effect.kind !== cut.kind || cut.of?.test(effect.label) === false) return false;
     if (moment === 'before') {
       seen += 1;
       if (seen === cut.index) target = effect;
