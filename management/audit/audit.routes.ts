@@ -27,10 +27,10 @@ const ROW: AuditEntry = {
   code: null,
   revision: '490cd4e1f0b2a3948576a1b2c3d4e5f60718293a',
 };
-const { 'application/x-ndjson': NDJSON, 'text/csv': CSV } = EXPORTS;
+const { ndjson, csv } = EXPORTS;
 const TEXTS = exportTexts('all rows that match', {
-  ndjson: NDJSON.line(ROW),
-  csv: `${CSV.head}${CSV.line(ROW)}`,
+  ndjson: ndjson.line(ROW),
+  csv: `${csv.head}${csv.line(ROW)}`,
 });
 
 /** The audit log, for owners and admins of the clients and organisations that its rows name, and whole for operators. */
@@ -66,17 +66,17 @@ export function auditRoutes(context: Context): FastifyPluginAsyncZod {
           await demandRoleIn(context, { kind: 'organisations', id: filter.organisation }, caller, 'act');
         }
         const { accept } = request.headers;
-        const types = Object.keys(EXPORTS) as (keyof typeof EXPORTS)[]; // Object.keys drops the key type
-        const type = types.find((one) => accept?.includes(one));
+        const formats = Object.keys(EXPORTS) as (keyof typeof EXPORTS)[]; // Object.keys drops the key type
+        const format = formats.find((one) => accept?.includes(EXPORTS[one].type));
         const readable = {
           ...filter,
           caller: readsAll ? null : caller,
           operators: settings.superAdmins,
         };
-        if (type !== undefined) {
-          const text = Readable.from(exported(context, readable, type));
-          reply.header('content-disposition', `attachment; filename="audit.${EXPORTS[type].ending}"`);
-          return reply.type(`${type}; charset=utf-8`).send(text as never); // the schema doesn't serialise a stream
+        if (format !== undefined) {
+          const text = Readable.from(exported(context, readable, format));
+          reply.header('content-disposition', `attachment; filename="audit.${format}"`);
+          return reply.type(`${EXPORTS[format].type}; charset=utf-8`).send(text as never); // the schema doesn't serialise a stream
         }
         const rows = await listAudit(db, readable, { limit: limit + 1, cursor });
         return paged(rows, limit, ({ id }) => id);

@@ -1,7 +1,9 @@
 import { ManagementProblem } from '../http/errors.ts';
+import { exportForms } from '../http/export-forms.ts';
 import type { RequestRow } from './rows/record.ts';
 
-const COLUMNS = [
+/** The forms of an export. */
+export const REQUEST_EXPORTS = exportForms<RequestRow>([
   'time',
   'requestId',
   'site',
@@ -24,21 +26,7 @@ const COLUMNS = [
   'error',
   'cause',
   'probe',
-] as const satisfies readonly (keyof RequestRow)[];
-
-/** The forms of an export: its media type, its first line, and the line of a row. */
-export const REQUEST_EXPORTS = {
-  ndjson: {
-    type: 'application/x-ndjson',
-    head: '',
-    line: (row: RequestRow) => `${JSON.stringify(row)}\n`,
-  },
-  csv: {
-    type: 'text/csv',
-    head: `${COLUMNS.join(',')}\r\n`,
-    line: (row: RequestRow) => `${COLUMNS.map((name) => field(row[name])).join(',')}\r\n`,
-  },
-} as const;
+]);
 
 interface ExportPage {
   readonly requests: readonly RequestRow[];
@@ -66,14 +54,4 @@ export async function* exportedRequests(
     if (next === null) return;
     cursor = next;
   }
-}
-
-/**
- * A field of RFC 4180. An apostrophe precedes what a spreadsheet would take for a formula (OWASP, "CSV Injection"):
- * strangers choose parts of a record.
- */
-function field(value: unknown): string {
-  const text = typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '');
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -1,4 +1,5 @@
 import type { components } from '../../../../gitops/clients/management/index.ts';
+import { csvLine } from '../../../http/export-forms.ts';
 import { api } from './api.ts';
 
 export type UsageItem = components['schemas']['Usage'];
@@ -122,7 +123,7 @@ const CSV_COLUMNS = [
   'warnings',
 ];
 
-/** All rows as CSV (RFC 4180). Names come from tenants: an apostrophe precedes what a spreadsheet takes for a formula. */
+/** All rows as CSV. */
 export function usageCsv(items: readonly UsageItem[], nameOf: UsageNames): string {
   const lines = items.map((item) => [
     item.day,
@@ -135,11 +136,5 @@ export function usageCsv(items: readonly UsageItem[], nameOf: UsageNames): strin
     item.listPrice,
     item.warnings.join(' '),
   ]);
-  return [CSV_COLUMNS, ...lines].map((line) => `${line.map(field).join(',')}\r\n`).join('');
-}
-
-function field(value: string | number): string {
-  const text = String(value);
-  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return [CSV_COLUMNS, ...lines].map(csvLine).join('');
 }
