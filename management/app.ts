@@ -37,6 +37,7 @@ import { registerHealth } from './health.routes.ts';
 import { registerCors } from './http/cors.ts';
 import { type ManagementErrorCode, ManagementProblem } from './http/errors.ts';
 import { buildLimits } from './http/limits.ts';
+import { OpenStreams } from './http/open-streams.ts';
 import { registerOpenApi } from './http/openapi.ts';
 import { registerPages } from './http/pages.ts';
 import { describeRequest, RequestLog } from './http/request-log.ts';
@@ -119,7 +120,7 @@ const REDACTED = [
   'x-secret',
 ].flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room'> {
+interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room' | 'streams'> {
   /** Default: the system's clock. */
   readonly clock?: Clock;
   /** pino's level, and where lines are written if not to standard output. */
@@ -153,7 +154,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     genReqId: ({ headers }) => requestIdFrom(headers),
   });
   const { clock = systemClock } = rest;
-  const base = { ...rest, clock, room: new HostRoom(), log: app.log };
+  const streams = new OpenStreams(app, rest.settings.limits);
+  const base = { ...rest, clock, streams, room: new HostRoom(), log: app.log };
   const login = new Login(base);
   const tokens = withServiceTokens({ db: rest.db, clock }, rest.authenticate);
   const context: Context = { ...base, authenticate: login.accept(tokens) };

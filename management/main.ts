@@ -42,7 +42,7 @@ function analyticsOf(env: Environment): AnalyticsClient | null {
   });
 }
 
-/** Whether a revision was ever projected: then a missing branch was deleted, and is not a new repository. */
+/** True if a revision was projected before. Then a missing branch was deleted; else the repository is new. */
 async function hasSites(db: Database): Promise<boolean> {
   const query = db.selectFrom('sites').select('site_id').where('revision', 'is not', null).limit(1);
   return (await query.executeTakeFirst()) !== undefined;

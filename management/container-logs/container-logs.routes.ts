@@ -5,6 +5,7 @@ import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
+import { eventStream } from '../http/texts.ts';
 import { containerParams } from '../view/container-view.ts';
 import { keyFrom } from '../view/page.ts';
 import {
@@ -14,23 +15,41 @@ import {
   liveLogsQuery,
 } from './container-logs.schema.ts';
 import type { HostLogs } from './host-logs.ts';
-import { LiveLogs } from './live.ts';
+import { LiveLogs, logText } from './live.ts';
 
-/** A line's time and number, which the host has put into a cursor. */
+const LINE = logText({
+  id: '1742',
+  time: '2026-11-23T10:00:00.000Z',
+  source: 'processing/0',
+  stream: 'stdout',
+  level: 'warning',
+  kind: 'tag',
+  requestId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
+  name: 'Facebook Conversion API',
+  type: 'Response',
+  eventName: 'purchase',
+  requestMethod: null,
+  requestUrl: null,
+  responseStatusCode: 400,
+  message: null,
+  permission: null,
+  dropped: null,
+});
+const STREAM = eventStream({
+  description:
+    '`log` with a line, and `gap` with the number of lines that were removed before they were sent',
+  example: `${LINE}event: gap\ndata: {"missed":12}\n\n`,
+});
+
+/** The time and number of a line, which the host has put into a cursor. */
 const position = z.tuple([z.number().int(), z.number().int()]);
 
 /** What a container's tag servers have printed: searched, joined to a request, and followed. */
 export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPluginAsyncZod {
-  const { db } = context;
+  const { db, streams } = context;
   const live = new LiveLogs(context, host);
-  /** Open streams. A stop of the process aborts them instead of waiting for their end. */
-  const streams = new Set<AbortController>();
 
   return async (app) => {
-    app.addHook('preClose', async () => {
-      for (const one of streams) one.abort();
-    });
-
     app.get(
       '/server-containers/:id/container-logs',
       {
@@ -70,7 +89,7 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
           headers: liveLogsHeaders,
           querystring: liveLogsQuery,
           response: {
-            200: { description: 'the stream', content: { 'text/event-stream': { schema: z.string() } } },
+            200: { description: 'the stream', content: STREAM },
             ...problems('invalid_request', 'unknown_container', 'too_many_streams'),
           },
         },
@@ -78,18 +97,9 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
       async (request, reply) => {
         const caller = callerOf(request);
         const { id, site_id: site } = await demandContainer(db, request.params.id, caller, 'read');
-        const stop = new AbortController();
-        live.admit(caller, stop.signal);
-        streams.add(stop);
-        reply.raw.once('close', () => {
-          stop.abort();
-          streams.delete(stop);
-        });
         const { authorization, 'last-event-id': last } = request.headers;
         const reader = { caller, authorization, container: id, site, filter: request.query, last };
-        // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
-        reply.header('connection', 'close');
-        const text = Readable.from(live.stream(reader, stop.signal), { highWaterMark: 1 });
+        const text = Readable.from(live.stream(reader, streams.stream(reply)), { highWaterMark: 1 });
         return reply.type('text/event-stream').send(text as never); // the schema doesn't serialise a stream
       },
     );

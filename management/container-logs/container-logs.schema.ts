@@ -26,7 +26,7 @@ export const containerLogsQuery = z
       const span = (to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from);
       return span <= MOST_DAYS * DAY_MS && (to === undefined || span > 0);
     },
-    { path: ['from'], message: `must be before \`to\`, and at most ${MOST_DAYS} days` },
+    { path: ['from'], message: `must be before \`to\`, by at most ${MOST_DAYS} days` },
   );
 
 export const containerLogsView = z.object({

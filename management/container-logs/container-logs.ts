@@ -3,7 +3,7 @@ import { containerLogsRoutes } from './container-logs.routes.ts';
 import { HostLogs } from './host-logs.ts';
 import { watchHostLogs } from './watch.ts';
 
-/** What the tag servers print: its routes, and what is done with it until a signal. */
+/** What the tag servers print: the routes that read it, and the work that runs in the background until a signal. */
 export function containerLogs(context: Context) {
   const host = new HostLogs(context);
   return {

@@ -11,7 +11,7 @@ import { ManagementProblem } from '../http/errors.ts';
 
 /** A search reads for two seconds at most. */
 const PAGE_MS = 10_000;
-/** How long the host waits for a new line. Also how long a stream is open after a membership has ended, at most. */
+/** How long the host waits for a new line. A stream notices the end of a membership at most that much later. */
 const WAIT_SECONDS = 5;
 
 type Page = z.output<typeof containerLogsPage>;

@@ -1,3 +1,4 @@
+import type { ContainerLog } from '../../gitops/report/container-logs.ts';
 import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
@@ -23,32 +24,12 @@ interface LiveReader {
 
 /** Streams of what the tag servers print. */
 export class LiveLogs {
-  readonly #context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'settings' | 'log'>;
+  readonly #context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'log'>;
   readonly #host: HostLogs;
-  readonly #open = new Map<string, number>();
 
-  constructor(context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'settings' | 'log'>, host: HostLogs) {
+  constructor(context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'log'>, host: HostLogs) {
     this.#context = context;
     this.#host = host;
-  }
-
-  /** Counts a stream until the signal. Throws `too_many_streams` if the subject has the allowed number already. */
-  admit({ subject }: Actor, signal: AbortSignal): void {
-    const open = this.#open.get(subject) ?? 0;
-    if (open >= this.#context.settings.limits.streamsPerSubject) {
-      const detail = `${open} streams of this subject are open; close one of them first`;
-      throw new ManagementProblem('too_many_streams', { detail });
-    }
-    this.#open.set(subject, open + 1);
-    signal.addEventListener(
-      'abort',
-      () => {
-        const left = (this.#open.get(subject) ?? 1) - 1;
-        if (left === 0) this.#open.delete(subject);
-        else this.#open.set(subject, left);
-      },
-      { once: true },
-    );
   }
 
   /** Server-sent events: `log` with a line, and `gap` where lines were removed before they were sent. */
@@ -71,8 +52,7 @@ export class LiveLogs {
         after = found.position;
         const gap =
           found.missed === 0 ? '' : `event: gap\ndata: ${JSON.stringify({ missed: found.missed })}\n\n`;
-        const lines = found.logs.map((log) => `id: ${log.id}\nevent: log\ndata: ${JSON.stringify(log)}\n\n`);
-        const text = gap + lines.join('');
+        const text = gap + found.logs.map(logText).join('');
         if (text !== '') {
           sentAt = clock.now();
           yield text;
@@ -106,4 +86,9 @@ export class LiveLogs {
       return false;
     }
   }
+}
+
+/** A line as a stream sends it. */
+export function logText(log: ContainerLog): string {
+  return `id: ${log.id}\nevent: log\ndata: ${JSON.stringify(log)}\n\n`;
 }

@@ -9,6 +9,7 @@ import type { VerificationClient } from '../clients/verification-client.ts';
 import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';
+import type { OpenStreams } from '../http/open-streams.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import type { HostRoom } from './host-room.ts';
 
@@ -116,8 +117,8 @@ export interface Settings {
   readonly mail: MailSettings | null;
   /** Origins of dashboards whose pages may call the API with a token. */
   readonly dashboardOrigins: readonly string[];
-  /** Days after which history is deleted; 0: never. */
   readonly traffic: TrafficSettings;
+  /** Days after which history is deleted; 0: never. */
   readonly retentionDays: { readonly audit: number; readonly events: number; readonly operations: number };
 }
 
@@ -128,6 +129,7 @@ export interface Context {
   readonly repo: SitesRepo;
   readonly provisioner: ProvisionerClient;
   readonly room: HostRoom;
+  readonly streams: OpenStreams;
   readonly resolvers: Resolvers;
   /** `null`: this installation has no verification worker. */
   readonly verifier: VerificationClient | null;

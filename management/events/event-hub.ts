@@ -43,15 +43,9 @@ export class EventHub {
     this.#listeners = listeners;
   }
 
-  /** Opens a stream's subscription. Throws `too_many_streams` if the subject has the allowed number already. */
+  /** Opens a stream's subscription, which ends with the signal at the latest. */
   subscribe(subscriber: Subscriber, signal: AbortSignal): Subscription {
-    const { limits } = this.#parts.settings;
     const { caller, authorization } = subscriber;
-    const count = this.#of(caller.subject).reduce((sum, { streams }) => sum + streams.size, 0);
-    if (count >= limits.streamsPerSubject) {
-      const detail = `${count} streams of this subject are open; close one of them first`;
-      throw new ManagementProblem('too_many_streams', { detail });
-    }
     const audience = this.#audience(caller.subject, authorization);
     const subscription = new Subscription(subscriber, () => {
       audience.streams.delete(subscription);

@@ -40,35 +40,21 @@ const STREAM = eventStream({
 });
 
 /** Events of one container and of all containers, as a list and as a stream. */
-export function eventsRoutes({ db }: Context, hub: EventHub): FastifyPluginAsyncZod {
-  /** Open streams. A stop of the process aborts them instead of waiting for their end. */
-  const streams = new Set<AbortController>();
-
+export function eventsRoutes({ db, streams }: Context, hub: EventHub): FastifyPluginAsyncZod {
   function stream(
     request: FastifyRequest,
     reply: FastifyReply,
     of: Pick<Subscriber, 'client' | 'filter'>,
     last: string,
   ) {
-    const stop = new AbortController();
     const { authorization } = request.headers;
-    const subscription = hub.subscribe({ ...of, caller: callerOf(request), authorization }, stop.signal);
-    streams.add(stop);
-    reply.raw.once('close', () => {
-      stop.abort();
-      streams.delete(stop);
-    });
-    // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
-    reply.header('connection', 'close');
+    const subscriber = { ...of, caller: callerOf(request), authorization };
+    const subscription = hub.subscribe(subscriber, streams.stream(reply));
     const events = new EventStream(hub, subscription, last);
     return reply.type('text/event-stream').send(events as never); // the schema doesn't serialise a stream
   }
 
   return async (app) => {
-    app.addHook('preClose', async () => {
-      for (const one of streams) one.abort();
-    });
-
     app.get(
       '/server-containers/:id/events',
       {

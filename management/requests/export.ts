@@ -36,7 +36,7 @@ interface ExportPage {
 
 /**
  * All rows as text, page by page as the reader takes them. Throws `search_unavailable` before any text if a day can't be
- * read wholly yet: an export has no place to say so. If that happens later, the text ends without its end.
+ * read wholly yet: an export can't say that rows are missing. If that is found later, the connection breaks off.
  */
 export async function* exportedRequests(
   read: (cursor: string | undefined) => Promise<ExportPage>,

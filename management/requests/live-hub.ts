@@ -23,17 +23,10 @@ export class LiveRequests {
   }
 
   /**
-   * Opens a stream. With `last`, the id of a row, it begins after that row, and reports a gap if that is not in memory any
-   * more. Throws `too_many_streams` if the subject has the allowed number already.
+   * Opens a stream, which ends with the signal at the latest. With `last`, the id of a row, it begins after that row, and
+   * reports a gap if that row is not in memory any more.
    */
   subscribe(follower: Follower, last: string | undefined, signal: AbortSignal): LiveSubscription {
-    const { streamsPerSubject } = this.#parts.settings.limits;
-    const { subject } = follower.caller;
-    const open = this.#all().filter(({ of }) => of.caller.subject === subject).length;
-    if (open >= streamsPerSubject) {
-      const detail = `${open} streams of this subject are open; close one of them first`;
-      throw new ManagementProblem('too_many_streams', { detail });
-    }
     const { container } = follower;
     const own = this.#streams.get(container) ?? new Set();
     this.#streams.set(container, own);

@@ -49,27 +49,7 @@ export function requestsRoutes(
   context: Context,
   { live, recent, search }: RequestsParts,
 ): FastifyPluginAsyncZod {
-  const { db, clock } = context;
-  /** Open exports, by subject. */
-  const exporting = new Map<string, number>();
-  /** Open streams. A stop of the process aborts them instead of waiting for their end. */
-  const streams = new Set<AbortController>();
-
-  /** Counts an export of the caller until its answer ends. Throws `too_many_streams`. */
-  function countExport(reply: FastifyReply): void {
-    const { subject } = callerOf(reply.request);
-    const open = exporting.get(subject) ?? 0;
-    if (open >= context.settings.limits.streamsPerSubject) {
-      const detail = `${open} exports of this subject are open; wait for one of them first`;
-      throw new ManagementProblem('too_many_streams', { detail });
-    }
-    exporting.set(subject, open + 1);
-    reply.raw.once('close', () => {
-      const left = (exporting.get(subject) ?? 1) - 1;
-      if (left === 0) exporting.delete(subject);
-      else exporting.set(subject, left);
-    });
-  }
+  const { db, clock, streams } = context;
 
   async function answer(reply: FastifyReply, query: RequestsQuery, readable: ReadableContainers) {
     const { format, ...page } = query;
@@ -81,7 +61,7 @@ export function requestsRoutes(
       );
     try {
       if (format === 'json') return await read(page);
-      countExport(reply);
+      streams.countExport(reply);
       const to = page.to ?? clock.date().toISOString();
       const from = page.from ?? new Date(Date.parse(to) - DAY_MS).toISOString();
       const rows = exportedRequests((cursor) => read({ from, to, limit: 1_000, cursor }), format);
@@ -110,27 +90,15 @@ export function requestsRoutes(
   }
 
   function stream(request: FastifyRequest, reply: FastifyReply, asked: LiveStream) {
-    const stop = new AbortController();
     const { container, filter, last } = asked;
     const { authorization } = request.headers;
     const follower = { caller: callerOf(request), authorization, container, filter };
-    const subscription = live.subscribe(follower, last, stop.signal);
-    streams.add(stop);
-    reply.raw.once('close', () => {
-      stop.abort();
-      streams.delete(stop);
-    });
-    // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
-    reply.header('connection', 'close');
+    const subscription = live.subscribe(follower, last, streams.stream(reply));
     const text = Readable.from(liveStream(subscription), { highWaterMark: 1 });
     return reply.type('text/event-stream').send(text as never); // the schema doesn't serialise a stream
   }
 
   return async (app) => {
-    app.addHook('preClose', async () => {
-      for (const one of streams) one.abort();
-    });
-
     app.get(
       '/server-containers/:id/requests',
       {

@@ -43,7 +43,7 @@ const isRange = ({ from, to }: { from?: string | undefined; to?: string | undefi
   const span = (to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from);
   return span <= MOST_DAYS * DAY_MS && (to === undefined || span > 0);
 };
-const RANGE = { path: ['from'], message: `must be before \`to\`, and at most ${MOST_DAYS} days` };
+const RANGE = { path: ['from'], message: `must be before \`to\`, by at most ${MOST_DAYS} days` };
 
 export const containerRequestsQuery = z.strictObject(search).refine(isRange, RANGE);
 export const requestsQuery = z

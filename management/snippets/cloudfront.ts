@@ -5,7 +5,7 @@ import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieNames, indent, nameOf, 
 const CACHING_DISABLED = '4135ea2d-6df8-44a3-9df3-4b5a84be39ad';
 const ALL_BUT_HOST = 'b689b0a8-53d0-40ab-baf2-68738e2966ac';
 
-/** Parts of a CloudFormation template. The origin's own header has the token, so that no function's text has it. */
+/** Parts of a CloudFormation template. The token is in a header of the origin, so the function's code doesn't contain it. */
 export function cloudfrontSnippet(forwarder: Forwarder): string {
   const { edge, path, token } = forwarder;
   const name = nameOf(forwarder);

@@ -1,6 +1,9 @@
 const DAY_MS = 86_400_000;
 const TEN_MINUTES_MS = 600_000;
-/** A delivery's object is named by its first record: a queue's wait and an isolate's, clocks apart, and the write. */
+/**
+ * How far the time in a new object's key, that of its first record, may be from now. Before: the waits of isolate and queue,
+ * the write, and a clock that differs. After: a clock that differs. Milliseconds.
+ */
 const BEHIND_MS = 300_000;
 const AHEAD_MS = 60_000;
 
@@ -15,10 +18,10 @@ export function daysBetween(from: number, to: number): string[] {
   return days;
 }
 
-/** The day that is so many days before. */
+/** The time so many days before another one. */
 export const daysBefore = (time: number, days: number): number => time - days * DAY_MS;
 
-/** Prefixes of the keys that new objects have now, of ten minutes each. */
+/** The prefixes of the keys that new objects have now. One prefix covers ten minutes. */
 export function recentPrefixes(now: number): string[] {
   const prefixes: string[] = [];
   for (let time = now - BEHIND_MS; ; time += TEN_MINUTES_MS) {

@@ -16,7 +16,7 @@ import {
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
-/** Objects between two notes of how far the search is. */
+/** After so many objects the search records how far it is. */
 const PER_NOTE = 50;
 /** A multiple of `PER_NOTE`. */
 const OBJECTS_AT_ONCE = 200;
@@ -130,8 +130,8 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
 }
 
 /**
- * Empties the lines of an object whose records are deleted, so that the others keep their numbers, by which records of
- * older releases count once. Resolves to the number of records.
+ * Empties an object's lines of deleted records. The empty lines remain, so that the others keep their line numbers, which
+ * make records of older releases count once. Resolves to the number of deleted records.
  */
 export async function rewriteObject({ db, rawObjects }: Parts, key: string): Promise<number> {
   const body = await rawObjects.read(key);
@@ -150,10 +150,10 @@ export async function rewriteObject({ db, rawObjects }: Parts, key: string): Pro
     });
   if (removed === 0) return 0;
   const rewritten = Buffer.from(lines.join('\n'));
-  // Its new size makes it another object, whose other records were counted already.
+  // With its new size it counts as a new object. Its other records are counted already.
   const read = await readBefore(db, [objectId({ key, size: body.length })]);
   if (read.size > 0) await noteObjects(db, [{ key, size: rewritten.length }]);
-  // A queue may deliver it again as it was.
+  // A queue may write it again with the deleted records.
   await forgetObject(db, { key, size: body.length });
   await rawObjects.write(key, rewritten);
   return removed;

@@ -30,7 +30,7 @@ export interface SetSums {
   /** Keys of objects that have records of a container whose records are deleted. */
   readonly deletedIn: readonly string[];
   readonly records: number;
-  /** Batches of an object that have a record which doesn't count, because it did before. */
+  /** How many batches of these objects have a record that was counted before. */
   readonly doubledBatches: number;
 }
 
@@ -55,18 +55,18 @@ export const dayOf = (key: string): string | null => KEY.exec(key)?.[1] ?? null;
 
 export const hasBit = (seen: number, bit: number): boolean => Math.floor(seen / (BITS[bit] ?? 1)) % 2 === 1;
 
-/** The bits of either. */
+/** The bits that are set in one of them or in both. */
 export const eitherOf = (one: number, other: number): number =>
   BITS.reduce((sum, value, bit) => (hasBit(one, bit) || hasBit(other, bit) ? sum + value : sum), 0);
 
-/** A name for anything in the form of a UUID. */
+/** A UUID computed from a text, always the same one. */
 export function uuidOf(text: string): string {
   return hash('sha256', text, 'hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 }
 
 /**
- * Sums the records of objects. A record counts once, by its batch and its place there. Those that `counted` has don't
- * count, nor do those of `deleted` containers from before that time (ISO 8601).
+ * Sums the records of objects. A record counts once, by its batch and its index there. Left out are records
+ * in `counted`, and those of the `deleted` containers from before the time that each is deleted until (ISO 8601).
  */
 export function sumObjects(
   objects: readonly ReadObject[],
@@ -159,10 +159,10 @@ function countsOf(minutes: Map<string, Sum>, { container, time, probe: probed }:
   return sum.counts;
 }
 
-/** What is also summed up by the quarters of an hour, for days of zones that don't begin at its start. */
+/** The sums that are also kept by quarters of an hour, because some zones' days begin within an hour of UTC. */
 const QUARTERED = ['n', 'e', 'i', 'o'];
 
-/** With these sums of the second, third or fourth quarter of the hour as well: `n1`, `n2`, `n3`. */
+/** The same counts, and those of the second, third or fourth quarter of the hour beside them: `n1`, `n2`, `n3`. */
 export function withQuarter({ counts, ...sum }: Sum): Sum {
   const quarter = Math.floor(Number(sum.minute.slice(14, 16)) / 15);
   const own = new Map(counts);
@@ -173,7 +173,7 @@ export function withQuarter({ counts, ...sum }: Sum): Sum {
   return { ...sum, counts: own };
 }
 
-/** The same sums by longer spans, whose names are the first `length` letters of a minute, and those of everything. */
+/** The same sums by longer spans, each named by the first `length` letters of its minutes; and the sums of everything. */
 export function widen(minutes: Iterable<Sum>, length: number): Sum[] {
   const wide = new Map<string, Sum>();
   for (const { container, minute, probe, counts } of minutes) {

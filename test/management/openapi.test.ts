@@ -278,13 +278,16 @@ test('declares the event streams and exports beside JSON, with examples that are
     '/server-containers/{id}/requests/live text/event-stream',
     '/requests application/x-ndjson',
     '/requests text/csv',
+    '/server-containers/{id}/container-logs/live text/event-stream',
     '/audit application/x-ndjson',
     '/audit text/csv',
   ]);
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
-  const rowOf = (path: string) =>
-    path.endsWith('/events') ? 'ContainerEvent' : path === '/audit' ? 'AuditEntry' : 'EdgeRequest';
+  const rowOf = (path: string) => {
+    if (path.endsWith('/container-logs/live')) return 'ContainerLog';
+    return path.endsWith('/events') ? 'ContainerEvent' : path === '/audit' ? 'AuditEntry' : 'EdgeRequest';
+  };
   for (const { path, media, description, examples } of texts()) {
     expect([description.length > 20, examples.length]).toEqual([true, 1]);
     const [text = ''] = examples;

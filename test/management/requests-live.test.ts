@@ -87,7 +87,11 @@ test('ends when the membership or the token ends, and has a limit for each subje
   expect((await world.call('GET', url, { as: 'stranger' })).body.code).toBe('unknown_container');
   const { limits } = world.settings;
   Object.assign(limits, { streamsPerSubject: 1 });
-  expect((await world.call('GET', url, { as: 'guest' })).body.code).toBe('too_many_streams');
+  const headers = { accept: 'text/event-stream' };
+  for (const path of [url, `/server-containers/${own}/container-logs/live`, '/events']) {
+    const refused = await world.call('GET', path, { as: 'guest', headers });
+    expect(refused.body.code, path).toBe('too_many_streams');
+  }
   Object.assign(limits, { streamsPerSubject: 1e9 });
   await world.call('DELETE', `/clients/${ours}/members/guest`, { as: 'root' });
   await stream.reading;
