@@ -212,7 +212,7 @@ class Context implements PluginContext {
     this.problem = (code, detail) => new EdgeError(code, { detail });
   }
 
-  /** Only where it is asked for, because parsing it costs as much as answering a loader. */
+  /** Parsed on first use: parsing costs as much as answering a loader. */
   get url(): URL {
     this.#url ??= publicUrl(this.#request.requested, this.#request.origin);
     return this.#url;

@@ -38,9 +38,9 @@ interface EdgeHostOptions {
   readonly vars: Readonly<Record<string, string>>;
   /** A forward proxy for all fetches of the worker, with absolute request targets (RFC 9112, 3.2.2). */
   readonly egress?: { readonly host: string; readonly port: number };
-  /** Called when the runtime has ended by itself, and another one has the stores and routes of it. */
+  /** Called when the runtime has ended by itself, and a new one runs with the same stores and routes. */
   readonly onRestart?: () => Promise<void>;
-  /** Gets the data points of Analytics Engine, some at once. Absent: the worker has no dataset. */
+  /** Gets the data points of Analytics Engine, several in one call. Absent: the worker has no dataset. */
   readonly onPoints?: (points: readonly HostPoint[]) => void;
   /** Also runs the verification worker in the same runtime; port 0 picks a free one on 127.0.0.1. */
   readonly verification?: { readonly port: number; readonly secret: string };
@@ -108,8 +108,8 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
 }
 
 /**
- * Loaded here, because an installation without the embedded edge has none. As CommonJS, which it is: `import` would keep its
- * four megabytes of source twice, and parse them once more for the names of its exports.
+ * Loaded only when it is needed, because an installation without the embedded edge lacks it. It is CommonJS: `import` would
+ * keep its four megabytes of source twice, and parse them a second time for the names of its exports.
  */
 function loadMiniflare() {
   return createRequire(import.meta.url)('miniflare') as typeof import('miniflare');

@@ -9,7 +9,7 @@ interface AnalyticsEnv {
 const MOST_FIELDS = 20;
 const MOST_INDEX_OCTETS = 96;
 const MOST_BLOB_OCTETS = 16 * 1024;
-/** How long points wait for others. */
+/** How long points wait, so that several are sent in one call. */
 const LINGER_MS = 100;
 
 const encoder = new TextEncoder();
@@ -19,8 +19,8 @@ const octetsOf = (texts: readonly string[]) =>
   texts.reduce((sum, text) => sum + encoder.encode(text).length, 0);
 
 /**
- * A binding of Analytics Engine with its limits, which Miniflare's own lacks as it drops all points. It sends them to the
- * host's process.
+ * A binding of Analytics Engine with Cloudflare's limits. It sends the points to the host's process; Miniflare's own binding
+ * drops all points and checks no limits.
  */
 export default function analytics(env: AnalyticsEnv): AnalyticsEngineDataset {
   let points: HostPoint[] = [];

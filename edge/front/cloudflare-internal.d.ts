@@ -1,4 +1,4 @@
-/** What the runtime's own bindings import. A binding that a worker wraps can import the same. */
+/** A module of workerd for its own bindings. A wrapped binding, such as analytics.ts, can import it, too. */
 declare module 'cloudflare-internal:workers' {
   const workers: { waitUntil(work: Promise<unknown>): void };
   export default workers;

@@ -15,18 +15,18 @@ import {
 } from './search.ts';
 import { type NewLine, SiteLog } from './site-log.ts';
 
-/** Milliseconds between lines and their file. */
+/** Milliseconds that lines wait before they are written together. */
 const FLUSH_MS = 200;
-/** Lines that wait for it; then the reader of a container waits, too. */
+/** When so many lines of a site wait, the readers of its containers wait, too. */
 const MOST_WAITING = 1_000;
 /** Milliseconds between two removals of what is too old. */
 const PRUNE_MS = 3_600_000;
 /** Lines that a container may print at once, in seconds of its rate. */
 const BURST_SECONDS = 10;
-/** Milliseconds between two lines that only count others. */
+/** The shortest time between two lines that only count dropped ones, milliseconds. */
 const COUNT_MS = 1_000;
-const TOO_LONG = 'too long, or more than could be read';
-const TOO_MANY = 'more lines than are kept of one container';
+const TOO_LONG = 'the lines were too long, or too many to be read';
+const TOO_MANY = 'the container printed more lines than are kept (CONTAINER_LOGS_LINES_PER_SECOND)';
 
 export interface ContainerLogsOptions {
   /** The folder with one folder for each site. */
@@ -57,7 +57,7 @@ interface Printer {
   dropped: number;
   why: string;
   last: PrintedLine | null;
-  /** When a line was made of the count, by the monotonic clock; `null`: not yet. */
+  /** When a line with the count was last added, by the monotonic clock; `null`: not yet. */
   countedAt: number | null;
   readonly source: Printing;
 }
@@ -85,7 +85,7 @@ export class ContainerLogs {
     this.#ended = this.#keepPruning();
   }
 
-  /** Behind what a container's output is to be read. */
+  /** The positions after which a container's output is to be read. */
   async positions(source: Printing): Promise<Positions> {
     const { site, id } = source;
     const known = this.#printers.get(id);
@@ -97,7 +97,7 @@ export class ContainerLogs {
     return positions;
   }
 
-  /** Takes lines of one container. Resolves when more may come. */
+  /** Takes lines of one container. Resolves when it can take more. */
   async write(source: Printing, lines: readonly PrintedLine[]): Promise<void> {
     const site = this.#site(source.site);
     const printer = this.#printers.get(source.id) ?? this.#printer(source, {});
@@ -131,7 +131,7 @@ export class ContainerLogs {
     this.#refusals.note(source.site, { ...read, time });
   }
 
-  /** Makes a line of each count of lines that no later one bears, at most once a second. */
+  /** Adds a line for each container whose last lines were dropped, because no later line says so; at most once a second. */
   #countDropped(name: string, site: Site): void {
     const now = this.#clock.now();
     for (const printer of this.#printers.values()) {
@@ -153,7 +153,7 @@ export class ContainerLogs {
     return await searchPage(this.#site(site).log, query, this.#clock);
   }
 
-  /** Lines behind a position, as soon as there is one, or none after `waitMs`. */
+  /** Lines after a position, as soon as there is one; after `waitMs`, none. */
   async newer(site: string, query: NewerQuery, waitMs: number, signal: AbortSignal): Promise<NewerLogs> {
     const until = this.#clock.now() + waitMs;
     for (;;) {

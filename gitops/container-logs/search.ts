@@ -39,7 +39,7 @@ interface Key {
 }
 const cursorSchema = z.tuple([z.number().int(), z.number().int()]);
 
-/** Reads the cursor of a page; `null`: it is none. */
+/** Reads the cursor of a page; `null`: the text is no cursor. */
 export function readCursor(text: string): Key | null {
   try {
     const [at, seq] = cursorSchema.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
@@ -75,7 +75,7 @@ export async function searchPage(log: SiteLog, query: LogQuery, clock: Clock): P
     });
     found = [...found, ...lines].sort((a, b) => compare(keyOf(a), keyOf(b))).slice(0, query.limit + 1);
   }
-  // What a segment that was not read has may be newer than lines of one that was.
+  // A segment that was not read may have newer lines than those that were found.
   const certain = reached === null ? found : found.filter(({ time }) => Date.parse(time) > (reached ?? 0));
   const shown = certain.slice(0, query.limit);
   const last = shown.at(-1);
@@ -93,13 +93,13 @@ export async function searchPage(log: SiteLog, query: LogQuery, clock: Clock): P
   };
 }
 
-/** Lines behind the id `after`, in the order of arrival. Without it, only the position of the newest line. */
+/** Lines after the id `after`, in the order of arrival. Without `after`, only the position of the newest line. */
 export async function searchNewer(log: SiteLog, query: NewerQuery): Promise<NewerLogs> {
   const { segments, last } = await log.segments();
   const after = query.after === undefined ? last : Number(query.after);
   const position = (seq: number) => String(seq);
   if (after === last) return { logs: [], position: position(last), missed: 0 };
-  // Numbers that were given before all was deleted, or by another host.
+  // The id is from before everything was deleted, or of another host.
   if (after > last) return { logs: [], position: position(last), missed: null };
   const inOrder = segments.toSorted((a, b) => a.first - b.first).filter((one) => one.last > after);
   const first = inOrder[0]?.first ?? last + 1;
@@ -119,7 +119,7 @@ export async function searchNewer(log: SiteLog, query: NewerQuery): Promise<Newe
   return { logs: logs.map(present), position: position(reached), missed };
 }
 
-/** A quick test of a line's text, which accepts at least all lines that match. */
+/** A quick test of a stored line's text. It accepts all lines that match, and may accept others. */
 function textFilter({ requestId, q }: LogFilter): ((text: string) => boolean) | undefined {
   if (requestId !== undefined) return (text) => text.includes(requestId);
   if (q === undefined) return undefined;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { containerLog } from '../report/container-logs.ts';
 
-/** By container id and stream: the time of the frame behind which its output is read again, and its place there. */
+/** Of a container (its id) and a stream: the time after which its output is read again, and the place among equal times. */
 const position = z.tuple([z.string(), z.enum(['stdout', 'stderr']), z.string(), z.number()]);
 export type StoredPosition = z.output<typeof position>;
 
@@ -42,7 +42,7 @@ interface OpenedSegments {
   readonly positions: readonly StoredPosition[];
 }
 
-/** Reads what a site's folder has. A line that a kill has torn is cut off. */
+/** Reads a site's folder. A last line that a kill left unfinished is cut off. */
 export async function openSegments(dir: string): Promise<OpenedSegments> {
   const names = (await readdir(dir).catch(noneIfMissing)).sort();
   const closed: Segment[] = [];

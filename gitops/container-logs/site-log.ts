@@ -18,7 +18,7 @@ import {
   segmentOf,
 } from './segments.ts';
 
-/** Octets of a segment: what a search reads at once, and what a retention removes at once. */
+/** Octets of a segment, which searches read whole and the retention deletes whole. */
 const SEGMENT_OCTETS = 256 * 1024;
 /** Lines that are written at once. */
 const LINES_AT_ONCE = 500;
@@ -54,13 +54,13 @@ export class SiteLog {
     this.#limits = limits;
   }
 
-  /** Behind which frame a container's output is read again. */
+  /** The positions after which a container's output is read again. */
   async positions(id: string): Promise<readonly StoredPosition[]> {
     await this.#open();
     return [...this.#positions.values()].filter(([of]) => of === id);
   }
 
-  /** Appends lines, those of before a demanded deletion and of before the retention excepted. */
+  /** Appends lines. Those that a deletion or the retention covers are left out. */
   async append(lines: readonly NewLine[], now: number): Promise<void> {
     await this.#open();
     await this.#exclusive(async () => {
@@ -195,7 +195,7 @@ export class SiteLog {
   async #limitSize(): Promise<void> {
     const sum = (segments: readonly Segment[]) => segments.reduce((size, one) => size + one.size, 0);
     let size = sum(this.#closed) + (this.#current?.size ?? 0);
-    // The newest one has the positions, which the next segment begins with.
+    // The newest one is kept, because the positions are read from it.
     while (size > this.#limits.octets && this.#closed.length > 1) {
       const oldest = this.#closed.shift();
       if (oldest === undefined) return;

@@ -16,7 +16,7 @@ export interface LastReadable {
   readonly manifest: Manifest | null;
   /** The blob of that version; `null`: there is none. */
   readonly blob: string | null;
-  /** The newest event if the file disappeared by it, else `null`. */
+  /** The newest event if it removed the file, else `null`. */
   readonly gone: FileEvent | null;
 }
 

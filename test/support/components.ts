@@ -65,7 +65,7 @@ export const PLACES =
 /** A server of S3 over a folder. */
 export const VERSITYGW = globSync(`${CACHE}/versitygw-v*`).sort().at(-1) ?? 'versitygw';
 
-/** The program of an OpenID provider that others wrote. */
+/** The program that starts Keycloak, an OpenID provider. */
 export const KEYCLOAK = join(globSync(`${CACHE}/keycloak-*`).sort().at(-1) ?? 'keycloak', 'bin/kc.sh');
 /** The programs of a Kubernetes cluster. */
 export const KUBERNETES =
@@ -86,13 +86,13 @@ const ARGV: Record<
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
   knot: ['knotd', '--version'],
   pebble: ['pebble', '-h'],
-  // Checks Debian's own configuration; it refuses that to others than root.
+  // Checks Debian's own configuration, which smtpd permits to root only.
   opensmtpd: ['smtpd', '-n'],
   chromium: [CHROMIUM, '--version'],
   // Needs root, and is not allowed in every container.
   mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
   versitygw: [VERSITYGW, '--version'],
-  // A program of Java 17 or newer.
+  // Needs Java 17 or newer.
   keycloak: [KEYCLOAK, '--version'],
   kubernetes: [join(KUBERNETES, 'kube-apiserver'), '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],

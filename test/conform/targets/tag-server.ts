@@ -20,7 +20,7 @@ export function tagServerTable(reference: string, env: ConformEnv): Table<Contai
   };
 }
 
-/** No container of Google's: only a stand-in, which is its own vendor, starts with it. */
+/** An invented configuration. Only a stand-in starts with it, because it doesn't ask Google for the container. */
 const MADE_UP: Config = { id: 'GTM-CONFORM', env: '1', auth: 'conformance' };
 const PREVIEW = { RUN_AS_PREVIEW_SERVER: 'true' };
 const START = { timeoutMs: 90_000, intervalMs: 250 };
@@ -31,7 +31,7 @@ async function openTagServer(
 ): Promise<OpenTarget<ContainerTarget>> {
   const config = given === null ? MADE_UP : decode(given);
   const run = await openDockerRun(reference, signal);
-  /** The address of a server that serves until the end; or why there is none, for the behaviours that use it. */
+  /** The address of a server that runs until the end, or the error of its start, which each row that uses it reports. */
   const serve = async (env: Env): Promise<string | Error> => {
     try {
       const role = await start(run, env);
@@ -49,7 +49,7 @@ async function openTagServer(
     gateway: run.gateway,
     preview: () => addressOf(preview),
     start: async (env, placement) => {
-      // Why the server of the other rows isn't there is why this one can't be.
+      // If the server of the other rows did not start, this one can't either, for the same reason.
       addressOf(tagging);
       return await start(run, { ...own, ...env }, placement);
     },
@@ -92,7 +92,7 @@ async function start(run: DockerRun, env: Env, placement?: Placement): Promise<S
   return { listens: false, code, output };
 }
 
-/** The exit code; `null`: it answers. Throws while neither is so. */
+/** The exit code, or `null` if it answers. Throws if it runs and doesn't answer yet. */
 async function endOrAnswer({ url, exitCode }: Container): Promise<number | null> {
   const code = await exitCode();
   if (code !== null) return code;

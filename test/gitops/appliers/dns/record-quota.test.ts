@@ -74,7 +74,7 @@ test.each([200, 1_000, 3_500])(
   },
 );
 
-test('a failing API is no unknown quota', async () => {
+test('an API that fails is an error, not an unknown quota', async () => {
   world.faulty.plan({ kind: 'fail after' }, isUsage);
   await expect(ask()).rejects.toThrow(RetryableError);
 });

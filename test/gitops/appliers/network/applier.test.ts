@@ -58,7 +58,7 @@ test('without the right to change the firewall, networks exist, and the missing 
   });
 });
 
-test('other firewall rules are written in every mode: no drift of each site, and no missing right', async () => {
+test('firewall rules in another form are written in every mode, without drift or a missing right of the sites', async () => {
   const { applier, changes } = host({ kind: 'broken' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
   const [update] = await changes('shop');
@@ -102,7 +102,7 @@ testWith('root', 'a process without rights is denied, with the reason', async ()
   expect(JSON.parse(stdout)).toEqual([denied, denied]);
 });
 
-test('a firewall that another program holds is no missing right: the change fails, and is tried again', async () => {
+test('while another program holds the firewall, a change fails as retryable, not as a missing right', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tagyard-iptables-'));
   try {
     const held = '#!/bin/sh\necho "Another app is currently holding the xtables lock." >&2\nexit 4\n';
