@@ -10,6 +10,7 @@ const ALWAYS = [
   'edge/bundle.ts',
   'edge/bundle-cache.ts',
   'edge/claims.ts',
+  'edge/esbuild.ts',
   'package-lock.json',
   'tsconfig.json',
 ];

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type * as Esbuild from 'esbuild';
 import { type Bundle, cachedBundle } from './bundle-cache.ts';
 import { refuseClashes } from './claims.ts';
+import { withEsbuild } from './esbuild.ts';
 
 /** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares them). */
 export const COMPATIBILITY_DATE = '2026-07-01';
@@ -17,31 +18,8 @@ const IS_PACKAGE = import.meta.url.endsWith('.js');
 /** Where the bundles are written: those that wrangler uploads, in a folder that git ignores, and the package's. */
 const BUILT = resolve(here, IS_PACKAGE ? '..' : '../dist');
 
-/** esbuild's process has 60 MB. It ends this long after the last bundle, milliseconds. */
-const BUNDLER_IDLE_MS = 500;
-
-let bundling = 0;
-let idle: NodeJS.Timeout | undefined;
-
 /** Of the package, the sources of the stage's worker in one module; of a checkout, the sources. */
 const STAGE = IS_PACKAGE ? resolve(BUILT, 'stage.js') : resolve(here, 'stage/worker.ts');
-
-/** Runs `work` with esbuild, which is loaded for it and ended after it. */
-async function withEsbuild<Result>(work: (esbuild: typeof Esbuild) => Promise<Result>): Promise<Result> {
-  clearTimeout(idle);
-  bundling += 1;
-  const esbuild = await import('esbuild').catch(missing);
-  try {
-    return await work(esbuild);
-  } finally {
-    bundling -= 1;
-    if (bundling === 0) idle = setTimeout(() => void esbuild.stop(), BUNDLER_IDLE_MS).unref();
-  }
-}
-
-function missing(cause: unknown): never {
-  throw new Error('bundling a worker needs the package esbuild: npm install --save-dev esbuild', { cause });
-}
 
 /**
  * `import source from './loader.ts?page'` imports the text of a script for the visitor's browser: bundled, minified, as one

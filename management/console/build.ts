@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Metafile, OutputFile } from 'esbuild';
 import { type Bundle, cachedBundle } from '../../edge/bundle-cache.ts';
+import { withEsbuild } from '../../edge/esbuild.ts';
 
 /** The package has the console ready-made. A checkout bundles the sources. */
 const IS_PACKAGE = import.meta.url.endsWith('.js');
@@ -43,9 +44,8 @@ export function parseConsole(text: string): ConsoleFiles {
 }
 
 async function makeConsole(): Promise<Bundle> {
-  const esbuild = await import('esbuild');
-  try {
-    const { outputFiles, metafile } = await esbuild.build({
+  const { outputFiles, metafile } = await withEsbuild(({ build }) =>
+    build({
       absWorkingDir: ROOT,
       entryPoints: ['main.tsx', 'style.css', 'icon.svg'].map((name) => `management/console/app/${name}`),
       outdir: 'dist/console',
@@ -67,16 +67,13 @@ async function makeConsole(): Promise<Bundle> {
       loader: { '.svg': 'copy' },
       tsconfigRaw: {},
       legalComments: 'none',
-    });
-    const files = await Promise.all([...outputFiles.map(entryOf), pageOf(metafile)]);
-    return {
-      text: JSON.stringify(Object.fromEntries(files)),
-      inputs: ['management/console/build.ts', ...Object.keys(metafile.inputs)],
-    };
-  } finally {
-    // esbuild's process would keep 60 MB.
-    await esbuild.stop();
-  }
+    }),
+  );
+  const files = await Promise.all([...outputFiles.map(entryOf), pageOf(metafile)]);
+  return {
+    text: JSON.stringify(Object.fromEntries(files)),
+    inputs: ['management/console/build.ts', ...Object.keys(metafile.inputs)],
+  };
 }
 
 async function entryOf({ path, contents }: OutputFile): Promise<[string, ConsoleFile]> {
