@@ -50,10 +50,11 @@ const messages = async (logs: ContainerLogs, query = {}, site = SOURCE.site) =>
 
 test('keeps lines, and finds them by time, text, request, level and stream, page by page', async () => {
   const logs = await start();
+  const last = line('second words', 3_000, 'stderr');
   await logs.write(SOURCE, [
     line('first words', 5_000),
     line(tag('purchase', { RequestBody: 'secret' }), 4_000),
-    line('second words', 3_000, 'stderr'),
+    last,
   ]);
   await logs.write({ ...SOURCE, site: 'other' }, [line('foreign')]);
   expect(await messages(logs)).toEqual(['second words', 'purchase', 'first words']);
@@ -61,7 +62,7 @@ test('keeps lines, and finds them by time, text, request, level and stream, page
   expect(await messages(logs, { requestId: TRACE })).toEqual(['purchase']);
   expect(await messages(logs, { level: 'error' })).toEqual(['second words']);
   expect(await messages(logs, { stream: 'stdout', kind: 'text' })).toEqual(['first words']);
-  const to = new Date(Date.now() - 3_500).toISOString();
+  const to = new Date(Date.parse(last.time) - 500).toISOString();
   expect(await messages(logs, { to })).toEqual(['purchase', 'first words']);
   const from = to;
   expect(await messages(logs, { from })).toEqual(['second words']);
