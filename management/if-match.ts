@@ -51,7 +51,7 @@ const READING = ['GET', 'HEAD'];
 
 /**
  * Adds `If-Match` to the mutations of an object with an ETag, and of what is below its address, that don't compare it
- * themselves. What is a commit compares the tag once more when it is made.
+ * themselves. A change that is a commit compares the tag again when it is made.
  */
 export function registerIfMatch(api: FastifyInstance, parts: Parts): void {
   api.addHook('onRoute', (route) => {

@@ -10,7 +10,7 @@ const NAME = /^[A-Za-z]\w{0,39}$/;
 const MAX_NAMES = 20;
 /** Longer than the longest name with `en=`. */
 const MAX_REST = 64;
-/** Octets of a body that is read as a whole, as GA4's are: to pass one through a stream of ours takes more CPU. */
+/** Bodies of at most so many octets, as GA4's are, are read as a whole: that takes less CPU than a stream. */
 const MAX_WHOLE = 16 * 1024;
 
 /** The choices for ads and analytics (docs/facts.md, Consent). */
@@ -43,7 +43,7 @@ export function noteHit(
 
 type Scan = (text: string) => void;
 
-/** Counts events by name in a text that comes in parts. A line's end is the end of what is before it. */
+/** Counts events by name in a text that comes in parts. A line's end also ends a value. */
 function eventScanner(events: Notes['events']): Scan {
   let rest = '';
   return (text) => {

@@ -14,7 +14,7 @@ export interface Printing {
   readonly id: string;
   readonly place: string;
 }
-/** By stream: behind what a container's output is to be read. */
+/** By stream, the position after which a container's output is to be read. */
 export type Positions = Partial<Record<Stream, { readonly at: string; readonly count: number }>>;
 
 /** Where a line comes from. An id of the engine is unique in its first digits. */

@@ -27,7 +27,7 @@ export const PERMISSIONS: ReadonlySet<string> = new Set([
   'use_message',
 ]);
 
-/** Names of values that may be personal or secret, whatever they are. */
+/** Names whose values count as personal or secret. */
 const LONG_NAMES =
   'address|birth|body|birthday|card|city|client|cookies?|country|customer|data|e?mail|gclid|gender|hash|headers?|iban|location|login|mobile|name|order|params?|passw(?:or)?d|phone|postal(?:code)?|postcode|query|referr?er|region|search|secret|session|sha256|street|title|token|town|transaction|user|username|value|visitor';
 const SHORT_NAMES = 'agent|auth|dob|fb[cp]|id|ip|key|tel|zip';

@@ -52,12 +52,12 @@ export const containerLogsPage = z.object({
   since: z.iso.datetime().nullable(),
 });
 
-/** Lines in the order of their arrival, behind a position. */
+/** Lines after a position, in the order of their arrival. */
 export const newerContainerLogs = z.object({
   logs: z.array(containerLog),
   /** The id behind which to ask next. */
   position: z.string(),
-  /** Lines behind the given position that are not kept any more; `null`: an unknown number. */
+  /** The number of lines after the given position that are not kept any more; `null`: an unknown number. */
   missed: z.number().int().nullable(),
 });
 

@@ -21,7 +21,7 @@ interface SumsQueries {
 }
 
 export const QUANTILES = { p50: 0.5, p95: 0.95, p99: 0.99 } as const;
-/** A point is written when its request has ended, up to ten seconds after its answer: so much later than it arrived. */
+/** The longest time from the arrival of a request to its point, which is written up to ten seconds after the answer. */
 const SLACK_SECONDS = 120;
 
 const CLASSES = [1, 2, 3, 4, 5];

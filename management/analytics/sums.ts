@@ -17,7 +17,7 @@ interface AnalyticsSums {
 
 type Answer = Readonly<Record<string, unknown>>;
 
-/** Milliseconds for which the first point is kept in mind: it only ages out. */
+/** Milliseconds for which the time of the oldest point is cached. It changes only as points expire. */
 const FIRST_MS = 600_000;
 const firsts = new WeakMap<AnalyticsClient, { readonly time: Date; readonly until: number }>();
 

@@ -20,7 +20,7 @@ type Newer = z.output<typeof newerContainerLogs>;
 /** The lines of a site's containers, which its host keeps. */
 export class HostLogs {
   readonly #provisioner: Context['provisioner'];
-  /** Streams that wait for the same line wait by one call. */
+  /** Streams that wait for the same lines use one call. */
   readonly #waiting = new Map<string, Promise<Newer>>();
 
   constructor({ provisioner }: Pick<Context, 'provisioner'>) {
@@ -42,7 +42,7 @@ export class HostLogs {
     }
   }
 
-  /** Lines behind a position, as soon as there is one; none after some seconds. Throws what the call throws. */
+  /** Lines after a position, as soon as there is one; after some seconds, none. Throws what the call throws. */
   async newer(site: string, query: Readonly<Record<string, unknown>>): Promise<Newer> {
     const waitSeconds = query.after === undefined ? 0 : WAIT_SECONDS;
     const path = `/sites/${site}/container-logs/newer?${search({ ...query, waitSeconds })}`;

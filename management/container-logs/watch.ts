@@ -9,8 +9,8 @@ import type { HostLogs } from './host-logs.ts';
 type Watched = Pick<Context, 'db' | 'clock' | 'settings' | 'log'>;
 
 /**
- * Until the signal: makes events of what the policy scripts refuse, and has the lines deleted on the host whose deletion
- * was demanded. Both are repeated until they are done, so that a restart of either side loses nothing.
+ * Until the signal: records as events what the policy scripts refuse, and deletes the lines on the host whose deletion
+ * was requested. Both are repeated until they are done, so that a restart of either side loses nothing.
  */
 export async function watchHostLogs(context: Watched, host: HostLogs, signal: AbortSignal): Promise<void> {
   const { clock, settings, log } = context;
@@ -67,7 +67,7 @@ function detailOf({ permission, name, day }: PolicyRefusal): string {
   return `the policy script refused ${permission} to ${name ?? 'a template'} on ${day}`;
 }
 
-/** Demands of `DELETE …/traffic` include what the containers have printed. */
+/** `DELETE …/traffic` also deletes what the containers have printed. */
 async function deleteDemanded({ db, clock, log }: Watched, host: HostLogs): Promise<void> {
   const demanded = await db
     .selectFrom('traffic_deletions')

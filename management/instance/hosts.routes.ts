@@ -121,7 +121,7 @@ export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
 
 type Place = readonly string[];
 
-/** By what the list of drift is sorted. */
+/** The place of a change in the list of drift, which is sorted by it. */
 function placeOf({ site, target, key }: PlanReport['changes'][number]): Place {
   return [site, target, key];
 }

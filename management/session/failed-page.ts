@@ -23,11 +23,11 @@ const POLICY = [
 const TEXTS: Readonly<Record<string, readonly [heading: string, next: string]>> = {
   login_unavailable: [
     'You can’t log in now',
-    'Sessions that are open stay open, and the API answers as before. If this lasts, give the request’s id to who operates this installation.',
+    'Sessions that are open stay open, and the API answers as before. If this lasts, give the request’s id to the operator of this installation.',
   ],
   invalid_login: [
     'This login can’t be completed',
-    'Nothing was changed. If a new login ends here too, give the request’s id to who operates this installation.',
+    'Nothing was changed. If a new login ends here too, give the request’s id to the operator of this installation.',
   ],
 };
 

@@ -4,7 +4,7 @@ import { ManagementProblem } from '../http/errors.ts';
 /** RFC 6749, 5.2: the provider refuses this installation, not the person. */
 const REFUSED_CLIENT = ['invalid_client', 'unauthorized_client'];
 
-/** What to answer when the provider's tokens can't be had or aren't valid: `invalid_login`, `login_unavailable`. */
+/** The problem for tokens of the provider that can't be fetched or aren't valid: `invalid_login`, `login_unavailable`. */
 export function loginProblem(cause: unknown): ManagementProblem {
   if (isOutage(cause)) return new ManagementProblem('login_unavailable', { cause });
   if (cause instanceof openid.ResponseBodyError && REFUSED_CLIENT.includes(cause.error)) {

@@ -11,7 +11,7 @@ const COUNTERS = {
   records: ['tagyard_traffic_records_total', 'Records that this process has counted'],
   doubledBatches: [
     'tagyard_traffic_doubled_batches_total',
-    'Batches, by object, of which a record had been counted before',
+    'How often an object had a batch of which a record had been counted before',
   ],
 } as const;
 
@@ -33,7 +33,7 @@ export function registerTrafficMetrics(
   }
   new Gauge({
     name: 'tagyard_traffic_lag_seconds',
-    help: 'Seconds since everything in the bucket was counted, by whatever process; NaN: never yet',
+    help: 'Seconds since everything in the bucket was counted, by any process; NaN: it never was',
     registers: [register],
     async collect() {
       const until = await collectedUntil(db);

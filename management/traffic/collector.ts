@@ -34,7 +34,7 @@ const REMEMBERED = 20_000;
  * process or the next start continues, and sums are exact (docs/traffic.md).
  */
 export class Collector {
-  /** By which its leases are known. */
+  /** The name under which it holds its leases. */
   readonly id = randomUUID();
   /** What this process has done since its start. */
   readonly figures = { objects: 0, failed: 0, refused: 0, records: 0, doubledBatches: 0 };

@@ -162,7 +162,7 @@ export async function readBefore(db: Database, ids: readonly string[]): Promise<
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Takes back that an object was read: the same one may come again. */
+/** Forgets that an object was read, so that the same object is read again if it comes again. */
 export async function forgetObject(db: Database, object: Pick<ReadObject, 'key' | 'size'>): Promise<void> {
   await db.deleteFrom('traffic_objects').where('id', '=', objectId(object)).execute();
 }

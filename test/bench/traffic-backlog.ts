@@ -10,7 +10,7 @@ interface Backlog {
   readonly folder: string;
   readonly containers: readonly string[];
   readonly records: number;
-  /** Milliseconds since 1970: the objects are of this time and of the time after it. */
+  /** The time of the first object, milliseconds since 1970. The others are spread over `spanMs`. */
   readonly from: number;
   readonly spanMs: number;
 }

@@ -62,7 +62,7 @@ export interface Runtime {
   /** The last lines of its output, oldest first. They may contain secrets. */
   lastLines(id: string, signal: AbortSignal): Promise<readonly string[]>;
   /**
-   * Follows its output behind the positions until it has stopped or `signal` aborts; `gone`: there is no such container.
+   * Follows its output after the positions until it has stopped or `signal` aborts; `gone`: there is no such container.
    * `write` gets the lines in their order, and may make the runtime wait.
    */
   output(

@@ -79,7 +79,7 @@ export class RouteCalls {
     return (await this.#world.call('POST', '/tokens', { as: 'owner', body })).body.id;
   }
 
-  /** Deletes the one of the last call: a client may have a few only. */
+  /** A new webhook, in place of that of the last call: a client may have only a few. */
   async #webhookId(): Promise<string> {
     if (this.#webhook !== '') {
       await this.#world.call('DELETE', `/webhooks/${this.#webhook}`, { as: 'owner' });

@@ -10,8 +10,8 @@ import {
 } from './output.ts';
 
 /**
- * The engine reads both streams at once, so that the times of two lines can be in another order than the lines: by far
- * less than this (milliseconds).
+ * The engine reads both streams at once, so lines can be out of the order of their times, by far less than this
+ * (milliseconds).
  */
 const OVERLAP_MS = 1_000;
 /** `2026-11-23T10:28:20.123456789Z ` precedes each frame. */
@@ -19,7 +19,7 @@ const STAMP = 31;
 const STREAMS: Readonly<Record<number, OutputStream>> = { 1: 'stdout', 2: 'stderr' };
 
 /**
- * Follows a container's output behind the positions, each line once, until the container stops or `signal` aborts.
+ * Follows a container's output after the positions, each line once, until the container stops or `signal` aborts.
  * `write` gets the lines of one chunk; the engine waits meanwhile.
  */
 export async function followDocker(

@@ -35,9 +35,9 @@ export interface OutputSource {
 
 /** Where containers' output is kept. */
 export interface OutputSink {
-  /** Behind what the output is to be read; with neither stream: from the beginning. */
+  /** The positions after which the output is to be read; of neither stream: from the beginning. */
   positions(source: OutputSource): Promise<OutputPositions>;
-  /** Takes lines in their order. Resolves when more may be read; a caller that can't wait loses nothing but memory. */
+  /** Takes lines in their order. Resolves when it can take more; a caller that doesn't wait for that only uses more memory. */
   write(source: OutputSource, lines: readonly OutputLine[]): Promise<void>;
   /** The container is no longer read. */
   ended(source: OutputSource): Promise<void>;

@@ -15,7 +15,7 @@ interface WrittenPoint {
 
 /** From which rates on a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
-  /** Points of one index in each window of so many seconds that are all stored; of more, equally many are. */
+  /** The points of one index that are all stored in one window. If there are more, about as many are stored. */
   readonly points: number;
   readonly seconds: number;
   /** Rows that a query reads. Of more it reads a tenth, a hundredth … */

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Since when it is noted which records were counted, so that a longer search counts none of them again. And since when the
- * hours have sums of their quarters: those of earlier releases, and the hours in which both may write, have none.
+ * `notes_from`: the first day whose counted records are all known, so that a search of more days counts none again.
+ * `quarters_from`: the first hour with sums of its quarters. Hours of earlier releases, also beside this one, have none.
  */
 const STATEMENTS = [
   sql`alter table traffic_state add column notes_from date, add column quarters_from timestamptz`,

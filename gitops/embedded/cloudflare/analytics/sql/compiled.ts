@@ -4,7 +4,7 @@ import { isNumber, type Type, type Value } from './values.ts';
 /** An expression that is ready to run on rows. */
 export interface Compiled {
   readonly type: Type;
-  /** Of literals; what doesn’t depend on a row. */
+  /** True for an expression whose value is the same for all rows, such as a literal. */
   readonly constant?: boolean;
   /** Of `INTERVAL`. */
   readonly interval?: { readonly count: number; readonly unit: string };

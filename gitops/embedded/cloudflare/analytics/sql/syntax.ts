@@ -40,7 +40,7 @@ export interface Statement {
   readonly format: Format;
 }
 
-/** As a column without an alias is named, and by which expressions are compared. */
+/** The name of a column without an alias. Expressions with the same text are equal. */
 export function expressionText(expression: Expression): string {
   const all = (list: readonly Expression[]) => list.map(expressionText).join(', ');
   switch (expression.kind) {

@@ -45,7 +45,7 @@ export function widerType(operator: string, left: Type, right: Type): Type {
   return `${signed ? 'Int' : 'UInt'}${bits}` as Type; // 16, 32 or 64
 }
 
-/** A type for values of both. Throws `SqlError` where there is none. */
+/** The type that holds values of both types. Throws `SqlError` where there is none. */
 export function commonType(left: Type, right: Type): Type {
   if (left === right) return left;
   if (!isNumber(left) || !isNumber(right)) {
