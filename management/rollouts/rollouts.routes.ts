@@ -147,7 +147,7 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
         schema: {
           ...shared,
           operationId: 'stopImageRollout',
-          summary: 'Begin no further wave; the sites of the last one are followed to their end',
+          summary: 'Begin no further wave; the changes of the current one are finished',
           params: rolloutParams,
           querystring: dryRunQuery,
           response: {

@@ -14,7 +14,7 @@ export function loginProblem(cause: unknown): ManagementProblem {
   }
   if (cause instanceof openid.ClientError && cause.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') {
     const detail =
-      'By the clock of this host, the identity provider’s answer is not valid at this time: its operator compares both clocks';
+      'By this host’s clock, the identity provider’s answer is not valid now: the host’s operator compares both clocks';
     return new ManagementProblem('invalid_login', { detail, cause });
   }
   return new ManagementProblem('invalid_login', { cause });

@@ -183,8 +183,7 @@ export function allInvitationsRoutes({ context, changes }: TenantParts): Fastify
         config: { access: 'self' },
         schema: {
           operationId: 'listAllInvitations',
-          summary:
-            'List the invitations that can still be accepted, which the caller manages as owner or admin; operators see all',
+          summary: 'List the open invitations that the caller manages as owner or admin; operators see all',
           tags: ['clients'],
           querystring: invitationQuery,
           response: { 200: invitationPage, ...problems('invalid_request') },

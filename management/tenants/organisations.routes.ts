@@ -161,7 +161,7 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           schema: {
             operationId: isArchiving ? 'archiveOrganisation' : 'unarchiveOrganisation',
             summary: isArchiving
-              ? 'Hide an organisation that has no clients any more, other than archived ones'
+              ? 'Archive an organisation whose clients are all archived'
               : 'Show an archived organisation again',
             tags,
             params: tenantParams,

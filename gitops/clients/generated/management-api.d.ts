@@ -711,7 +711,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hide an organisation that has no clients any more, other than archived ones */
+        /** Archive an organisation whose clients are all archived */
         post: operations["archiveOrganisation"];
         delete?: never;
         options?: never;
@@ -900,7 +900,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the invitations that can still be accepted, which the caller manages as owner or admin; operators see all */
+        /** List the open invitations that the caller manages as owner or admin; operators see all */
         get: operations["listAllInvitations"];
         put?: never;
         post?: never;
@@ -1483,7 +1483,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Begin no further wave; the sites of the last one are followed to their end */
+        /** Begin no further wave; the changes of the current one are finished */
         post: operations["stopImageRollout"];
         delete?: never;
         options?: never;

@@ -13,7 +13,7 @@ const SHOWN = 8;
 const KINDS = {
   certificate: {
     name: 'Certificate',
-    fix: 'It should have been renewed by itself. Read under Health what keeps it.',
+    fix: 'It should have been renewed by now. Health shows what prevents that.',
     part: 'health',
   },
   proof: {
@@ -23,7 +23,7 @@ const KINDS = {
   },
   forwarder_token: {
     name: 'Old forwarder token',
-    fix: 'Put the new configuration on the domain’s own server before.',
+    fix: 'First put the new configuration on the domain’s own server.',
     part: 'same-origin',
   },
   loader_token: {

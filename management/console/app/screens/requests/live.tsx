@@ -70,7 +70,7 @@ function Gaps({ tail: { missed, hasGap } }: { tail: Tail }) {
   return (
     <p class="notice warn" role="status">
       {missed > 0 && `${plural(missed, 'request')} came faster than this page could read them. `}
-      {hasGap && 'Requests of a time without a connection are not here. '}
+      {hasGap && 'Requests from times without a connection are missing. '}
       Search shows them all.
     </p>
   );

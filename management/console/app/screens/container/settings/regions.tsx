@@ -8,7 +8,7 @@ const PLACE = '[A-Za-z]{2}(?:\\-[A-Za-z0-9]{1,3})?';
 const SEPARATOR = '[\\s,;]+';
 const MOST = 20;
 
-/** Places with other rules than the site's. A visitor of unknown place gets the strictest of all. */
+/** Places with other rules than the site's. A visitor whose place is unknown gets the strictest rules. */
 export function RegionRules({
   regions,
   set,
@@ -26,7 +26,7 @@ export function RegionRules({
       <p class="small dim">
         {regions.length === 0
           ? 'None: the rules above count everywhere.'
-          : 'Elsewhere the rules above count. A visitor of unknown place gets the strictest of all.'}
+          : 'Elsewhere the rules above count. A visitor whose place is unknown gets the strictest rules.'}
       </p>
       {regions.map((region, index) => (
         <fieldset key={index} class="plain inset">
