@@ -40,13 +40,30 @@ export async function insertToken(db: Database, { of, ...row }: NewToken): Promi
   });
 }
 
-/** Its membership ends with it, and so do its event streams. */
+/**
+ * With it end the tokens that it made, their memberships and their event streams: otherwise who has stolen a token would
+ * keep what he made with it.
+ */
 export async function revokeToken(db: Database, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    await trx.updateTable('service_tokens').set({ revoked_at: new Date() }).where('id', '=', id).execute();
-    const subject = tokenSubject(id);
-    await trx.deleteFrom('client_memberships').where('subject', '=', subject).execute();
-    await trx.deleteFrom('organisation_memberships').where('subject', '=', subject).execute();
+    let ended = [id];
+    while (ended.length > 0) {
+      const subjects = ended.map(tokenSubject);
+      await trx
+        .updateTable('service_tokens')
+        .set({ revoked_at: new Date() })
+        .where('id', 'in', ended)
+        .where('revoked_at', 'is', null)
+        .execute();
+      await trx.deleteFrom('client_memberships').where('subject', 'in', subjects).execute();
+      await trx.deleteFrom('organisation_memberships').where('subject', 'in', subjects).execute();
+      const made = await trx
+        .selectFrom('service_tokens')
+        .select('id')
+        .where('created_by', 'in', subjects)
+        .execute();
+      ended = made.map((token) => token.id);
+    }
   });
 }
 

@@ -126,7 +126,8 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
         config: { access: 'act', operators: true },
         schema: {
           operationId: 'revokeToken',
-          summary: 'Revoke a service token; its requests and event streams are refused at once',
+          summary:
+            'Revoke a service token and those that it made; they are refused at once, in event streams too',
           tags,
           params: tokenParams,
           querystring: dryRunQuery,

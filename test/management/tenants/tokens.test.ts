@@ -10,7 +10,7 @@ beforeAll(async () => {
       quotas: {
         containers: null,
         members: 100,
-        tokens: 8,
+        tokens: 12,
         clientsPerOrganisation: 1_000,
         clientsPerPerson: 1_000,
       },
@@ -110,6 +110,22 @@ describe('a service token', () => {
     expect((await make('owner', { scopes: ['owner'] })).status).toBe(400);
   });
 
+  test('ends with the token that made it', async () => {
+    const first = (await make('owner', { scopes: ['admin'] })).body;
+    const by = async (token: string) =>
+      (await world.call('POST', '/tokens', { token, body: { name: 'More', client, scopes: ['admin'] } }))
+        .body;
+    const second = await by(first.value);
+    const third = await by(second.value);
+    const other = (await make('owner')).body;
+    expect((await read(third.value)).status).toBe(200);
+    expect((await world.call('DELETE', `/tokens/${first.id}`, { as: 'owner' })).status).toBe(204);
+    expect((await read(second.value)).body.code).toBe('invalid_token');
+    expect((await read(third.value)).body.code).toBe('invalid_token');
+    expect((await read(other.value)).status).toBe(200);
+    await world.call('DELETE', `/tokens/${other.id}`, { as: 'owner' });
+  });
+
   test('of an organisation acts in all of its clients', async () => {
     const members = [{ subject: 'boss', role: 'owner' }];
     const organisation = (
@@ -141,7 +157,7 @@ describe('a service token', () => {
   });
 
   test('is one of as many as the settings allow', async () => {
-    for (let made = 0; made < 8; made += 1) await make('owner');
+    for (let made = 0; made < 12; made += 1) await make('owner');
     expect((await make('owner')).body.code).toBe('limit_reached');
   });
 });
