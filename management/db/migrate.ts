@@ -53,8 +53,8 @@ export const MIGRATIONS = {
   '0022_traffic': traffic,
   '0023_handover': handover,
   '0024_archived_organisations': archivedOrganisations,
-  '0026_traffic_notes': trafficNotes,
   '0025_container_logs': containerLogs,
+  '0026_traffic_notes': trafficNotes,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */
