@@ -203,7 +203,7 @@ interface WebhookQueues {
 
 interface Plans {
   checksum: string;
-  /** `null`: the newest revision of the branch, whose plan can be approved. */
+  /** As it was asked for; `null`: the newest revision. */
   ref: string | null;
   report: Json<PlanReport>;
   actor: string;

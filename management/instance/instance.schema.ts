@@ -35,7 +35,7 @@ export const hostList = pageSchema(
 export const newPlan = z
   .strictObject({
     ref: z.string().min(1).max(200).optional().meta({
-      description: 'a branch or commit; without it, the newest revision, whose plan can be approved',
+      description: 'a branch or commit; without it, the newest revision. Only its plan can be approved',
     }),
   })
   .meta(examples({ 'the newest revision': {}, 'a branch': { ref: 'main' } }));

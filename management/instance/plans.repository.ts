@@ -30,7 +30,7 @@ export async function listPlans(
   db: Database,
   { head, onlyWaiting, after, limit }: PlanFilter,
 ): Promise<PlanSummary[]> {
-  const waiting = sql<boolean>`(approved_at is null and ref is null and coalesce(report->>'revision' = ${head}, false)
+  const waiting = sql<boolean>`(approved_at is null and coalesce(report->>'revision' = ${head}, false)
     and jsonb_array_length(report->'blocked') > 0)`;
   const [at = '', checksum = ''] = after ?? [];
   const place = sql<boolean>`(${CREATED} < ${at}::timestamptz

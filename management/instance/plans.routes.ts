@@ -135,13 +135,20 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
           response: {
             200: planAnswer,
             202: approvalView,
-            ...problems('invalid_request', 'forbidden', 'unknown_plan', 'plan_changed', 'host_unavailable'),
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_plan',
+              'plan_changed',
+              'host_unavailable',
+              'sites_repo_unavailable',
+            ),
           },
         },
       },
       async (request, reply) => {
         const { checksum, report, ref } = await found(request.params.checksum);
-        if (ref !== null) {
+        if (ref !== null && report.revision !== (await repo.head())) {
           throw new ManagementProblem('plan_changed', {
             detail:
               'only a plan of the newest revision can be approved; merge the branch and make a new plan',

@@ -110,6 +110,13 @@ test('plans a branch without changing anything, and refuses its approval', async
   expect((await read('/plans/none')).body.code).toBe('unknown_plan');
 });
 
+test('approves a plan of the newest revision, also where it was asked for by the name of the branch', async () => {
+  const { body } = await world.call('POST', '/plans', { as: 'root', body: { ref: 'main' } });
+  expect(body).toMatchObject({ ref: 'main', revision: await world.repo.head() });
+  const approved = await world.call('POST', `/plans/${body.checksum}/approve`, { as: 'root' });
+  expect([approved.status, approved.body.code]).toEqual([202, undefined]);
+});
+
 test('approves a plan of the newest revision only while it is the newest', async () => {
   const plan = (await world.call('POST', '/plans', { as: 'root', body: {} })).body;
   expect(plan).toMatchObject({
