@@ -1,8 +1,9 @@
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
-import type { TenantRef } from '../access/tenants.ts';
+import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import { planOf } from '../view/plan.ts';
 import { demandArchivable, demandClientLimits } from './limits.ts';
 import type { TenantProjection } from './projection.ts';
@@ -41,6 +42,7 @@ export class TenantChanges {
     const { repo, log } = this.#context;
     const { caller, requestId, subject } = change;
     let written: Tenant | null = null;
+    const granted = await roleIn(this.#context, ref, caller);
     try {
       await repo.commit({
         site: tenantName(ref),
@@ -54,6 +56,7 @@ export class TenantChanges {
         },
         edit: async (text) => {
           const current = await this.#current(ref, text);
+          if (current !== null && granted !== null) await this.#demandStill(granted, ref, current, caller);
           written = await this.#edited(current, ref, change);
           const next = formatTenant(ref, written);
           // An edit that changes nothing keeps the text, including its comments.
@@ -90,6 +93,23 @@ export class TenantChanges {
     await demandArchivable(this.#context.db, ref, current, next);
     await demandClientLimits(this.#context, ref, current, next);
     return next;
+  }
+
+  /**
+   * Throws `forbidden` if the caller has lost a role since the change was asked for: it may have waited behind the commit
+   * that took the role, which the database may not show yet.
+   */
+  async #demandStill(granted: Role, ref: TenantRef, current: Tenant, caller: Actor): Promise<void> {
+    if (isOperator(this.#context, caller)) return;
+    const role = await roleIn(this.#context, ref, caller);
+    const known = await readTenant(this.#context.db, ref);
+    const [before, now] = [known, current].map((tenant) => {
+      const own = tenant?.members.find(({ subject }) => subject === caller.subject);
+      return own === undefined ? null : roleFrom(own.role);
+    });
+    const isTaken = before != null && (now == null || !isAtLeast(now, before));
+    if (role !== null && isAtLeast(role, granted) && !isTaken) return;
+    throw new ManagementProblem('forbidden', { detail: 'the caller’s role was taken meanwhile' });
   }
 
   /** Before the first projection of an upgrade, only the database has it. */

@@ -38,6 +38,40 @@ const roleOf = async (subject: string, client: string): Promise<string | null> =
 };
 
 describe('a client in git', () => {
+  test.each(['client', 'organisation'])(
+    'is not changed by a request that waited until the role in the %s was taken',
+    async (place) => {
+      const members = ['boss', 'late'].map((subject) => ({ subject, role: 'owner' }));
+      const organisation = (
+        await world.call('POST', '/organisations', { as: 'root', body: { name: 'Agency', members } })
+      ).body.id;
+      const body = { name: 'Acme', organisation, members: place === 'client' ? members : [] };
+      const { id } = (await world.call('POST', '/clients', { as: 'root', body })).body;
+      if (place === 'client') {
+        await world.call('DELETE', `/organisations/${organisation}/members/late`, { as: 'boss' });
+      }
+      const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const commit = world.repo.commit.bind(world.repo);
+      world.repo.commit = async (edit) => {
+        if (edit.trailers?.Actor === 'late') {
+          reached.resolve();
+          await held.promise;
+        }
+        return await commit(edit);
+      };
+      const late = world.call('PUT', `/clients/${id}/members/friend`, {
+        as: 'late',
+        body: { role: 'owner' },
+      });
+      await reached.promise;
+      const at = place === 'client' ? `/clients/${id}` : `/organisations/${organisation}`;
+      const taken = await world.call('DELETE', `${at}/members/late`, { as: 'boss' });
+      held.resolve();
+      expect([taken.status, (await late).body.code]).toEqual([204, 'forbidden']);
+      expect(await inGit(`clients/${id}`)).not.toContain('friend');
+    },
+  );
+
   test('has its name, organisation and members, and no secret', async () => {
     const organisation = (
       await world.call('POST', '/organisations', {
