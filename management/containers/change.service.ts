@@ -139,7 +139,9 @@ async function commit(context: Context, row: ChangedContainer, change: Container
         'Request-Id': requestId,
         Reason: reason,
       },
-      edit: (current) => rewrite(context, row, current, change),
+      // It may have waited behind others: the caller's role or the container's client may have changed meanwhile.
+      edit: async (current) =>
+        await rewrite(context, await demandForChange(context, change), current, change),
     });
   } catch (cause) {
     if (!(cause instanceof SitesRepoError)) throw cause;

@@ -176,3 +176,23 @@ describe('clients', () => {
     expect([answer.status, answer.body.code]).toEqual([404, 'unknown_client']);
   });
 });
+
+test('a change that waited until its caller’s role was taken is refused', async () => {
+  const member = `/clients/${client}/members/late`;
+  await world.call('PUT', member, { as: 'owner', body: { role: 'editor' } });
+  const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const commit = world.repo.commit.bind(world.repo);
+  world.repo.commit = async (edit) => {
+    if (edit.trailers?.Actor === 'late') {
+      reached.resolve();
+      await held.promise;
+    }
+    return await commit(edit);
+  };
+  const late = world.call('PATCH', at(), { as: 'late', body: { name: 'Too late' } });
+  await reached.promise;
+  const taken = await world.call('DELETE', member, { as: 'owner' });
+  held.resolve();
+  expect([taken.status, (await late).body.code]).toEqual([204, 'unknown_container']);
+  expect((await world.call('GET', at(), { as: 'owner' })).body.name).not.toBe('Too late');
+});
