@@ -41,6 +41,8 @@ export class Collector {
   readonly #parts: Parts;
   readonly #width = limit(READS_AT_ONCE);
   #held: ReadonlySet<number> = new Set();
+  /** Parts that the present pass collects: those that were held when it began and at each renewal since. */
+  #passing: ReadonlySet<number> = new Set();
   /** Parts whose days were all listed since this process has them. */
   #swept: ReadonlySet<number> = new Set();
   #known = new Set<string>();
@@ -76,13 +78,16 @@ export class Collector {
   async collect(signal?: AbortSignal): Promise<void> {
     const { clock, db } = this.#parts;
     if (this.#held.size === 0) await this.#renew();
-    const held = this.#held;
+    this.#passing = this.#held;
     const now = clock.date();
-    const prefixes = await this.#prefixes(now.getTime(), held);
+    const prefixes = await this.#prefixes(now.getTime(), this.#passing);
     let isWhole = true;
     let isIdle = true;
     for (const prefix of prefixes) {
-      for await (const set of this.#newObjects(prefix, held)) {
+      for await (const listed of this.#newObjects(prefix)) {
+        // A pass over a large backlog takes long: what another process has leased meanwhile is its.
+        const set = listed.filter((object) => this.#passing.has(partOf(objectId(object))));
+        if (set.length === 0) continue;
         isIdle = false;
         // Before they are counted: a process that is killed after that doesn't meet them again.
         await extendCoverage(db, set.map(({ key }) => key).sort()[0] ?? null, now);
@@ -97,13 +102,13 @@ export class Collector {
     if (this.#sweptAt === Number.POSITIVE_INFINITY) this.#sweptAt = at;
     if (this.#oldSweptAt === Number.POSITIVE_INFINITY) {
       this.#oldSweptAt = at;
-      this.#swept = held;
+      this.#swept = this.#passing;
     } else if (isIdle && at - this.#notedAt < NOTE_MS) return;
     this.#notedAt = at;
     await noteCollected(
       db,
       this.id,
-      [...held].filter((part) => this.#swept.has(part) && this.#held.has(part)),
+      [...this.#passing].filter((part) => this.#swept.has(part)),
       now,
     );
   }
@@ -136,10 +141,10 @@ export class Collector {
   }
 
   /** Objects of this process's parts that were not read before, in sets that fit into the memory. */
-  async *#newObjects(prefix: string, held: ReadonlySet<number>): AsyncGenerator<RawObject[]> {
+  async *#newObjects(prefix: string): AsyncGenerator<RawObject[]> {
     let set: RawObject[] = [];
     let octets = 0;
-    for await (const page of this.#pages(prefix, held)) {
+    for await (const page of this.#pages(prefix)) {
       for (const object of page) {
         if (set.length > 0 && (octets + object.size > SET_OCTETS || set.length >= SET_OBJECTS)) {
           yield set;
@@ -153,7 +158,7 @@ export class Collector {
     if (set.length > 0) yield set;
   }
 
-  async *#pages(prefix: string, held: ReadonlySet<number>): AsyncGenerator<RawObject[]> {
+  async *#pages(prefix: string): AsyncGenerator<RawObject[]> {
     const { db, rawObjects } = this.#parts;
     let page = new Map<string, RawObject>();
     const unread = async () => {
@@ -165,7 +170,7 @@ export class Collector {
     };
     for await (const object of rawObjects.list(prefix)) {
       const id = objectId(object);
-      if (!held.has(partOf(id)) || this.#known.has(id)) continue;
+      if (!this.#passing.has(partOf(id)) || this.#known.has(id)) continue;
       page.set(id, object);
       if (page.size >= SET_OBJECTS) yield await unread();
     }
@@ -234,6 +239,8 @@ export class Collector {
     try {
       const held = await renewLeases(db, this.id);
       this.#swept = new Set([...this.#swept].filter((part) => held.has(part)));
+      // One that comes back later has to be listed anew.
+      this.#passing = new Set([...this.#passing].filter((part) => held.has(part)));
       this.#held = held;
     } catch (err) {
       log.error({ err }, 'the parts of the raw logs can’t be leased');
