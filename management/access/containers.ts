@@ -7,6 +7,7 @@ import {
   findContainerFor,
 } from '../records/containers.repository.ts';
 import { demandSufficient, type Purpose } from './roles.ts';
+import { isOperator } from './tenants.ts';
 
 /** The container with the caller's role, where the caller may do this with it. Throws the problem to answer otherwise. */
 export async function demandContainer(
@@ -26,4 +27,15 @@ export async function demandAnyContainer(db: Database, id: string): Promise<Cont
   const container = await findContainer(db, id);
   if (container === undefined) throw new ManagementProblem('unknown_container');
   return container;
+}
+
+/** Like `demandContainer`; an operator needs no membership. */
+export async function demandContainerOrOperator(
+  parts: Parameters<typeof isOperator>[0] & { readonly db: Database },
+  id: string,
+  caller: Actor,
+  purpose: Purpose,
+): Promise<ContainerWithOperation> {
+  if (isOperator(parts, caller)) return await demandAnyContainer(parts.db, id);
+  return await demandContainer(parts.db, id, caller, purpose);
 }

@@ -18,6 +18,8 @@ import { rangeList } from './traffic.schema.ts';
 import { listUsage, type UsageRow } from './usage.ts';
 
 const MOST_DAYS = 400;
+/** Dates are compared as text, so their years have four digits, also in the zones ahead. */
+const YEARS = { first: '1970-01-02', last: '9998-12-31' };
 const HOUR = 3_600;
 const DAY = 86_400;
 
@@ -161,6 +163,13 @@ function daysOf({ from, to, timeZone }: z.output<typeof usageQuery>, now: number
   try {
     const last = to ?? localDate(now, timeZone);
     const first = from ?? dayAt(daysBefore(Date.parse(last), 30));
+    for (const [path, day] of [
+      ['to', last],
+      ['from', first],
+    ] as const) {
+      if (day < YEARS.first || day > YEARS.last)
+        throw refuse(path, `must be from ${YEARS.first} to ${YEARS.last}`);
+    }
     if (first > last) throw refuse('from', 'must not be after to');
     if (Date.parse(last) - Date.parse(first) > MOST_DAYS * DAY * 1_000) {
       throw refuse('from', `must be at most ${MOST_DAYS} days before to`);

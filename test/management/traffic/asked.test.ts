@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { creation, World } from '../../support/management/world.ts';
+
+let world: World;
+let container: string;
+beforeAll(async () => {
+  world = await World.open({ logLevel: 'silent' });
+  const client = await world.client('Acme');
+  const { body } = await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) });
+  container = body.id;
+});
+afterAll(() => world.close());
+
+const refusal = async (path: string) => {
+  const { status, body } = await world.call('GET', path, { as: 'viewer' });
+  return [status, body.code ?? body];
+};
+
+test.each([
+  'to=9999-12-31',
+  'from=9999-12-01&to=9999-12-31',
+  'from=0001-01-01&to=0001-01-02',
+  'from=0000-01-01&to=0000-01-01&timeZone=Europe/Berlin',
+  'to=1000-01-01&timeZone=Asia/Kathmandu',
+])('usage of days that no zone’s calendar has is refused: %s', async (query) => {
+  expect(await refusal(`/usage?${query}`)).toEqual([400, 'invalid_request']);
+});
+
+test.each([
+  'from=9999-12-01T00:00:00Z&to=9999-12-31T23:59:59Z&step=86400',
+  'from=0000-01-01T00:00:00Z&to=0000-01-02T00:00:00Z&step=86400',
+  'to=0000-01-01T00:00:00Z&step=3600',
+])('traffic of times that the database doesn’t have is refused: %s', async (query) => {
+  for (const path of ['/traffic', `/server-containers/${container}/traffic`])
+    expect(await refusal(`${path}?${query}`)).toEqual([400, 'invalid_request']);
+});
