@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { demandContainer } from '../access/containers.ts';
+import { demandContainerOrOperator } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { problems } from '../http/openapi.ts';
@@ -46,14 +46,14 @@ const position = z.tuple([z.number().int(), z.number().int()]);
 
 /** What a container's tag servers have printed: searched, joined to a request, and followed. */
 export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPluginAsyncZod {
-  const { db, streams } = context;
+  const { streams } = context;
   const live = new LiveLogs(context, host);
 
   return async (app) => {
     app.get(
       '/server-containers/:id/container-logs',
       {
-        config: { access: 'read' },
+        config: { access: 'read', operators: true },
         schema: {
           operationId: 'listContainerLogs',
           summary: 'Search what a container’s tag servers have printed, the newest first',
@@ -69,7 +69,12 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
         },
       },
       async (request) => {
-        const { site_id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+        const { site_id } = await demandContainerOrOperator(
+          context,
+          request.params.id,
+          callerOf(request),
+          'read',
+        );
         keyFrom(request.query.cursor, position);
         return await host.page(site_id, request.query, request.id);
       },
@@ -78,7 +83,7 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
     app.get(
       '/server-containers/:id/container-logs/live',
       {
-        config: { access: 'read' },
+        config: { access: 'read', operators: true },
         schema: {
           operationId: 'followContainerLogs',
           summary: 'Follow what a container’s tag servers print',
@@ -96,7 +101,12 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
       },
       async (request, reply) => {
         const caller = callerOf(request);
-        const { id, site_id: site } = await demandContainer(db, request.params.id, caller, 'read');
+        const { id, site_id: site } = await demandContainerOrOperator(
+          context,
+          request.params.id,
+          caller,
+          'read',
+        );
         const { authorization, 'last-event-id': last } = request.headers;
         const reader = { caller, authorization, container: id, site, filter: request.query, last };
         const text = Readable.from(live.stream(reader, streams.stream(reply)), { highWaterMark: 1 });

@@ -1,5 +1,5 @@
 import type { ContainerLog } from '../../gitops/report/container-logs.ts';
-import { demandContainer } from '../access/containers.ts';
+import { demandContainerOrOperator } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
@@ -77,9 +77,9 @@ export class LiveLogs {
 
   /** False also if the check itself fails. */
   async #mayRead({ authorization, container }: LiveReader): Promise<boolean> {
-    const { db, authenticate, log } = this.#context;
+    const { authenticate, log } = this.#context;
     try {
-      await demandContainer(db, container, await authenticate(authorization), 'read');
+      await demandContainerOrOperator(this.#context, container, await authenticate(authorization), 'read');
       return true;
     } catch (err) {
       if (!(err instanceof ManagementProblem)) log.error({ err }, 'the access of streams can’t be checked');

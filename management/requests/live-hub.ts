@@ -1,5 +1,5 @@
 import { setInterval } from 'node:timers/promises';
-import { demandContainer } from '../access/containers.ts';
+import { demandContainerOrOperator } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { type Follower, LiveSubscription } from './live-subscription.ts';
@@ -71,11 +71,11 @@ export class LiveRequests {
   async #check(streams: readonly LiveSubscription[]): Promise<void> {
     const [first] = streams;
     if (first === undefined) return;
-    const { db, log } = this.#parts;
+    const { log } = this.#parts;
     try {
       const { authorization, container } = first.of;
       const caller = await this.#parts.authenticate(authorization);
-      await demandContainer(db, container, caller, 'read');
+      await demandContainerOrOperator(this.#parts, container, caller, 'read');
     } catch (err) {
       if (!(err instanceof ManagementProblem)) log.error({ err }, 'the access of streams can’t be checked');
       for (const stream of streams) stream.end();

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { demandAnyContainer, demandContainer } from '../access/containers.ts';
+import { demandAnyContainer, demandContainerOrOperator } from '../access/containers.ts';
 import { demandRoleIn, isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -102,7 +102,7 @@ export function requestsRoutes(
     app.get(
       '/server-containers/:id/requests',
       {
-        config: { access: 'read' },
+        config: { access: 'read', operators: true },
         schema: {
           operationId: 'listContainerRequests',
           summary: 'Search or export the requests of a container at the edge, the newest first',
@@ -117,7 +117,12 @@ export function requestsRoutes(
       },
       async (request, reply) =>
         await answer(reply, request.query, async () => {
-          const { id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+          const { id } = await demandContainerOrOperator(
+            context,
+            request.params.id,
+            callerOf(request),
+            'read',
+          );
           return [id];
         }),
     );
@@ -125,7 +130,7 @@ export function requestsRoutes(
     app.get(
       '/server-containers/:id/requests/live',
       {
-        config: { access: 'read' },
+        config: { access: 'read', operators: true },
         schema: {
           operationId: 'followContainerRequests',
           summary: 'Follow the requests of a container at the edge',
@@ -142,7 +147,7 @@ export function requestsRoutes(
         },
       },
       async (request, reply) => {
-        const { id } = await demandContainer(db, request.params.id, callerOf(request), 'read');
+        const { id } = await demandContainerOrOperator(context, request.params.id, callerOf(request), 'read');
         const filter = { ...request.query, containers: [id], deleted: await deletedRequests(db) };
         return stream(request, reply, { container: id, filter, last: request.headers['last-event-id'] });
       },

@@ -34,3 +34,15 @@ test.each([
   for (const path of ['/traffic', `/server-containers/${container}/traffic`])
     expect(await refusal(`${path}?${query}`)).toEqual([400, 'invalid_request']);
 });
+
+test('an operator reads a container’s requests and logs, as its traffic; strangers don’t', async () => {
+  const of = (path: string, as: string) =>
+    world.call('GET', `/server-containers/${container}/${path}`, { as });
+  for (const path of ['traffic', 'requests', 'requests/live', 'container-logs', 'container-logs/live']) {
+    expect([path, (await of(path, 'stranger')).body.code]).toEqual([path, 'unknown_container']);
+  }
+  expect((await of('traffic', 'root')).status).toBe(200);
+  // This installation has neither a bucket nor a host that keeps lines.
+  expect((await of('requests', 'root')).body.code).toBe('search_unavailable');
+  expect((await of('container-logs', 'root')).body.code).toBe('host_unavailable');
+});
