@@ -55,8 +55,9 @@ export function scrubText(text: string): string {
   // The last word of what is read may be part of something that would be recognised as a whole.
   const read = text.length > READ ? text.slice(0, READ).replace(/\S+$/, '') : text;
   const line = replaceHidden(read).trim();
-  // Data that was printed as it is. Part of a JSON text, such as one that was cut, counts too.
-  if (/^[{[\]}]/.test(line) || /["']\s*:/.test(line)) return '[data]';
+  // Data that was printed as it is. Part of a JSON text, such as one that was cut, counts too, and so does a long word.
+  const isWord = line === '' && read !== text;
+  if (isWord || /^[{[\]}]/.test(line) || /["']\s*:/.test(line)) return '[data]';
   return line
     .replace(URLS, (url) => shownUrl(url) ?? '[url]')
     .replace(MAILS, '[mail]')
