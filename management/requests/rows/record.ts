@@ -72,7 +72,11 @@ export interface KeyedRow extends RowKey {
   readonly row: RequestRow;
 }
 
-const place = z.object({ batch: z.uuid(), index: z.number().int().nonnegative() });
+/** The search has the index as an INTEGER of 32 bits. */
+const MOST_INDEX = 2_147_483_647;
+const place = z.object({ batch: z.uuid(), index: z.number().int().min(0).max(MOST_INDEX) });
+/** Half of a surrogate pair, perhaps: DuckDB refuses it, and with it all other lines. */
+const SURROGATE = /\\ud[89a-f]/i;
 
 /**
  * The record of a line, or `null` if the line is none. `fallback` is the place of records of earlier releases, which name
@@ -81,7 +85,7 @@ const place = z.object({ batch: z.uuid(), index: z.number().int().nonnegative() 
 export function keyedRow(line: string, fallback: Pick<RowKey, 'batch' | 'index'> | null): KeyedRow | null {
   let value: unknown;
   try {
-    value = JSON.parse(line);
+    value = JSON.parse(line, SURROGATE.test(line) ? wellFormed : undefined);
   } catch {
     return null;
   }
@@ -90,6 +94,9 @@ export function keyedRow(line: string, fallback: Pick<RowKey, 'batch' | 'index'>
   if (record === undefined || own === null) return null;
   return keyed(record, own);
 }
+
+const wellFormed = (_name: string, value: unknown): unknown =>
+  typeof value === 'string' ? value.toWellFormed() : value;
 
 function keyed(record: RecordedRequest, { batch, index }: Pick<RowKey, 'batch' | 'index'>): KeyedRow {
   return { at: Date.parse(record.time), batch, index, row: { id: `${batch}.${index}`, ...record } };

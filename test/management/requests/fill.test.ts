@@ -147,3 +147,17 @@ test('the search says why DuckDB can’t start, and works once it can', async ()
   stop.abort();
   await following;
 });
+
+test.each([
+  ['an index of more than 32 bits', { index: 3_000_000_000 }],
+  ['half of a surrogate pair', { cause: '\ud800', error: 'a\udc00' }],
+  ['half of a pair in a name', { plugins: { 'x\ud83d': 1 } }],
+  ['a zero character', { cause: 'a\u0000b', country: '\u0000' }],
+  ['the largest numbers', { duration: 1e308, bytesIn: 2 ** 60, bytesOut: 1e300, plugins: { x: -1e308 } }],
+])('a line with %s keeps no other record from being found', async (_what, members) => {
+  const [good] = batchOf([{ requestId: 'good', time: minute(1) }]);
+  const [odd] = batchOf([{ requestId: 'odd', time: minute(2) }]);
+  put('one', [{ ...odd, ...members }, { ...good }]);
+  await fill();
+  expect(await shown()).toContain('good');
+});
