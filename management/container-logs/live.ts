@@ -24,10 +24,10 @@ interface LiveReader {
 
 /** Streams of what the tag servers print. */
 export class LiveLogs {
-  readonly #context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'log'>;
+  readonly #context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'settings' | 'log'>;
   readonly #host: HostLogs;
 
-  constructor(context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'log'>, host: HostLogs) {
+  constructor(context: Pick<Context, 'authenticate' | 'db' | 'clock' | 'settings' | 'log'>, host: HostLogs) {
     this.#context = context;
     this.#host = host;
   }
