@@ -8,6 +8,8 @@ import { Failure, Skeleton } from './states.tsx';
 import { TheirChange } from './their-change.tsx';
 
 interface Plan {
+  /** What it was made for: a plan of earlier fields is none. */
+  readonly of: string;
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];
 }
@@ -50,7 +52,8 @@ export function Confirm({
 }) {
   const [base, setBase] = useState(versioned);
   const [theirs, setTheirs] = useState<Versioned | null>(null);
-  const [planned, setPlanned] = useState<Plan | null>(null);
+  const [newest, setPlanned] = useState<Plan | null>(null);
+  const planned = newest?.of === of ? newest : null;
   const [error, setError] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const [text, setText] = useState('');
@@ -72,7 +75,7 @@ export function Confirm({
     let isOld = false;
     latest.current.plan?.(header).then(
       (answer) => {
-        if (!isOld) setPlanned(planFrom(answer));
+        if (!isOld) setPlanned(planFrom(answer, of));
       },
       (failure) => {
         if (!isOld) void fail(failure);
@@ -168,8 +171,8 @@ export function Confirm({
   );
 }
 
-function planFrom(answer: unknown): Plan {
-  const none = { changes: [], warnings: [] };
+function planFrom(answer: unknown, of: string): Plan {
+  const none = { of, changes: [], warnings: [] };
   if (typeof answer !== 'object' || answer === null || !('plan' in answer)) return none;
   return { ...none, ...(answer as { plan: Partial<Plan> }).plan }; // the answer of a dry run
 }
