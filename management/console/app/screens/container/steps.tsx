@@ -33,7 +33,7 @@ export function OperationSteps({ id }: { id: string }) {
             {steps.map(({ name, by, state, error }) => (
               <li key={`${by} ${name}`} class={state}>
                 <span class="grow">
-                  {words(name)}{' '}
+                  <StepName name={name} />{' '}
                   <span class="dim small">{by === 'provisioner' ? 'on the host' : 'by the API'}</span>
                   {error !== undefined && <div class="small bad-text">{error}</div>}
                 </span>
@@ -45,5 +45,16 @@ export function OperationSteps({ id }: { id: string }) {
         </>
       )}
     </Known>
+  );
+}
+
+/** `create kv EDGE_CONFIG/acme`: what is done in words, and with what as it is called. */
+function StepName({ name }: { name: string }) {
+  const [action = '', target = '', ...resource] = name.split(' ');
+  return (
+    <>
+      {words(`${action} ${target}`.trim())}
+      {resource.length > 0 && <code> {resource.join(' ')}</code>}
+    </>
   );
 }
