@@ -10,6 +10,7 @@ import { eventually } from '../support/eventually.ts';
 const SCRIPT = '<img src=x onerror="window.injected=1"><script>window.injected=1</script>';
 const OPEN_ALL = "for (const one of document.querySelectorAll('details')) one.open = true";
 const WIDTHS = '[document.documentElement.scrollWidth, document.documentElement.clientWidth]';
+const SCROLLED_HEIGHT = 'document.documentElement.scrollHeight';
 const LONG = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft';
 
 describeWith('chromium', 'the console’s screens', () => {
@@ -45,6 +46,8 @@ describeWith('chromium', 'the console’s screens', () => {
     }
     expect(findings).toEqual([]);
     expect(complaints).toEqual([]);
+    // The last of the screens has one line, so there is nothing to scroll to.
+    expect(await page.evaluate(SCROLLED_HEIGHT)).toBe(viewport.height);
     const ground = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
     expect(ground).toBe(colorScheme === 'dark' ? 'rgb(14, 17, 22)' : 'rgb(246, 247, 249)');
   });
