@@ -84,7 +84,7 @@ function dayOf(container: string, rate: number): { readonly time: string }[] {
       const fields = {
         container,
         site: container,
-        status: random() < 0.004 ? 502 : 200,
+        ...(random() < 0.004 ? { status: 502, error: 'upstream_failed' } : { status: 200 }),
         duration: Math.round(4 + 20 * random() ** 4 + (random() < 0.02 ? 180 : 0)),
         cache: random() < 0.7 ? 'hit' : 'miss',
         consent: random() < 0.78 ? 'all' : 'none',
