@@ -175,24 +175,6 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('heading', { name: 'Bremen Shop', level: 1 }).waitFor();
   });
 
-  test('keeps what was typed when the session ends, and sends it after a new login', async () => {
-    await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
-    const form = page.getByRole('form', { name: 'Settings' });
-    await form.getByLabel('Name', { exact: true }).fill('Typed before the end');
-    await stage.world.owner.deleteFrom('sessions').execute();
-    await form.getByRole('button', { name: 'Review changes' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Your session has ended' });
-    const opened = visitor.waitForEvent('page');
-    await dialog.getByRole('link', { name: 'Log in again' }).click();
-    // The provider knows the person still, so the second window closes by itself.
-    await (await opened).waitForEvent('close');
-    await dialog.waitFor({ state: 'hidden' });
-    expect(await form.getByLabel('Name', { exact: true }).inputValue()).toBe('Typed before the end');
-    await form.getByRole('button', { name: 'Save' }).click();
-    await eventually(async () => expect((await read()).name).toBe('Typed before the end'));
-  });
-
   test('shows slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
