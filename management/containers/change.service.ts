@@ -7,7 +7,7 @@ import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import { demandSufficient, type Purpose } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
-import type { Actor } from '../db/database.ts';
+import type { Actor, Database } from '../db/database.ts';
 import { type ManifestView, withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { Role } from '../lifecycle/roles.ts';
@@ -31,8 +31,8 @@ export interface ContainerChange {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
-  /** Subject of the commit; the site id is appended. */
-  readonly subject: string;
+  /** Subject of the commit; the site id is appended. A function gets the manifest that is recorded. */
+  readonly subject: string | ((manifest: ManifestView) => string);
   /** Recorded in the commit. Default: that the API was asked for it. */
   readonly reason?: string;
   /** Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. */
@@ -125,13 +125,20 @@ function purposeOf({ purpose = 'act' }: Pick<ContainerChange, 'purpose'>, manife
   return typeof purpose === 'function' ? purpose(manifest) : purpose;
 }
 
+export function subjectOf(
+  { subject }: Pick<ContainerChange, 'subject'>,
+  { site_id, manifest }: Pick<ChangedContainer, 'site_id' | 'manifest'>,
+): string {
+  return `${typeof subject === 'function' ? subject(manifest) : subject} ${site_id}`;
+}
+
 async function commit(context: Context, row: ChangedContainer, change: ContainerChange): Promise<void> {
-  const { caller, requestId, subject, reason = 'asked for through the API' } = change;
+  const { caller, requestId, reason = 'asked for through the API' } = change;
   const site = row.site_id;
   try {
     await context.repo.commit({
       site,
-      subject: `${subject} ${site}`,
+      subject: subjectOf(change, row),
       author: { name: caller.name, email: caller.email },
       trailers: {
         Site: site,
@@ -173,7 +180,7 @@ async function rewrite(
 
 /** The manifest in a site's file, and as a change makes it. Throws the problem of a change that is refused. */
 export async function editedManifest(
-  { db, settings }: Pick<Context, 'db' | 'settings'>,
+  { db, settings }: Pick<Context, 'settings'> & { readonly db: Database },
   { site_id, client_id, status, role }: ChangedContainer,
   current: string | null,
   { edit, ifMatch, purpose }: Judged,

@@ -9,6 +9,7 @@ import { contestAdvice } from '../proof/contest.ts';
 import { markUnproven } from '../proof/manifest.ts';
 import { claimDomains } from '../records/claims.repository.ts';
 import { insertContainer } from '../records/containers.repository.ts';
+import { moveDomain } from '../records/domain-move.repository.ts';
 import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
 import { type IdempotencyKey, takeKey } from '../records/idempotency.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
@@ -43,16 +44,31 @@ export async function claimContainer(
   }
 }
 
-/** The manifest of `claimContainer`, which is undone. Throws the same problems. */
+/**
+ * The manifest of `claimContainer`, which is undone. Throws the same problems. `winnable`: domains that the request would
+ * move to the client before.
+ */
 export async function tryClaim(
   context: Context,
   draft: Draft,
   origin: Omit<Origin, 'key'>,
+  winnable: readonly string[],
 ): Promise<Manifest | null> {
+  const now = context.clock.date();
   try {
-    await claimFreeId(context, draft, { ...origin, key: null }, (tried) => {
-      throw new TriedClaim(tried.manifest);
-    });
+    await claimFreeId(
+      context,
+      draft,
+      { ...origin, key: null },
+      {
+        before: async (trx) => {
+          for (const domain of winnable) await moveDomain(trx, { client: draft.clientId, domain }, now);
+        },
+        after: (tried) => {
+          throw new TriedClaim(tried.manifest);
+        },
+      },
+    );
   } catch (error) {
     if (error instanceof TriedClaim) return error.manifest;
     throw error;
@@ -60,24 +76,30 @@ export async function tryClaim(
   return null;
 }
 
-/** `beforeCommit` gets the claim; if it throws, the claim is undone. */
+/** What is done in the transaction of a claim; if one of them throws, the claim is undone. */
+interface Steps {
+  before(trx: Database): Promise<void>;
+  after(operation: OperationRow): void;
+}
+
 async function claimFreeId(
   { db, repo, settings }: Context,
   draft: Draft,
   origin: Origin,
-  beforeCommit: (operation: OperationRow) => void = () => undefined,
+  steps?: Steps,
 ): Promise<OperationRow> {
   const base = neutralId({ name: draft.name, domains: draft.domains.map(({ domain }) => domain) }, settings);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
     try {
       return await db.transaction().execute(async (trx) => {
+        await steps?.before(trx);
         const [operation, history] = await Promise.all([
           claim(trx, settings, { draft, site, origin }),
           repo.history(site, 1),
         ]);
         if (history.length > 0) throw new NameTaken();
-        beforeCommit(operation);
+        steps?.after(operation);
         return operation;
       });
     } catch (error) {

@@ -4,7 +4,7 @@ import { demandNotArchived, demandRole } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import { contestDomains } from '../proof/contest.ts';
+import { contestDomains, moveWarnings, winnableDomains } from '../proof/contest.ts';
 import { countCurrentContainers } from '../records/containers.repository.ts';
 import { storeAnswer } from '../records/idempotency.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
@@ -104,7 +104,8 @@ export async function planCreation(
   const config = await judgeCreation(context, creation);
   demandRoom(context, { subject: caller.subject, requestId });
   const draft = await draftOf(creation, config, context.settings);
-  const manifest = await tryClaim(context, draft, { caller, requestId });
+  const winnable = await winnableDomains(context, { client: body.clientId, names: domainsOf(body) });
+  const manifest = await tryClaim(context, draft, { caller, requestId }, winnable);
   if (manifest === null) throw new Error('a claim that was tried has no manifest');
   const { plan } = planOfManifests(null, manifest, `Create ${manifest.site}`);
   const names = { name: body.name, domains: domainsOf(body) };
@@ -116,7 +117,11 @@ export async function planCreation(
   return {
     plan: {
       ...plan,
-      warnings: [...warnings.map(({ host, detail }) => `${host}: ${detail}`), ...plan.warnings],
+      warnings: [
+        ...moveWarnings(winnable),
+        ...warnings.map(({ host, detail }) => `${host}: ${detail}`),
+        ...plan.warnings,
+      ],
     },
   };
 }

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Context } from '../context/context.ts';
+import type { ManifestView } from '../db/manifest-view.ts';
 import { problems } from '../http/openapi.ts';
 import { changeHeaders, containerParams } from '../view/container-view.ts';
 import { dryRunQuery } from '../view/plan.ts';
@@ -46,10 +47,11 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
         const { domain, webTagId, sameOrigin } = request.body;
         return change(request, reply, {
           id: request.params.id,
-          subject: `Add domain ${domain} to`,
+          subject: (manifest) =>
+            hasDomain(manifest, domain) ? `Change domain ${domain} of` : `Add domain ${domain} to`,
           claims: [domain],
           // The options of a domain are settings; a further domain is not.
-          purpose: ({ domains }) => (domains.some((known) => known.domain === domain) ? 'edit' : 'act'),
+          purpose: (manifest) => (hasDomain(manifest, domain) ? 'edit' : 'act'),
           edit: (current) => {
             const added = addDomain(current, domain, webTagId);
             if (sameOrigin === undefined) return added;
@@ -170,4 +172,8 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
       },
     );
   };
+}
+
+function hasDomain({ domains }: Pick<ManifestView, 'domains'>, domain: string): boolean {
+  return domains.some((known) => known.domain === domain);
 }

@@ -2,13 +2,22 @@ import { z } from 'zod';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import type { Context } from '../context/context.ts';
+import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { moveWarnings, winnableDomains } from '../proof/contest.ts';
 import { unclaimableNames } from '../records/claims.repository.ts';
+import { moveDomain } from '../records/domain-move.repository.ts';
 import { containerView } from '../view/container-view.ts';
 import { manifestChanges } from '../view/manifest-plan.ts';
 import { changeList } from '../view/plan.ts';
 import { blockedHostWarnings } from '../view/present.ts';
-import { type ContainerChange, changeableContainer, domainInUse, editedManifest } from './change.service.ts';
+import {
+  type ContainerChange,
+  changeableContainer,
+  domainInUse,
+  editedManifest,
+  subjectOf,
+} from './change.service.ts';
 
 /** The answer to a dry run of a container's mutation. */
 export const containerPlan = z
@@ -22,19 +31,32 @@ export const containerPlan = z
   .meta({ id: 'ContainerPlan', description: 'what the request would change; nothing has changed' });
 export type ContainerPlan = z.output<typeof containerPlan>;
 
-/** Judges a change like `changeContainer`, and throws the same problems. Claims and commits nothing. */
+/** Judges a change like `changeContainer`, and throws the same problems. Moves, claims and commits nothing. */
 export async function planChange(context: Context, change: ContainerChange): Promise<ContainerPlan> {
-  const { db } = context;
+  const { db, settings, clock } = context;
+  const { claims: names = [] } = change;
   const row = await changeableContainer(context, change);
-  const contested = await unclaimableNames(db, row.id, change.claims ?? []);
-  if (contested.length > 0) throw domainInUse(context, row.client_id, contested);
-  const { before, after } = await editedManifest(
-    context,
-    row,
-    await currentText(context, row.site_id),
-    change,
-  );
-  return planOfManifests(before, after, `${change.subject} ${row.site_id}`);
+  const { client_id: client, site_id: site } = row;
+  const winnable = await winnableDomains(context, { client, names });
+  const text = await currentText(context, site);
+  const { before, after } = await undone(db, async (trx) => {
+    for (const domain of winnable) await moveDomain(trx, { client, domain }, clock.date());
+    const contested = await unclaimableNames(trx, row.id, names);
+    if (contested.length > 0) throw domainInUse(context, client, contested);
+    return await editedManifest({ db: trx, settings }, row, text, change);
+  });
+  const { plan } = planOfManifests(before, after, subjectOf(change, row));
+  return { plan: { ...plan, warnings: [...moveWarnings(winnable), ...plan.warnings] } };
+}
+
+/** What `act` finds out in a transaction that is rolled back. */
+async function undone<Found>(db: Database, act: (trx: Database) => Promise<Found>): Promise<Found> {
+  const trx = await db.startTransaction().execute();
+  try {
+    return await act(trx);
+  } finally {
+    await trx.rollback().execute();
+  }
 }
 
 /** The text of a site's file; `null`: there is none. Throws `sites_repo_unavailable`. */

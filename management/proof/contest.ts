@@ -6,35 +6,46 @@ import { findProof, type ProofKey, registrablePartsOf } from '../records/domain-
 import { addProofEvents } from './events.ts';
 import { settle } from './settle.ts';
 
-/**
- * Moves those registrable domains of `names` that other clients hold, where DNS says that they are this client's: its
- * record is there, and the holder's is not. The others stay with them.
- */
+interface Wanted {
+  readonly client: string;
+  readonly names: readonly string[];
+}
+
+/** Moves the domains of `winnableDomains`. The others stay with their holders. */
 export async function contestDomains(
   context: Context,
-  {
-    client,
-    names,
-    requestId,
-  }: { readonly client: string; readonly names: readonly string[]; readonly requestId: string },
+  { requestId, ...wanted }: Wanted & { readonly requestId: string },
 ): Promise<void> {
-  const { db, settings } = context;
-  if (settings.domainProof === 'off') return;
-  for (const holder of await domainHolders(db, client, registrablePartsOf(names))) {
-    await contest(context, holder, { client, requestId });
+  for (const domain of await winnableDomains(context, wanted)) {
+    await move(context, { client: wanted.client, domain }, requestId);
   }
 }
 
-async function contest(
-  context: Context,
-  { client: holder, domain }: ProofKey,
-  { client, requestId }: { readonly client: string; readonly requestId: string },
-): Promise<void> {
-  const { db, clock, resolvers, log } = context;
-  const own = proofRecord(client, domain);
-  const answers = await resolvers.txt(own.name);
-  const isProven = judgeRecord(answers, own.value) === 'present';
-  if (!isProven || judgeRecord(answers, proofRecord(holder, domain).value) !== 'absent') return;
+/**
+ * Those registrable domains of `names` that other clients hold, where DNS says that they are this client's: its record is
+ * there, and the holder's is not.
+ */
+export async function winnableDomains(context: Context, { client, names }: Wanted): Promise<string[]> {
+  const { db, settings, resolvers } = context;
+  if (settings.domainProof === 'off') return [];
+  const winnable: string[] = [];
+  for (const { client: holder, domain } of await domainHolders(db, client, registrablePartsOf(names))) {
+    const own = proofRecord(client, domain);
+    const answers = await resolvers.txt(own.name);
+    const isProven = judgeRecord(answers, own.value) === 'present';
+    const isFree = judgeRecord(answers, proofRecord(holder, domain).value) === 'absent';
+    if (isProven && isFree) winnable.push(domain);
+  }
+  return winnable;
+}
+
+/** What a plan says of domains that its request would move. */
+export function moveWarnings(domains: readonly string[]): string[] {
+  return domains.map((domain) => `${domain}: is moved from the client that has it now, by the TXT record`);
+}
+
+async function move(context: Context, { client, domain }: ProofKey, requestId: string): Promise<void> {
+  const { db, clock, log } = context;
   const others = await db.transaction().execute(async (trx) => {
     const moved = await moveDomain(trx, { client, domain }, clock.date());
     const lost = { status: 'lost', absentSince: null } as const;

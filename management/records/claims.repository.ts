@@ -78,24 +78,21 @@ export async function claimForChange(
   });
 }
 
-/** The names that `claimForChange` would refuse. Claims nothing. */
+/** The names that `claimForChange` would refuse. Claims nothing. Call it in a transaction. */
 export async function unclaimableNames(
   db: Database,
   container: string,
   domains: readonly string[],
 ): Promise<string[]> {
   if (domains.length === 0) return [];
-  // In a transaction, because the search locks the registrable domains until its end.
-  return await db.transaction().execute(async (trx) => {
-    const foreign = await foreignNames(trx, container, domains);
-    const held = await trx
-      .selectFrom('domain_claims')
-      .select('domain')
-      .where('domain', 'in', domains)
-      .where('container_id', '!=', container)
-      .execute();
-    return [...new Set([...foreign, ...held.map(({ domain }) => domain)])];
-  });
+  const foreign = await foreignNames(db, container, domains);
+  const held = await db
+    .selectFrom('domain_claims')
+    .select('domain')
+    .where('domain', 'in', domains)
+    .where('container_id', '!=', container)
+    .execute();
+  return [...new Set([...foreign, ...held.map(({ domain }) => domain)])];
 }
 
 /** Those of `domains` that are hostnames of other sites, or in a registrable domain of another client. */

@@ -108,6 +108,9 @@ describe('a domain of a client', () => {
   type Tenant = 'ada' | 'bob';
   const create = (as: Tenant, domain: string) =>
     world.call('POST', '/server-containers', { as, body: creation(clients[as], domain) });
+  const plan = (as: Tenant, path: string, body: object) =>
+    world.call('POST', `/server-containers${path}?dryRun=1`, { as, body });
+  const MOVE = `${DOMAIN}: is moved from the client that has it now, by the TXT record`;
   const read = async (as: Tenant, id: string) =>
     (await world.call('GET', `/server-containers/${id}`, { as })).body;
   async function made(as: Tenant, domain: string) {
@@ -224,6 +227,14 @@ describe('a domain of a client', () => {
     expect((await create('bob', `shop.${DOMAIN}`)).body.code).toBe('domain_in_use');
 
     await publish(bobs);
+    const { status, body } = await plan('bob', '', creation(clients.bob, `shop.${DOMAIN}`));
+    expect([status, body.code, body.plan?.warnings]).toEqual([
+      200,
+      undefined,
+      expect.arrayContaining([MOVE]),
+    ]);
+    expect(body.plan.changes.map(({ path }: { path: string }) => path)).not.toContain('unproven');
+    await shows('ada', ada.id, { status: 'proven' });
     const bob = await made('bob', `shop.${DOMAIN}`);
     await shows('bob', bob.id, { status: 'proven' });
     expect(await unproven(bob.siteId)).toBeUndefined();
@@ -236,6 +247,16 @@ describe('a domain of a client', () => {
     await eventually(async () =>
       expect(await read('ada', ada.id)).toMatchObject({ status: 'active', statusReason: 'domain_in_use' }),
     );
+    // What has nothing to do with the lost domain can be undone.
+    await world.call('PATCH', `/server-containers/${ada.id}`, { as: 'ada', body: { name: 'Renamed' } });
+    const { history } = (
+      await world.call('GET', `/server-containers/${ada.id}/history?limit=1`, { as: 'ada' })
+    ).body;
+    const undone = await world.call('POST', `/server-containers/${ada.id}/revert`, {
+      as: 'ada',
+      body: { commit: history[0].commit },
+    });
+    expect([undone.status, undone.body.code, undone.body.name]).toEqual([200, undefined, ada.name]);
     // Both records: the domain stays with the client that has it now.
     await publish(adas, bobs);
     await later('ada', ada.id, DAY_MS);
@@ -249,9 +270,18 @@ describe('a domain of a client', () => {
 
   test('that is only named, not proven, moves to the client that proves it', async () => {
     const squatter = await made('bob', DOMAIN);
+    const other = await made('ada', 'other.example');
+    const body = { domain: `shop.${DOMAIN}`, webTagId: 'GTM-AAAA' };
+    const added = () => plan('ada', `/${other.id}/domains`, body);
+    expect((await added()).body.code).toBe('domain_in_use');
     const refused = await create('ada', `shop.${DOMAIN}`);
     const [adas = ''] = /tagyard-[\w-]+/.exec(refused.body.detail.replace('_tagyard-challenge', '')) ?? [];
     await publish(adas);
+    expect((await added()).body.plan).toMatchObject({
+      changes: [{ path: `domains[shop.${DOMAIN}]` }],
+      warnings: [MOVE],
+    });
+    expect((await proofOf('bob', squatter.id)).status).toBe('pending');
     const ada = await made('ada', `shop.${DOMAIN}`);
     await shows('ada', ada.id, { status: 'proven' });
     expect(await unproven(squatter.siteId)).toEqual([DOMAIN]);

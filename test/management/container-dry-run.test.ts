@@ -62,6 +62,14 @@ const rows: [string, Method, () => string, () => unknown, string[], string | nul
     'Add domain other.example to acme-shop',
   ],
   [
+    'an option of a domain',
+    'POST',
+    () => '/domains',
+    () => ({ domain: 'acme.example', webTagId: 'GTM-BBBB' }),
+    ['domains[acme.example].webTagId'],
+    'Change domain acme.example of acme-shop',
+  ],
+  [
     'a custom domain',
     'POST',
     () => '/custom-domains',

@@ -3,7 +3,6 @@ import { demandContainer } from '../../access/containers.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
 import { problems } from '../../http/openapi.ts';
-import { claimedNames } from '../../records/sites.repository.ts';
 import { changeHeaders, containerParams, containerView } from '../../view/container-view.ts';
 import { demandMatch } from '../../view/etag.ts';
 import { dryRunQuery, isDryRun } from '../../view/plan.ts';
@@ -15,7 +14,7 @@ import { changeAnswer, containerPlan } from '../dry-run.ts';
 import { historyPage, historyQuery, revertBody } from './history.schema.ts';
 import { readHistory, versionsOfCommit } from './history.service.ts';
 import { planRestoration, restoreContainer } from './restore.service.ts';
-import { reverted } from './revert.ts';
+import { addedNames, reverted } from './revert.ts';
 
 /** What git knows of a container: its history, one commit undone, and its restoration after a removal. */
 export function historyRoutes(
@@ -88,7 +87,7 @@ export function historyRoutes(
         return await change(request, reply, {
           id,
           subject: `Revert ${commit.slice(0, 12)} of`,
-          claims: claimedNames(versions.before),
+          claims: addedNames(versions),
           edit: (current) => reverted(current, versions, caller, settings),
         });
       },

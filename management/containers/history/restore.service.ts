@@ -89,7 +89,9 @@ export async function restoreContainer(
 export async function planRestoration(context: Context, restoration: Restoration): Promise<ContainerPlan> {
   const { row, manifest, last } = await judgeRestoration(context, restoration);
   const contested = [
-    ...(await unclaimableNames(context.db, row.id, claimedNames(manifest))),
+    ...(await context.db
+      .transaction()
+      .execute((trx) => unclaimableNames(trx, row.id, claimedNames(manifest)))),
     ...(await hostnamesHeldByOthers(context.db, row.id, manifest)),
   ];
   if (contested.length > 0) throw domainInUse(context, row.client_id, contested);

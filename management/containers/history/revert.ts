@@ -2,6 +2,7 @@ import type { Manifest, ManifestInput } from '../../../gitops/manifest/schema.ts
 import { isOperator } from '../../access/tenants.ts';
 import type { Actor } from '../../db/database.ts';
 import { ManagementProblem } from '../../http/errors.ts';
+import { claimedNames } from '../../records/sites.repository.ts';
 import { planOf } from '../../view/plan.ts';
 import { demandImage, demandResources, type ImageSettings } from '../image.ts';
 import { undo } from './undo.ts';
@@ -52,6 +53,12 @@ export function reverted(
   // What an operator has lowered, a revert may not raise again.
   demandResources(result.resources, current.resources, caller, settings);
   return result;
+}
+
+/** The names that the commit removed, which undoing it adds. All others may have been lost to another client since. */
+export function addedNames({ before, after }: CommitVersions): string[] {
+  const kept = claimedNames(after);
+  return claimedNames(before).filter((name) => !kept.includes(name));
 }
 
 function only(keys: readonly (keyof Manifest)[], manifest: Manifest): object {
