@@ -99,7 +99,8 @@ function readMembers(members: z.output<typeof shape>, stream: 'stdout' | 'stderr
           ? 'warning'
           : 'info',
     kind: permission === null ? 'tag' : 'refusal',
-    requestId: uuid.safeParse(TraceId).data ?? null,
+    // In small letters, as the edge writes the id of the request: the search compares text.
+    requestId: uuid.safeParse(TraceId).data?.toLowerCase() ?? null,
     name: Name === undefined ? null : shownName(Name),
     type: Type === undefined ? null : (TYPES.find((one) => one === Type) ?? 'other'),
     eventName: EventName === undefined ? null : isEventName(EventName) ? EventName : 'other',

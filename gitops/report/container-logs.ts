@@ -38,7 +38,11 @@ export type ContainerLog = z.output<typeof containerLog>;
 
 export const logFilters = {
   q: z.string().min(1).max(200).optional().meta({ description: 'a part of the text, in any case' }),
-  requestId: z.uuid().optional().meta({ description: 'what was said of one request of the edge' }),
+  requestId: z
+    .uuid()
+    .toLowerCase()
+    .optional()
+    .meta({ description: 'what was said of one request of the edge' }),
   level: z.enum(LOG_LEVELS).optional(),
   stream: z.enum(LOG_STREAMS).optional(),
   kind: z.enum(LOG_KINDS).optional(),

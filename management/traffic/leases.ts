@@ -48,14 +48,18 @@ export async function dropLeases(db: Database, id: string): Promise<void> {
   await db.deleteFrom('traffic_collectors').where('id', '=', id).execute();
 }
 
-/** Notes that everything of these parts that was in the bucket at that time is counted. */
+/**
+ * Notes that everything of these parts that was in the bucket at that time is counted. Never a time that has not come by
+ * the database's clock: that of a process may be ahead for a while, and what is not counted then would be known as none.
+ */
 export async function noteCollected(
   db: Database,
   id: string,
   parts: Iterable<number>,
   at: Date,
 ): Promise<void> {
-  await sql`update traffic_leases set collected_until = greatest(collected_until, ${at.toISOString()}::timestamptz)
+  await sql`update traffic_leases set
+    collected_until = least(greatest(collected_until, ${at.toISOString()}::timestamptz), now())
     where holder = ${id} and part in (
       select value::smallint from jsonb_array_elements_text(${JSON.stringify([...parts])}::jsonb))`.execute(
     db,

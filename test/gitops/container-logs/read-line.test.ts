@@ -35,6 +35,8 @@ test('the common shape of templates is kept without bodies, headers and queries'
     ...{ eventName: 'purchase', requestMethod: 'POST' },
     requestUrl: 'https://graph.facebook.com/v18.0/*/events',
   });
+  // As requests name it, which the search compares.
+  expect(kept({ ...request, TraceId: TRACE.toUpperCase() })).toEqual(kept(request));
   const response = {
     ...shape,
     Type: 'Response',

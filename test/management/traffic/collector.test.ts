@@ -60,6 +60,18 @@ const some = (count: number, time = ago(2), container = SHOP) =>
   Array.from({ length: count }, () => recordAt(time, { container }));
 
 describe('the collector', () => {
+  test('counts nothing as known that has not come yet, after its clock was ahead', async () => {
+    const ahead = { ...systemClock, date: () => new Date(Date.now() + 86_400_000) };
+    await db.updateTable('traffic_leases').set({ holder: null, until: null }).execute();
+    await db.deleteFrom('traffic_collectors').execute();
+    await new Collector({ ...parts(), clock: ahead }).collect();
+    expect((await collectedUntil(db))?.getTime()).toBeLessThanOrEqual(Date.now());
+    // What an earlier version has noted so is corrected.
+    await sql`update traffic_leases set collected_until = now() + interval '1 day'`.execute(db);
+    await collect();
+    expect((await collectedUntil(db))?.getTime()).toBeLessThanOrEqual(Date.now());
+  });
+
   test('counts the records of each container by minute, hour and day, and all together', async () => {
     await deliver(bucket.objects, batchOf([...some(3), ...some(2, ago(2), OTHER), ...some(1, ago(2))]));
     await deliver(
