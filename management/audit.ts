@@ -23,35 +23,49 @@ const answered = z.object({
   plan: z.object({}).optional(),
 });
 const inPath = z.object({ id: z.uuid().optional() });
+/** The client that gets the containers of a transfer. */
+const receiving = z.object({ to: z.uuid() });
 
 /**
  * Records every mutation that an authenticated caller requests, also refused and malformed ones: a row is inserted before
  * the body is read, and updated before the answer is sent. A row without a status means that the process ended in
- * between; its commit and events carry the row's request id. Unauthenticated requests and those over the rate limit are
- * only in the request log, so that no caller can grow the table without limit.
+ * between; its commit and events carry the row's request id. A transfer has a row for each of its
+ * clients. Unauthenticated requests and those over the rate limit are only in the request log, so that no caller can grow
+ * the table without limit.
  */
 export function registerAudit(api: FastifyInstance, db: Database): void {
-  const rows = new WeakMap<FastifyRequest, string>();
-
-  api.addHook('onRequest', async (request) => {
-    if (READS.includes(request.method)) return;
+  const rows = new WeakMap<FastifyRequest, string[]>();
+  const insert = async (request: FastifyRequest, of: object) => {
     const { seq } = await db
       .insertInto('audit_log')
       .values({
         actor: callerOf(request).subject,
         action: request.routeOptions.schema?.operationId ?? `${request.method} ${request.routeOptions.url}`,
         request_id: request.id,
-        ...subjectOf(request, inPath.safeParse(request.params).data?.id),
-        ...ownerOf(request, inPath.safeParse(request.params).data?.id),
+        ...of,
       })
       .returning('seq')
       .executeTakeFirstOrThrow();
-    rows.set(request, seq);
+    rows.set(request, [...(rows.get(request) ?? []), seq]);
+  };
+
+  api.addHook('onRequest', async (request) => {
+    if (READS.includes(request.method)) return;
+    const { id } = inPath.safeParse(request.params).data ?? {};
+    await insert(request, { ...subjectOf(request, id), ...ownerOf(request, id) });
+  });
+
+  // Its admins read what they got, and from whom it came. Who may read the row is judged like that of the other client.
+  api.addHook('preHandler', async (request) => {
+    if (request.routeOptions.schema?.operationId !== 'transferContainers') return;
+    const { id } = inPath.safeParse(request.params).data ?? {};
+    const { to } = receiving.parse(request.body);
+    if (to !== id) await insert(request, { client_id: to });
   });
 
   api.addHook('onSend', async (request, reply, payload) => {
-    const seq = rows.get(request);
-    if (seq === undefined) return payload;
+    const seqs = rows.get(request);
+    if (seqs === undefined) return payload;
     const {
       id,
       container,
@@ -72,7 +86,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
         ...(clientId ? { client_id: clientId } : {}),
         ...(organisation && !isOfClient(request) ? { organisation_id: organisation } : {}),
       })
-      .where('seq', '=', seq)
+      .where('seq', 'in', seqs)
       .execute();
     return payload;
   });

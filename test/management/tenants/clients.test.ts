@@ -323,6 +323,23 @@ describe('a transfer', () => {
       expect(read.body.clientId).toBe(to);
       expect(await world.file(read.body.siteId)).toContain(`client: ${to}\n`);
     }
+    // Admins of either client read who gave, and who got them.
+    const put = { as: 'root', body: { role: 'admin' } };
+    await world.call('PUT', `/clients/${to}/members/receiver`, put);
+    const rows = (
+      await world.call('GET', `/audit?client=${to}&action=transferContainers`, { as: 'receiver' })
+    ).body.items;
+    expect(rows).toMatchObject([
+      { actor: 'owner', client: to, status: 200, code: null },
+      { actor: 'owner', client: to, status: 200, code: 'dry_run' },
+      { actor: 'owner', client: to, status: 200, code: null },
+      { actor: 'admin', client: to, status: 403, code: 'forbidden' },
+    ]);
+    const given = `/audit?client=${from}&action=transferContainers`;
+    const seen = (await world.call('GET', given, { as: 'owner' })).body.items;
+    expect(seen.map((row: { requestId: string }) => row.requestId)).toEqual(
+      rows.map((row: { requestId: string }) => row.requestId),
+    );
     // The domain belongs to the other client now.
     const taken = await world.call('POST', '/server-containers', {
       as: 'owner',
