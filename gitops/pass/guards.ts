@@ -1,6 +1,7 @@
 import type { Change, Conflict, Plan, Target, Traits } from '../appliers/contract.ts';
 import { nameConflicts, waitingForNames } from '../appliers/plan.ts';
 import { contentHash } from '../base/ownership.ts';
+import { APPROVABLE_HOLDS } from '../report/approvable.ts';
 
 /** `sync` applies all changes, `upsert_only` all but deletes. */
 export const POLICIES = ['sync', 'upsert_only'] as const;
@@ -82,14 +83,7 @@ type BlockReason = (typeof BLOCK_REASONS)[number];
  */
 export type HoldReason = BlockReason | 'suspended' | 'unusable' | 'conflict' | 'unobserved';
 
-export const APPROVABLE: ReadonlySet<HoldReason> = new Set<BlockReason>([
-  'empty_desired_state',
-  'too_many_sites',
-  'too_many_records',
-  'history_rewritten',
-  'absence_unconfirmed',
-  'not_taken_over',
-]);
+export const APPROVABLE: ReadonlySet<HoldReason> = new Set<BlockReason>(APPROVABLE_HOLDS);
 
 export interface Verdict {
   readonly allowed: readonly Change[];

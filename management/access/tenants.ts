@@ -52,6 +52,39 @@ export async function demandRoleIn(
   return role;
 }
 
+/** Of a row that belongs to a client or to an organisation. */
+export function tenantOf({
+  client_id,
+  organisation_id,
+}: {
+  readonly client_id: string | null;
+  readonly organisation_id: string | null;
+}): TenantRef {
+  return client_id === null
+    ? { kind: 'organisations', id: organisation_id ?? '' }
+    : { kind: 'clients', id: client_id };
+}
+
+/** What the list of the caller's clients and organisations can be refused with. */
+export const LIST_REFUSALS = [
+  'invalid_request',
+  'forbidden',
+  'unknown_client',
+  'unknown_organisation',
+] as const;
+
+/** Throws the problem of a list that is limited to clients or organisations which the caller doesn't manage. */
+export async function demandListed(
+  parts: Parts,
+  of: { readonly client?: string | undefined; readonly organisation?: string | undefined },
+  caller: Actor,
+): Promise<void> {
+  if (of.client !== undefined) await demandRoleIn(parts, { kind: 'clients', id: of.client }, caller, 'act');
+  if (of.organisation !== undefined) {
+    await demandRoleIn(parts, { kind: 'organisations', id: of.organisation }, caller, 'act');
+  }
+}
+
 /** Throws `forbidden` if the role is stronger than the caller's own. */
 export function demandMayGive(caller: Role, role: string): void {
   if (isAtLeast(caller, roleFrom(role))) return;

@@ -1,5 +1,7 @@
-import { sql } from 'kysely';
-import type { Database } from '../db/database.ts';
+import { type Selectable, sql } from 'kysely';
+import { APPROVABLE_HOLDS } from '../../gitops/report/approvable.ts';
+import type { PlanReport } from '../../gitops/report/report.ts';
+import type { Database, Tables } from '../db/database.ts';
 import type { PlanSummary } from './instance.schema.ts';
 
 /** Plans are kept for a week. */
@@ -7,6 +9,48 @@ export const isKept = sql<boolean>`created_at >= now() - interval '7 days'`;
 
 /** To the millisecond, as cursors state it: the rows between two milliseconds would be skipped. */
 const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;
+
+interface NewPlan {
+  /** `null`: of the newest revision. */
+  readonly ref: string | null;
+  readonly report: PlanReport;
+  readonly actor: string;
+}
+
+/**
+ * Keeps a plan by its checksum, and forgets old ones. A plan that can't be approved doesn't replace one that can, because
+ * `head` is the newest revision or no `ref` was named: then nothing is kept, and the answer is `undefined`. A plan of the
+ * same revision is still approved unless the provisioner holds its changes again, as after its restart.
+ */
+export async function keepPlan(
+  db: Database,
+  head: string | null,
+  { ref, report, actor }: NewPlan,
+): Promise<Selectable<Tables['plans']> | undefined> {
+  await db.deleteFrom('plans').where(sql<boolean>`not (${isKept})`).execute();
+  const isHeld = report.changes.some(({ held }) => APPROVABLE_HOLDS.some((reason) => held.includes(reason)));
+  const isApprovable = ref === null || report.revision === head;
+  const values = { ref, report: JSON.stringify(report), actor };
+  return await db
+    .insertInto('plans')
+    .values({ checksum: report.checksum, ...values })
+    .onConflict((conflict) =>
+      conflict
+        .column('checksum')
+        .doUpdateSet({
+          ...values,
+          created_at: new Date(),
+          approved_at: sql<Date | null>`case when not ${isHeld}::boolean
+            and plans.report->>'revision' is not distinct from ${report.revision}::text then plans.approved_at end`,
+        })
+        .where(
+          sql<boolean>`${isApprovable}::boolean
+            or (plans.ref is not null and plans.report->>'revision' is distinct from ${head}::text)`,
+        ),
+    )
+    .returningAll()
+    .executeTakeFirst();
+}
 
 interface PlanFilter {
   /** The newest revision; only its plans can be approved. */

@@ -1,6 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Selectable } from 'kysely';
-import { sql } from 'kysely';
 import { z } from 'zod';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';
@@ -11,10 +10,16 @@ import { problems } from '../http/openapi.ts';
 import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import { approvalView, newPlan, planList, planParams, plansQuery, planView } from './instance.schema.ts';
-import { isKept, listPlans } from './plans.repository.ts';
+import { isKept, keepPlan, listPlans } from './plans.repository.ts';
 import { instanceOf } from './provisioner.ts';
 
-function presentPlan({ report, ref, actor, created_at, approved_at }: Selectable<Tables['plans']>) {
+function presentPlan({
+  report,
+  ref,
+  actor,
+  created_at,
+  approved_at,
+}: Omit<Selectable<Tables['plans']>, 'checksum'>) {
   return {
     ...report,
     ref,
@@ -50,14 +55,20 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
           operationId: 'createPlan',
           summary: 'Plan what the host would change for a revision; changes nothing',
           description:
-            'A plan is kept for a week. A dry run checks only whether the request is allowed, and keeps no plan.',
+            'A plan is kept for a week, by its checksum: that of a branch doesn’t replace one of the newest revision with the same changes. A dry run checks only whether the request is allowed, and keeps no plan.',
           tags: ['instance'],
           querystring: dryRunQuery,
           body: newPlan,
           response: {
             200: planAnswer,
             201: planView,
-            ...problems('invalid_request', 'forbidden', 'unknown_ref', 'host_unavailable'),
+            ...problems(
+              'invalid_request',
+              'forbidden',
+              'unknown_ref',
+              'host_unavailable',
+              'sites_repo_unavailable',
+            ),
           },
         },
       },
@@ -66,16 +77,9 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
         const ref = request.body.ref ?? null;
         const report = await instanceOf(context, request.id).plan(ref);
         const { checksum } = report;
-        const values = { ref, report: JSON.stringify(report), actor: callerOf(request).subject };
-        await db.deleteFrom('plans').where(sql<boolean>`not (${isKept})`).execute();
-        const plan = await db
-          .insertInto('plans')
-          .values({ checksum, ...values })
-          .onConflict((conflict) =>
-            conflict.column('checksum').doUpdateSet({ ...values, created_at: new Date(), approved_at: null }),
-          )
-          .returningAll()
-          .executeTakeFirstOrThrow();
+        const made = { ref, report, actor: callerOf(request).subject };
+        const kept = await keepPlan(db, ref === null ? null : await repo.head(), made);
+        const plan = kept ?? { ...made, created_at: new Date(), approved_at: null };
         return reply.status(201).header('location', `/plans/${checksum}`).send(presentPlan(plan));
       },
     );

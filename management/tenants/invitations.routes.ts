@@ -2,7 +2,16 @@ import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { hashOf, newSecret } from '../access/secret-token.ts';
-import { demandMayGive, demandRoleIn, isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
+import {
+  demandListed,
+  demandMayGive,
+  demandRoleIn,
+  isOperator,
+  LIST_REFUSALS,
+  roleIn,
+  type TenantRef,
+  tenantOf,
+} from '../access/tenants.ts';
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -186,12 +195,13 @@ export function allInvitationsRoutes({ context, changes }: TenantParts): Fastify
           summary: 'List the open invitations that the caller manages as owner or admin; operators see all',
           tags: ['clients'],
           querystring: invitationQuery,
-          response: { 200: invitationPage, ...problems('invalid_request') },
+          response: { 200: invitationPage, ...problems(...LIST_REFUSALS) },
         },
       },
       async (request) => {
         const caller = callerOf(request);
         const { client, organisation, ...at } = request.query;
+        await demandListed(context, request.query, caller);
         const manager = isOperator(context, caller) ? null : caller.subject;
         return await page(context, at, { manager, client, organisation });
       },
@@ -272,12 +282,6 @@ async function demandInviter(context: Context, row: InvitationRow): Promise<void
   if (isExpired || inviter === null || !isAtLeast(inviter, role) || !isAtLeast(inviter, 'admin')) {
     throw new ManagementProblem('unknown_invitation');
   }
-}
-
-function tenantOf({ client_id, organisation_id }: InvitationRow): TenantRef {
-  return client_id === null
-    ? { kind: 'organisations', id: organisation_id ?? '' }
-    : { kind: 'clients', id: client_id };
 }
 
 function present(row: InvitationRow) {

@@ -2,7 +2,15 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { demandSufficient } from '../access/roles.ts';
 import { newSecret } from '../access/secret-token.ts';
-import { demandMayGive, demandRoleIn, isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
+import {
+  demandListed,
+  demandMayGive,
+  demandRoleIn,
+  isOperator,
+  LIST_REFUSALS,
+  roleIn,
+  tenantOf,
+} from '../access/tenants.ts';
 import { demandWithinToken } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -63,7 +71,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
       async (request, reply) => {
         const { name, client, organisation, scopes, expiresAt } = request.body;
         const caller = callerOf(request);
-        const of = tenantOf(client ?? null, organisation ?? null);
+        const of = tenantOf({ client_id: client ?? null, organisation_id: organisation ?? null });
         const role = scopes[0] ?? 'viewer';
         demandMayGive(await demandRoleIn(context, of, caller, 'act'), role);
         const expires_at = expiresAt === undefined ? null : new Date(expiresAt);
@@ -102,12 +110,13 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
           summary: 'List the service tokens that the caller manages as owner or admin; operators see all',
           tags,
           querystring: tokenQuery,
-          response: { 200: tokenPage, ...problems('invalid_request') },
+          response: { 200: tokenPage, ...problems(...LIST_REFUSALS) },
         },
       },
       async (request) => {
         const caller = callerOf(request);
         const { limit, cursor, client, organisation } = request.query;
+        await demandListed(context, request.query, caller);
         const rows = await listTokens(db, {
           manager: isOperator(context, caller) ? null : caller.subject,
           client,
@@ -142,7 +151,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
         const { id } = request.params;
         const token = await findToken(db, { id });
         if (token === undefined) throw new ManagementProblem('unknown_token');
-        const of = tenantOf(token.client_id, token.organisation_id);
+        const of = tenantOf(token);
         const role = await roleIn(context, of, callerOf(request));
         if (role === null) throw new ManagementProblem('unknown_token');
         demandSufficient(role, 'act');
@@ -152,12 +161,6 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
       },
     );
   };
-}
-
-function tenantOf(client: string | null, organisation: string | null): TenantRef {
-  return client === null
-    ? { kind: 'organisations', id: organisation ?? '' }
-    : { kind: 'clients', id: client };
 }
 
 function present(row: TokenRow): z.output<typeof serviceToken> {

@@ -112,6 +112,7 @@ export const MATRIX: readonly Row[] = [
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
       'gitops/base/errors.ts',
+      'gitops/report/approvable.ts',
       'gitops/manifest/{schema,containers}.ts',
       REQUEST_HEADERS,
       'npm/{handlebars,tldts,zod}',

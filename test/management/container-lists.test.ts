@@ -101,6 +101,12 @@ test('filters by several statuses, health and client', async () => {
   expect(await names('health=degraded')).toEqual(['alpha']);
   expect((await names(`client=${client}`)).length).toBe(6);
   expect((await get(`client=${other}`)).body.code).toBe('unknown_client');
+  expect((await names(`client=${client}&clientId=${client}`)).length).toBe(6);
+  expect((await get(`client=${client}&clientId=${other}`)).body).toMatchObject({
+    status: 400,
+    code: 'invalid_request',
+    errors: [{ path: 'clientId', message: 'is another one than `client`' }],
+  });
   expect(await names('q=shop', 'elsewhere')).toEqual(['Foreign Shop']);
 });
 

@@ -122,7 +122,6 @@ test('approves a plan of the newest revision only while it is the newest', async
   expect(plan).toMatchObject({
     ref: null,
     actor: 'root',
-    approvedAt: null,
     revision: await world.repo.head(),
   });
   const approve = (query = '') =>
@@ -130,7 +129,24 @@ test('approves a plan of the newest revision only while it is the newest', async
   expect((await approve('?dryRun=1')).body).toEqual({ plan: { changes: [] } });
   const approved = await approve();
   expect([approved.status, approved.body]).toMatchObject([202, { checksum: plan.checksum, approved: 0 }]);
-  expect((await read(`/plans/${plan.checksum}`)).body.approvedAt).not.toBeNull();
+  const { approvedAt } = (await read(`/plans/${plan.checksum}`)).body;
+  expect(approvedAt).not.toBeNull();
+  // The same plan again is still approved, and a branch with the same changes doesn't take its place.
+  const plannedAgain = async (body: object) =>
+    (await world.call('POST', '/plans', { as: 'root', body })).body;
+  expect(await plannedAgain({})).toMatchObject({ checksum: plan.checksum, ref: null, approvedAt });
+  const clone = await world.clone();
+  await world.git(clone, 'checkout', '--quiet', '-b', 'same-changes');
+  await world.git(clone, 'commit', '--quiet', '--allow-empty', '-m', 'Change nothing');
+  await world.git(clone, 'push', '--quiet', 'origin', 'same-changes');
+  const ofBranch = await plannedAgain({ ref: 'same-changes' });
+  expect(ofBranch).toMatchObject({ checksum: plan.checksum, ref: 'same-changes', approvedAt: null });
+  expect((await read(`/plans/${plan.checksum}`)).body).toMatchObject({
+    ref: null,
+    revision: plan.revision,
+    approvedAt,
+  });
+  expect((await approve()).status).toBe(202);
   // What is observed since makes it another plan.
   const held = Promise.withResolvers<void>();
   daemon.control.before = () => held.promise;

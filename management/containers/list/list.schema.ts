@@ -19,28 +19,33 @@ function severalOf<const Values extends readonly [string, ...string[]]>(values: 
 
 const cursor = z.string().min(1).max(1024);
 
-export const listQuery = z.strictObject({
-  q: z
-    .string()
-    .trim()
-    .min(1)
-    .max(200)
-    .optional()
-    .meta({ description: 'part of the name, the site id, a domain or a hostname, whatever its case' }),
-  client: z.uuid().optional(),
-  clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
-  status: severalOf(STATUSES).optional(),
-  health: severalOf(HEALTHS).optional(),
-  domain: givenDomain.optional(),
-  sort: z.enum(SORTS).default('-createdAt').meta({ description: 'with `-`: the greatest first' }),
-  view: z
-    .enum(['full', 'summary'])
-    .default('full')
-    .meta({ description: '`summary`: only what a list shows' }),
-  cursor: cursor.optional().meta({ description: '`next` of the previous page' }),
-  after: cursor.optional().meta({ description: 'the same as `cursor`', deprecated: true }),
-  limit: pageQuery.limit,
-});
+export const listQuery = z
+  .strictObject({
+    q: z
+      .string()
+      .trim()
+      .min(1)
+      .max(200)
+      .optional()
+      .meta({ description: 'part of the name, the site id, a domain or a hostname, whatever its case' }),
+    client: z.uuid().optional(),
+    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
+    status: severalOf(STATUSES).optional(),
+    health: severalOf(HEALTHS).optional(),
+    domain: givenDomain.optional(),
+    sort: z.enum(SORTS).default('-createdAt').meta({ description: 'with `-`: the greatest first' }),
+    view: z
+      .enum(['full', 'summary'])
+      .default('full')
+      .meta({ description: '`summary`: only what a list shows' }),
+    cursor: cursor.optional().meta({ description: '`next` of the previous page' }),
+    after: cursor.optional().meta({ description: 'the same as `cursor`', deprecated: true }),
+    limit: pageQuery.limit,
+  })
+  .refine(({ client, clientId }) => (client ?? clientId) === (clientId ?? client), {
+    path: ['clientId'],
+    message: 'is another one than `client`',
+  });
 
 const summary = z
   .object({

@@ -111,6 +111,9 @@ test('all that a caller manages are one list, page by page, and of operators all
   expect((await list('stranger')).items).toEqual([]);
   await world.call('PUT', `/clients/${own}/members/vic`, { as: 'mara', body: { role: 'editor' } });
   expect((await list('vic')).items).toEqual([]);
+  expect((await list('vic', `&client=${own}`)).code).toBe('forbidden');
+  expect((await list('stranger', `&client=${own}`)).code).toBe('unknown_client');
+  expect((await list('stranger', `&organisation=${organisation}`)).code).toBe('unknown_organisation');
   expect((await list('root', `&organisation=${organisation}`)).items.length).toBe(2);
 });
 

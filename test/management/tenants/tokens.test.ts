@@ -110,6 +110,18 @@ describe('a service token', () => {
     expect((await make('owner', { scopes: ['owner'] })).status).toBe(400);
   });
 
+  test('is in no list of a client or organisation that the caller doesn’t manage', async () => {
+    const code = async (as: string, query: string) =>
+      (await world.call('GET', `/tokens?${query}`, { as })).body.code;
+    expect([await code('admin', `client=${client}`), await code('root', `client=${client}`)]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(await code('viewer', `client=${client}`)).toBe('forbidden');
+    expect(await code('stranger', `client=${client}`)).toBe('unknown_client');
+    expect(await code('stranger', `organisation=${client}`)).toBe('unknown_organisation');
+  });
+
   test('ends with the token that made it', async () => {
     const first = (await make('owner', { scopes: ['admin'] })).body;
     const by = async (token: string) =>
