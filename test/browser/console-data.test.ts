@@ -15,6 +15,8 @@ const IMAGE = `registry.example/gtm@sha256:${'7'.repeat(64)}`;
 const WIDTHS = '[document.documentElement.scrollWidth, document.documentElement.clientWidth]';
 const FOCUSED = 'document.activeElement.getAttribute("aria-label")';
 const DAY_MS = 86_400_000;
+const TRACED = '0b1f7f5e-6f0e-4f0c-9a52-3a3d0c8f2d11';
+const QUIET = '1c2a8f6e-7a1f-4a1d-8b63-4b4e1d9a3e22';
 
 describeWith('chromium', 'the console’s data', () => {
   let full: Awaited<ReturnType<typeof openFullStage>>;
@@ -31,7 +33,7 @@ describeWith('chromium', 'the console’s data', () => {
       { ...base, requestId: 'evil', time: at(5), route: SCRIPT, status: 500, error: SCRIPT, cause: SCRIPT },
       ...Array.from({ length: 59 }, (_, index) => ({
         ...base,
-        requestId: `shop-${index}`,
+        requestId: [TRACED, QUIET][index] ?? `shop-${index}`,
         time: at(10 + index),
         ...(index % 10 === 0 ? { status: 502, error: 'upstream_failed', cache: null } : {}),
       })),
@@ -190,6 +192,82 @@ describeWith('chromium', 'the console’s data', () => {
     expect(complaints).toEqual([]);
   });
 
+  const tag = (fields: object) =>
+    JSON.stringify({ Name: 'Conversions', Type: 'Response', TraceId: TRACED, ...fields });
+
+  test('shows what the tags said about a request, and that they said nothing or can’t be read', async () => {
+    const { stage, printed, print } = full;
+    const url = 'https://graph.example/v1/events?token=s3cret';
+    await print(
+      'acme-shop',
+      tag({ Type: 'Request', EventName: 'purchase', RequestMethod: 'POST', RequestUrl: url }),
+      tag({ ResponseStatusCode: 400, Message: SCRIPT }),
+    );
+    await using visitor = await chromium.newContext();
+    const { page, complaints } = await stage.logIn(visitor, 'viewer');
+    const open = async (id: string) => {
+      await page.goto(`${stage.url}/console/requests?requestId=${id}`);
+      await page.locator('[data-row]').first().click();
+      return page.getByRole('region', { name: 'What the tags said' });
+    };
+    const said = await open(TRACED);
+    await eventually(async () =>
+      expect(await said.locator('tbody tr').allInnerTexts()).toEqual([
+        expect.stringMatching(/Warning\s+Conversions Response\s+400/),
+        expect.stringMatching(
+          /Info\s+Conversions Request\s+purchase\s+POST\s+\S*graph\.example\/v1\/events$/,
+        ),
+      ]),
+    );
+    const quiet = await open(QUIET);
+    await quiet.getByText('The tag server printed nothing for this request').waitFor();
+    await quiet.getByText(/kept since \d/).waitFor();
+    const { store } = printed;
+    printed.store = null;
+    try {
+      const away = await open(TRACED);
+      await away.getByText(/Request [\w-]+/).waitFor();
+      printed.store = store;
+      await away.getByRole('button', { name: 'Try again' }).click();
+      await away.getByText('purchase').waitFor();
+    } finally {
+      printed.store = store;
+    }
+    expect(await page.evaluate("'injected' in window")).toBe(false);
+    expect(complaints).toEqual([]);
+  });
+
+  test('searches the output of the tag servers, and follows it with a bounded number of rows', async () => {
+    const { stage, print } = full;
+    await using visitor = await chromium.newContext();
+    const { page, complaints } = await stage.logIn(visitor, 'viewer', `/console/containers/${outlet}`);
+    const lines = page.locator('.log-lines tbody tr');
+    await page.getByRole('link', { name: 'Output of the tag servers' }).click();
+    await page.getByText('Nothing was printed in this time').waitFor();
+    await print('outlet', ...Array.from({ length: 60 }, (_, index) => `line ${'x'.repeat(index % 7)}`));
+    await print('outlet', tag({ ResponseStatusCode: 503 }));
+    await page.getByRole('button', { name: 'Search again' }).click();
+    await eventually(async () => expect(await lines.count()).toBe(50));
+    await page.getByRole('button', { name: 'Next page' }).click();
+    await eventually(async () => expect(await lines.count()).toBe(11));
+    await page.getByLabel('Level').selectOption('warning');
+    await eventually(async () => expect(await lines.count()).toBe(1));
+    expect(await lines.getByRole('link', { name: `Request ${TRACED}` }).getAttribute('href')).toBe(
+      `/console/containers/${outlet}/requests?requestId=${TRACED}`,
+    );
+    await page.getByLabel('Kind').selectOption('text');
+    await page.getByText('No line matches').waitFor();
+    await page.getByLabel('Level').selectOption('');
+    await put(page, 'Text', 'XXXXXX');
+    await eventually(async () => expect(await lines.count()).toBe(8));
+    await page.getByRole('button', { name: 'Live' }).click();
+    await page.getByText('Following').waitFor();
+    await print('outlet', 'nothing of it', ...Array.from({ length: 120 }, () => 'xxxxxx'));
+    await page.getByText(/the newest 100 of 120 received/).waitFor();
+    expect(await lines.count()).toBe(100);
+    expect(complaints).toEqual([]);
+  });
+
   test('shows usage by day and container, and days of which nothing is known as such', async () => {
     await using visitor = await chromium.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
     const { page } = await full.stage.logIn(visitor, 'viewer', '/console/usage');
@@ -339,6 +417,7 @@ describeWith('chromium', 'the console’s data', () => {
     };
     for (const path of [
       '/console/requests?status=5xx',
+      `/console/containers/${outlet}/output`,
       '/console/usage',
       '/console/rollouts',
       `/console/rollouts/${body.items[0].id}`,
@@ -347,9 +426,9 @@ describeWith('chromium', 'the console’s data', () => {
       await settled(page);
       await judge(path);
     }
-    await page.goto(`${stage.url}/console/requests`);
+    await page.goto(`${stage.url}/console/requests?requestId=${TRACED}`);
     await page.locator('[data-row]').first().click();
-    await page.getByRole('dialog').waitFor();
+    await page.getByRole('dialog').getByText('purchase').waitFor();
     await judge('the detail of a request');
     expect(found).toEqual([]);
     expect(complaints).toEqual([]);

@@ -26,6 +26,7 @@ export function screensOf(container: string, client: string): string[] {
     `/console/containers/${container}`,
     `/console/containers/${container}/setup`,
     `/console/containers/${container}/requests?view=live`,
+    `/console/containers/${container}/output`,
     '/console/requests',
     '/console/usage',
     '/console/changes',

@@ -9,6 +9,7 @@ import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
+import type { DaemonDeps } from '../../../gitops/http/deps.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
@@ -32,6 +33,8 @@ export type LoopOptions = Partial<
 > & {
   /** Puts the repository behind a URL, with this poll interval. */
   readonly pollSeconds?: number;
+  /** Without them the routes of what containers print are not there. */
+  readonly containerLogs?: DaemonDeps['containerLogs'];
 };
 
 /**
@@ -39,7 +42,7 @@ export type LoopOptions = Partial<
  * map, apart from the targets of `real`.
  */
 export async function memoryDaemon(
-  { pollSeconds, ...options }: LoopOptions = {},
+  { pollSeconds, containerLogs, ...options }: LoopOptions = {},
   real: readonly Applier[] = [],
 ) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-daemon-'));
@@ -143,6 +146,7 @@ export async function memoryDaemon(
       ageIdentity,
       secrets: [SECRET],
       certificatesOf: (site) => control.certificates(site),
+      ...(containerLogs === undefined ? {} : { containerLogs }),
       ...(real.some(({ quota }) => quota !== undefined)
         ? { quotas: () => real.flatMap((one) => one.quota?.() ?? []) }
         : {}),

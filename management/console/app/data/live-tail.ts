@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { problemFrom } from '../../../../gitops/clients/management/index.ts';
 import { sendInSession } from './api.ts';
-import type { EdgeRequest } from './requests.ts';
 import { followStream } from './stream.ts';
 
 /** Rows that a page keeps: more than a person reads before they are gone. */
@@ -12,26 +11,26 @@ const PAUSE_MS = 33;
 const RATE_MS = 5_000;
 const RATE_STEP_MS = 1_000;
 
-export interface Tail {
+export interface Tail<Row> {
   /** The newest first. */
-  readonly rows: readonly EdgeRequest[];
+  readonly rows: readonly Row[];
   readonly isOpen: boolean;
   /** All that have arrived, also those that are no longer shown. */
   readonly received: number;
   /** Arrived while the tail was paused. */
   readonly waiting: number;
-  /** Requests that the API says were not sent, because the reader was too slow. */
+  /** Rows that the API says were not sent, because the reader was too slow or they were removed. */
   readonly missed: number;
-  /** Requests of some time are not here, and nothing says how many: the page was hidden, or the API restarted. */
+  /** Rows of some time are not here, and nothing says how many: the page was hidden, or the API restarted. */
   readonly hasGap: boolean;
   readonly perSecond: number;
   /** Why the stream was refused; `null`: it was not. */
   readonly error: unknown;
-  /** Between a request at the edge and its arrival here, by both clocks; milliseconds, `null`: none has arrived. */
+  /** Between the time of the newest row and its arrival here, by both clocks; milliseconds, `null`: none has arrived. */
   readonly lateMs: number | null;
 }
 
-const EMPTY: Tail = {
+const EMPTY: Tail<never> = {
   rows: [],
   isOpen: false,
   received: 0,
@@ -43,25 +42,34 @@ const EMPTY: Tail = {
   lateMs: null,
 };
 
+/** What a stream sends: `address` with its filter, and the name of its events that have a row. */
+export interface TailSource {
+  readonly address: string;
+  readonly kind: string;
+}
+
 /**
- * Follows a stream of requests. What arrives is kept as text and read once per frame at most, and of many rows only the
+ * Follows a stream of rows. What arrives is kept as text and read once per frame at most, and of many rows only the
  * newest are read at all, so that the page stays quick at any rate.
  */
-export function useTail(address: string, isPaused: boolean): Tail {
-  const [tail, setTail] = useState<Tail>(EMPTY);
+export function useTail<Row extends { readonly time: string }>(
+  { address, kind }: TailSource,
+  isPaused: boolean,
+): Tail<Row> {
+  const [tail, setTail] = useState<Tail<Row>>(EMPTY);
   const paused = useRef(isPaused);
   const resume = useRef(() => {});
   paused.current = isPaused;
   useEffect(() => {
     setTail(EMPTY);
     let waiting: string[] = [];
-    let now: Tail = EMPTY;
+    let now: Tail<Row> = EMPTY;
     let frame = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let drawnAt = 0;
     let hasOpened = false;
     let arrivals: { readonly at: number; readonly count: number }[] = [];
-    const show = (changes: Partial<Tail>) => {
+    const show = (changes: Partial<Tail<Row>>) => {
       now = { ...now, ...changes };
       setTail(now);
     };
@@ -73,7 +81,7 @@ export function useTail(address: string, isPaused: boolean): Tail {
         return;
       }
       const newestTexts = waiting.slice(-MOST_TAIL_ROWS);
-      const fresh = newestTexts.map((text) => JSON.parse(text) as EdgeRequest).reverse(); // the API's rows
+      const fresh = newestTexts.map((text) => JSON.parse(text) as Row).reverse(); // the API's rows
       waiting = [];
       const [newest] = fresh;
       show({
@@ -113,7 +121,7 @@ export function useTail(address: string, isPaused: boolean): Tail {
       try {
         const { signal } = asking;
         const answer = await sendInSession(new Request(address, { signal }));
-        if (!answer.ok) show({ error: await problemFrom('GET requests/live', answer) });
+        if (!answer.ok) show({ error: await problemFrom(`GET ${address}`, answer) });
         else await answer.body?.cancel();
       } catch (error) {
         if (!asking.signal.aborted) show({ error });
@@ -126,7 +134,7 @@ export function useTail(address: string, isPaused: boolean): Tail {
       if (perSecond !== now.perSecond) show({ perSecond });
     }, RATE_STEP_MS);
     const end = followStream(address, {
-      kinds: ['request', 'gap'],
+      kinds: [kind, 'gap'],
       onOpen: () => {
         // The API says what a short loss of the connection has missed; of a stream that ended it can't.
         show({ isOpen: true, error: null });
@@ -145,7 +153,7 @@ export function useTail(address: string, isPaused: boolean): Tail {
       clearTimeout(timer);
       cancelAnimationFrame(frame);
     };
-  }, [address]);
+  }, [address, kind]);
   useEffect(() => {
     if (!isPaused) resume.current();
   }, [isPaused]);

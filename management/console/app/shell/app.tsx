@@ -32,6 +32,7 @@ const AuditScreen = screen(() => import('../screens/tenants/audit.tsx'));
 const CreateScreen = screen(() => import('../screens/create/create.tsx'));
 const SetupScreen = screen(() => import('../screens/create/setup.tsx'));
 const RequestsScreen = screen(() => import('../screens/requests/requests.tsx'));
+const OutputScreen = screen(() => import('../screens/requests/output.tsx'));
 const UsageScreen = screen(() => import('../screens/usage/usage.tsx'));
 const RolloutsScreen = screen(() => import('../screens/rollouts/rollouts.tsx'));
 const RolloutScreen = screen(() => import('../screens/rollouts/rollout.tsx'));
@@ -74,6 +75,7 @@ function Screens() {
           <Route path="/console/containers/new" component={CreateScreen} />
           <Route path="/console/containers/:id/setup" component={SetupScreen} />
           <Route path="/console/containers/:id/requests" component={RequestsScreen} />
+          <Route path="/console/containers/:id/output" component={OutputScreen} />
           <Route path="/console/requests" component={RequestsScreen} />
           <Route path="/console/containers/:id" component={ContainerScreen} />
           <Route path="/console/usage" component={UsageScreen} />

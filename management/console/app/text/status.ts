@@ -53,6 +53,8 @@ const TONES: Readonly<Record<string, Tone>> = {
   dead: 'bad',
   quota_near: 'warn',
   quota_reached: 'bad',
+  warning: 'warn',
+  error: 'bad',
 };
 
 const WORDS: Readonly<Record<string, string>> = {

@@ -55,9 +55,14 @@ export default function ContainerScreen() {
         )
       }
       actions={
-        <a class="button" href={`/console/containers/${id}/requests`}>
-          Requests
-        </a>
+        <>
+          <a class="button" href={`/console/containers/${id}/output`}>
+            Output of the tag servers
+          </a>
+          <a class="button" href={`/console/containers/${id}/requests`}>
+            Requests
+          </a>
+        </>
       }
     >
       <nav class="parts" aria-label="Parts of this page">

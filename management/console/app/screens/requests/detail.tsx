@@ -4,6 +4,7 @@ import { Dialog } from '../../parts/dialog.tsx';
 import { Code, Copy } from '../../parts/marks.tsx';
 import { absolute, bytes, count, milliseconds } from '../../text/format.ts';
 import { StatusMark } from './row.tsx';
+import { TagLines } from './tag-lines.tsx';
 
 /** All that is known of a request. */
 export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => void }) {
@@ -59,6 +60,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
             )}
           </Fact>
         </dl>
+        {container !== null && <TagLines container={container} request={row} />}
         <details>
           <summary>As JSON</summary>
           <Code text={JSON.stringify(row, null, 2)} what="request as JSON" />

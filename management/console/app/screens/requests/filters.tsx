@@ -112,7 +112,7 @@ export function RequestFilterBar({
 }
 
 /** A field whose value is taken once typing has paused; a value that doesn't match its pattern is not taken. */
-function Typed({
+export function Typed({
   name,
   example,
   isFirst = false,
@@ -169,7 +169,7 @@ function Typed({
 }
 
 /** A span up to now, or two times of the browser's time zone. */
-function Times({ times, change }: { times: RequestTimes; change: ChangeAddress }) {
+export function Times({ times, change }: { times: RequestTimes; change: ChangeAddress }) {
   const chosen = 'span' in times ? times.span.value : 'between';
   const choose = (value: string) => {
     if (value !== 'between') {
