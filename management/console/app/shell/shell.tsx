@@ -71,9 +71,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
           >
             Find <kbd>⌘K</kbd>
           </button>
-          <button type="button" class="quiet" onClick={nextTheme} title="Theme">
-            <span class="hidden">Theme: </span>
-            {theme.value === 'system' ? 'Auto' : theme.value === 'dark' ? 'Dark' : 'Light'}
+          <button type="button" class="quiet" onClick={nextTheme}>
+            Theme: {theme.value === 'system' ? 'auto' : theme.value}
           </button>
           <span class={`live ${isLive.value ? 'on' : ''}`} role="status">
             {isLive.value ? 'Live' : 'Connecting'}

@@ -1,7 +1,7 @@
 import { useRoute } from 'preact-iso';
 import { readContainer } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
-import { clientName } from '../../data/session.ts';
+import { clientName, mayAct, me } from '../../data/session.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
@@ -23,19 +23,31 @@ const PARTS = [
   ['health', 'Health'],
   ['snippet', 'Snippet'],
   ['domains', 'Domains'],
+  ['handover', 'DNS handover'],
   ['same-origin', 'Same origin'],
   ['checklist', 'Tag Manager'],
   ['verification', 'Verification'],
   ['settings', 'Settings'],
   ['keys', 'Tokens'],
   ['history', 'History'],
+  ['danger', 'Danger zone'],
 ] as const;
+
+type Part = (typeof PARTS)[number][0];
+
+/** Whether the page has the part for this person; before the client is known, whether it can have it. */
+function hasPart(part: Part, client: string | undefined): boolean {
+  if (part !== 'handover' && part !== 'danger') return true;
+  const mayChange = client === undefined ? me().clients.some(({ id }) => mayAct(id)) : mayAct(client);
+  return mayChange || (part === 'handover' && me().isOperator);
+}
 
 /** One container: what it does, how it is, and what changed. */
 export default function ContainerScreen() {
   const { id = '' } = useRoute().params;
   const query = useQuery(`container ${id}`, () => readContainer(id));
   const name = query.data?.container.name;
+  const client = query.data?.container.clientId;
   return (
     <Page
       title={name ?? 'Container'}
@@ -66,7 +78,7 @@ export default function ContainerScreen() {
       }
     >
       <nav class="parts" aria-label="Parts of this page">
-        {PARTS.map(([part, name]) => (
+        {PARTS.filter(([part]) => hasPart(part, client)).map(([part, name]) => (
           <a key={part} href={`#${part}`}>
             {name}
           </a>
