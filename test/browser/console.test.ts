@@ -88,6 +88,9 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('button', { name: 'Verify now' }).click();
     await eventually(async () => expect((await read(body.containers[0].id)).status).toBe('verified'));
     await page.getByText('Verified', { exact: true }).first().waitFor();
+    // The steps are one line now.
+    await page.getByText(/^\d+ steps? done$/).click();
+    expect(await steps.getByText('Succeeded').count()).toBeGreaterThan(0);
     expect(await page.locator('#snippet pre').first().innerText()).toContain('<script>');
     expect(complaints).toEqual([]);
   });

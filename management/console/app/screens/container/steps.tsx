@@ -1,14 +1,17 @@
 import { useEffect } from 'preact/hooks';
+import type { components } from '../../../../../gitops/clients/management/index.ts';
 import { api } from '../../data/api.ts';
 import { refresh, usePolling, useQuery } from '../../data/query.ts';
 import { StateMark } from '../../parts/marks.tsx';
 import { Known } from '../../parts/states.tsx';
-import { words } from '../../text/format.ts';
+import { plural, words } from '../../text/format.ts';
+
+type Operation = components['schemas']['Operation'];
 
 /** Milliseconds between two reads of a running operation. */
 const AGAIN_MS = 700;
 
-/** The steps of an operation as they happen. */
+/** The steps of an operation as they happen; behind a click once all have succeeded. */
 export function OperationSteps({ id }: { id: string }) {
   const query = useQuery(`operation ${id}`, async () => {
     return (await api.get('/operations/{id}', { params: { path: { id } } })).data;
@@ -29,22 +32,35 @@ export function OperationSteps({ id }: { id: string }) {
               The host doesn’t answer at the moment; its steps are the last known ones.
             </p>
           )}
-          <ol class="steps" aria-label="Steps">
-            {steps.map(({ name, by, state, error }) => (
-              <li key={`${by} ${name}`} class={state}>
-                <span class="grow">
-                  <StepName name={name} />{' '}
-                  <span class="dim small">{by === 'provisioner' ? 'on the host' : 'by the API'}</span>
-                  {error !== undefined && <div class="small bad-text">{error}</div>}
-                </span>
-                <StateMark of={state} />
-              </li>
-            ))}
-          </ol>
+          {status === 'succeeded' && steps.every(({ state }) => state === status) ? (
+            <details>
+              <summary>{plural(steps.length, 'step')} done</summary>
+              <StepList steps={steps} />
+            </details>
+          ) : (
+            <StepList steps={steps} />
+          )}
           {status === 'failed' && detail !== null && <p class="notice bad">{detail}</p>}
         </>
       )}
     </Known>
+  );
+}
+
+function StepList({ steps }: { steps: Operation['steps'] }) {
+  return (
+    <ol class="steps" aria-label="Steps">
+      {steps.map(({ name, by, state, error }) => (
+        <li key={`${by} ${name}`} class={state}>
+          <span class="grow">
+            <StepName name={name} />{' '}
+            <span class="dim small">{by === 'provisioner' ? 'on the host' : 'by the API'}</span>
+            {error !== undefined && <div class="small bad-text">{error}</div>}
+          </span>
+          <StateMark of={state} />
+        </li>
+      ))}
+    </ol>
   );
 }
 
