@@ -1,5 +1,5 @@
 import { fetchContainers, type ListedContainer } from '../../data/containers.ts';
-import { useQuery } from '../../data/query.ts';
+import { type Query, useQuery } from '../../data/query.ts';
 import { StateMark } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
@@ -7,9 +7,14 @@ import { explain } from '../../text/reasons.ts';
 
 const MOST = 8;
 
-/** Containers with trouble, each with its fix and one way there. */
-export function Attention() {
-  const query = useQuery('containers attention', async () => {
+interface Trouble {
+  readonly items: readonly ListedContainer[];
+  readonly hasMore: boolean;
+}
+
+/** Reads the containers with trouble. */
+export function useTrouble(): Query<Trouble> {
+  return useQuery('containers attention', async () => {
     const [failed, degraded] = await Promise.all([
       fetchContainers({ status: ['failed', 'verification_failed'], sort: '-updatedAt', limit: MOST }),
       fetchContainers({ health: ['degraded'], sort: '-updatedAt', limit: MOST }),
@@ -18,6 +23,10 @@ export function Attention() {
     const hasMore = all.size > MOST || failed.next !== null || degraded.next !== null;
     return { items: [...all.values()].slice(0, MOST), hasMore };
   });
+}
+
+/** Containers with trouble, each with its fix and one way there. */
+export function Attention({ query }: { query: Query<Trouble> }) {
   return (
     <Section id="attention" title="Needs attention">
       <Known query={query} rows={1}>

@@ -1,12 +1,12 @@
 import { api } from '../../data/api.ts';
-import { useQuery } from '../../data/query.ts';
+import { type Query, useQuery } from '../../data/query.ts';
 import { Ago } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { count } from '../../text/format.ts';
 
 /** Days before an end from which it is shown: certificates are renewed well before. */
-const DAYS = 14;
+export const ENDING_DAYS = 14;
 const SHOWN = 8;
 
 /** What ends, what to do before, and which part of the container’s page has it. */
@@ -33,11 +33,18 @@ const KINDS = {
   },
 } as const;
 
+async function fetchEnding() {
+  return (await api.get('/ending', { params: { query: { days: ENDING_DAYS } } })).data;
+}
+type Ending = Awaited<ReturnType<typeof fetchEnding>>;
+
+/** Reads what ends within two weeks. */
+export function useEnding(): Query<Ending> {
+  return useQuery('containers ending', fetchEnding);
+}
+
 /** What ends within two weeks, each with what to do. */
-export function EndsSoon() {
-  const query = useQuery('containers ending', async () => {
-    return (await api.get('/ending', { params: { query: { days: DAYS } } })).data;
-  });
+export function EndsSoon({ query }: { query: Query<Ending> }) {
   return (
     <Section id="ending" title="Ends soon">
       <Known query={query} rows={1}>
@@ -49,7 +56,9 @@ export function EndsSoon() {
               </p>
             )}
             {items.length === 0 && hostAnswers && (
-              <p class="calm">Nothing within {DAYS} days: certificates, proofs and old tokens last longer.</p>
+              <p class="calm">
+                Nothing within {ENDING_DAYS} days: certificates, proofs and old tokens last longer.
+              </p>
             )}
             <ul class="rows">
               {items.slice(0, SHOWN).map(({ kind, at, subject, containerId, name }) => {
@@ -77,7 +86,7 @@ export function EndsSoon() {
             </ul>
             {items.length > SHOWN && (
               <p class="dim">
-                {count(items.length - SHOWN)} more end within {DAYS} days.
+                {count(items.length - SHOWN)} more end within {ENDING_DAYS} days.
               </p>
             )}
           </>

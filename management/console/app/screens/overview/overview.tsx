@@ -6,8 +6,7 @@ import { Page, Section } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { count, plural } from '../../text/format.ts';
 import { AllTraffic } from './all-traffic.tsx';
-import { Attention } from './attention.tsx';
-import { EndsSoon } from './ending.tsx';
+import { Notices } from './notices.tsx';
 import { SavedTiles } from './saved-tiles.tsx';
 
 const SHOWN = 12;
@@ -27,7 +26,7 @@ export function Overview() {
         )
       }
     >
-      {counts.data?.total !== 0 && <Attention />}
+      {counts.data?.total !== 0 && <Notices />}
       <Known query={counts} rows={2}>
         {(known) => (
           <ul class="tiles" aria-label="Containers in numbers">
@@ -52,7 +51,6 @@ export function Overview() {
         )}
       </Known>
       <SavedTiles />
-      {counts.data?.total !== 0 && <EndsSoon />}
       <Section
         id="containers"
         title="Containers"
