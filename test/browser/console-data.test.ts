@@ -244,7 +244,7 @@ describeWith('chromium', 'the console’s data', () => {
     const lines = page.locator('.log-lines tbody tr');
     await page.getByRole('link', { name: 'Output of the tag servers' }).click();
     await page.getByText('Nothing was printed in this time').waitFor();
-    await print('outlet', ...Array.from({ length: 60 }, (_, index) => `line ${'x'.repeat(index % 7)}`));
+    await print('outlet', ...Array.from({ length: 60 }, (_, index) => `line ${'o'.repeat(index % 7)}`));
     await print('outlet', tag({ ResponseStatusCode: 503 }));
     await page.getByRole('button', { name: 'Search again' }).click();
     await eventually(async () => expect(await lines.count()).toBe(50));
@@ -258,11 +258,11 @@ describeWith('chromium', 'the console’s data', () => {
     await page.getByLabel('Kind').selectOption('text');
     await page.getByText('No line matches').waitFor();
     await page.getByLabel('Level').selectOption('');
-    await put(page, 'Text', 'XXXXXX');
+    await put(page, 'Text', 'OOOOOO');
     await eventually(async () => expect(await lines.count()).toBe(8));
     await page.getByRole('button', { name: 'Live' }).click();
     await page.getByText('Following').waitFor();
-    await print('outlet', 'nothing of it', ...Array.from({ length: 120 }, () => 'xxxxxx'));
+    await print('outlet', 'nothing of it', ...Array.from({ length: 120 }, () => 'oooooo'));
     await page.getByText(/the newest 100 of 120 received/).waitFor();
     expect(await lines.count()).toBe(100);
     expect(complaints).toEqual([]);
