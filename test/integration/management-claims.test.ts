@@ -144,7 +144,7 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
 
   test('is kept while another change of the same container removes it', async () => {
     expect(result(await add(ours))).toEqual([200, null]);
-    const held = hold('Add domain');
+    const held = hold('Change domain');
     const adding = add(ours);
     await held.reached;
     expect(result(await remove(ours))).toEqual([200, null]);
