@@ -1,0 +1,79 @@
+import type { Kind, KubernetesObject, ObjectAddress } from './kinds.ts';
+
+/** An object as the API server has stored it, with the texts of its `Warning:` headers. */
+export interface Applied {
+  readonly object: KubernetesObject;
+  readonly warnings: readonly string[];
+}
+
+export interface ApplyOptions {
+  /** The field manager. */
+  readonly manager: string;
+  /** Takes fields over from other managers. Only for objects with our mark. */
+  readonly force: boolean;
+  /** The API server validates and answers, and stores nothing. */
+  readonly dryRun?: boolean;
+}
+
+export interface Selection {
+  readonly kind: Kind;
+  /** Default: all namespaces. */
+  readonly namespace?: string | undefined;
+  /** As in `tagyard/instance=a,tagyard/host=b`. */
+  readonly labels?: string;
+  /** As in `metadata.name=x`. */
+  readonly fields?: string;
+  /** Only metadata is sent (`PartialObjectMetadata`): for Secrets, whose content isn't wanted. */
+  readonly metadataOnly?: boolean;
+}
+
+/**
+ * Calls of the API server. All throw `RetryableError` or `TerminalError` with what to do, classified by the status'
+ * `reason` and causes.
+ */
+export interface KubernetesClient {
+  /** Server-side apply, with strict validation of fields. */
+  apply(object: KubernetesObject, options: ApplyOptions, signal: AbortSignal): Promise<Applied>;
+  /** A JSON patch (RFC 6902). `null`: the object doesn't exist. */
+  patch(
+    address: ObjectAddress & { readonly subresource?: string },
+    patch: readonly object[],
+    signal: AbortSignal,
+  ): Promise<KubernetesObject | null>;
+  /** Creates an object that doesn't exist. Throws `RetryableError` where it does. */
+  create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
+  /** Replaces an object whose `resourceVersion` is still the given one. */
+  replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
+  /** Deletes the object with this uid; another or a missing one is no error. */
+  delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void>;
+  /** `null`: it doesn't exist. */
+  get(address: ObjectAddress, signal: AbortSignal): Promise<KubernetesObject | null>;
+  /** All objects, read in pages, and the version from which a watch continues. */
+  list(
+    selection: Selection,
+    signal: AbortSignal,
+  ): Promise<{ readonly items: readonly KubernetesObject[]; readonly resourceVersion: string }>;
+  /** Keeps a copy of the selected objects, by watching them. */
+  watched(selection: Selection): Watched;
+  /** GET of a path such as `/version`, as JSON. */
+  raw(path: string, signal: AbortSignal): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+/** A copy of selected objects that follows the API server. */
+export interface Watched {
+  /** Resolves when the first listing is complete; rejects with its error if `signal` aborts before. */
+  ready(signal: AbortSignal): Promise<void>;
+  /** What is known now, by `<namespace>/<name>` (`<name>` for kinds without a namespace). */
+  readonly objects: ReadonlyMap<string, KubernetesObject>;
+  /** The last error while the copy can't follow; `null`: it follows. */
+  readonly fault: Error | null;
+  /** An item for each object that was added, changed or deleted. */
+  changes(signal: AbortSignal): AsyncIterable<{
+    readonly type: 'added' | 'changed' | 'deleted';
+    readonly object: KubernetesObject;
+  }>;
+  /** Resolves once the copy has this version of the object, or a newer one. */
+  reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void>;
+  close(): Promise<void>;
+}
