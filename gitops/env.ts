@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { Traits } from './appliers/contract.ts';
-import { APPLIERS, type ApplierSettings } from './appliers/index.ts';
+import { MACHINE_APPLIERS, type MachineApplierSettings } from './appliers/index.ts';
 import { optionalText, portNumber, textList } from './base/env-values.ts';
 import { edgePublicUrl } from './manifest/description.ts';
 import { DRIFT_MODES, type DriftMode } from './pass/drift.ts';
 import { POLICIES } from './pass/guards.ts';
 
 /** The settings of the daemon itself and those that several appliers use; each applier adds its own. */
-const hostSettings = z.object({
+const sharedSettings = z.object({
   TAGYARD_INSTANCE: z
     .string()
     .regex(/^[a-z0-9-]{1,12}$/)
@@ -33,10 +33,15 @@ const hostSettings = z.object({
   CLOUDFLARE_ZONE_ID: z.string(),
   CLOUDFLARE_RATE: z.coerce.number().positive().default(3.5),
   EDGE_DOMAIN: z.string(),
-  HOST_ADDRESS: z.ipv4(),
   EDGE_PUBLIC_URL: optionalText.pipe(edgePublicUrl),
   /** `<address>` or `<address>:<port>`; none: the system's. */
   DNS_RESOLVERS: textList.default([]),
+  LOG_LEVEL: z.string().default('info'),
+});
+
+/** What only a machine has: an address of its own, certificates, the output of its containers. */
+const machineSettings = z.object({
+  HOST_ADDRESS: z.ipv4(),
   TLS_DIR: optionalText,
   ACME_DIRECTORY_URL: optionalText.pipe(z.url({ protocol: /^https$/ }).optional()),
   ACME_EMAIL: optionalText.pipe(z.email().optional()),
@@ -49,7 +54,6 @@ const hostSettings = z.object({
   KEEP_CONTAINER_LOGS_DAYS: z.coerce.number().int().min(1).max(365).default(7),
   CONTAINER_LOGS_MB: z.coerce.number().int().min(1).default(32),
   CONTAINER_LOGS_LINES_PER_SECOND: z.coerce.number().int().min(1).default(50),
-  LOG_LEVEL: z.string().default('info'),
 });
 
 /** `dns=warn,kv=ignore`, with these targets. */
@@ -70,21 +74,30 @@ function driftModes(targets: readonly string[]) {
   });
 }
 
-/** The provisioner's environment. */
-export type Env = z.output<typeof hostSettings> &
-  ApplierSettings & { readonly DRIFT_MODES: Readonly<Record<string, DriftMode>> };
+type Read<Own extends z.ZodObject, Appliers> = z.output<typeof sharedSettings> &
+  z.output<Own> &
+  Appliers & { readonly DRIFT_MODES: Readonly<Record<string, DriftMode>> };
+
+/** The environment of a provisioner on a machine. */
+export type MachineEnv = Read<typeof machineSettings, MachineApplierSettings>;
+export type Env = MachineEnv;
 
 /**
- * Reads the settings of the host and of these appliers. `Extra` is the type of settings of appliers outside `APPLIERS`.
+ * Reads the settings of a machine and of its appliers. `Extra` is the type of settings of appliers outside the list.
  * Throws an `Error` whose message is one line with every wrong variable and what it must be.
  */
 export function readEnv<Extra = unknown>(
   source: NodeJS.ProcessEnv,
-  registrations: readonly (Traits & { readonly settings: z.ZodObject })[] = APPLIERS,
+  registrations: readonly (Traits & { readonly settings: z.ZodObject })[] = MACHINE_APPLIERS,
 ): Env & Extra {
-  const targets = registrations.map(({ target }) => target);
-  const shape = Object.assign({}, hostSettings.shape, ...registrations.map(({ settings }) => settings.shape));
-  const result = z.object({ ...shape, DRIFT_MODES: driftModes(targets).default({}) }).safeParse(source);
+  const shape = Object.assign(
+    {},
+    sharedSettings.shape,
+    machineSettings.shape,
+    ...registrations.map(({ settings }) => settings.shape),
+  );
+  const modes = driftModes(registrations.map(({ target }) => target)).default({});
+  const result = z.object({ ...shape, DRIFT_MODES: modes }).safeParse(source);
   if (result.success) return result.data as Env & Extra; // composed at run time from the very schemas of these types
   const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
   throw new Error(`the environment is incomplete: ${faults.join('; ')}`);

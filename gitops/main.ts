@@ -2,40 +2,19 @@ import './base/runtime/disposable-stack.ts';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import type { Applier } from './appliers/contract.ts';
-import { reachableAddress } from './appliers/proxy/backend.ts';
 import { acquireLock } from './base/lock.ts';
-import { dnsLookup } from './clients/dns-lookup.ts';
-import { dockerBridgeGateway, dockerDataRoot } from './clients/docker.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
-import { buildHost, type Host } from './host.ts';
-import { checkEdgeNames } from './host-report/edge-names.ts';
-import { nodeLookup } from './host-report/node-lookup.ts';
-import {
-  checkDisk,
-  checkDockerDisk,
-  checkEdge,
-  checkPreview,
-  checkProxy,
-} from './host-report/part-checks.ts';
-import type { PreviewPathDeps } from './host-report/preview-path.ts';
-import { hostReporter, type ReportSite } from './host-report/report.ts';
-import { checkWorkerBindings, checkWorkerLogs } from './host-report/worker-checks.ts';
+import { buildHost } from './host/host.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
 import { holdBeforeStart } from './loop/first-hold.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
-import type { ContainerSettings, LoadedManifest } from './manifest/containers.ts';
 import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
-import type { PartCheck } from './report/report.ts';
 import { holderId } from './sites-repo/lease/holder-id.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
-
-/** The timeout of each resolver that a verification uses. */
-const DNS_TIMEOUT_MS = 2_000;
 
 /** Starts the provisioner daemon: environment → clients → application → loop. */
 async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
@@ -65,7 +44,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   });
   await holdBeforeStart(repo, lease);
   const built = await buildHost(env, stack, { log });
-  const { appliers, certificates, containers } = built;
+  const { appliers, certificates } = built;
 
   const host = env.HOST_NAME;
   const reader = new DesiredStateReader(repo, {
@@ -96,11 +75,11 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     host,
     ageIdentity,
     secrets,
-    reportSite: siteReporter(env, appliers, containers),
-    checkParts: partChecks(env, built),
+    reportSite: built.reportSite,
+    checkParts: built.checkParts,
     certificatesOf: (site) => certificates.statuses(site),
     profiles: built.profiles,
-    containerLogs: built.containerLogs,
+    ...(built.containerLogs === undefined ? {} : { containerLogs: built.containerLogs }),
     quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),
     logger: log,
   });
@@ -129,64 +108,6 @@ async function readIdentity(file: string): Promise<string> {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`AGE_IDENTITY_FILE ${file}: ${reason}`, { cause });
   }
-}
-
-/** Reports the state of this host's sites to a verification. */
-function siteReporter(
-  env: Env,
-  appliers: readonly Applier[],
-  containerSettings: ContainerSettings,
-): ReportSite {
-  const containers = appliers.find(({ target }) => target === 'containers');
-  if (containers === undefined) throw new Error('this host runs no containers');
-  return hostReporter({
-    host: env.HOST_NAME,
-    hopSecret: env.HOP_SECRET,
-    hostAddress: env.HOST_ADDRESS,
-    otherAddresses: env.ACME_ADDRESSES,
-    edgeTarget: env.EDGE_TARGET,
-    edgePublicUrl: env.EDGE_PUBLIC_URL,
-    proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },
-    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
-    containers,
-    previewPath: previewPath(containerSettings),
-  });
-}
-
-function previewPath(containerSettings: ContainerSettings): PreviewPathDeps {
-  const gateway = async () => (containerSettings.ownNetwork ? await dockerBridgeGateway() : null);
-  return { containerSettings, gateway };
-}
-
-/** Checks the parts that only this host can reach. */
-function partChecks(
-  env: Env,
-  { endpoint: { address, httpPort: port }, cloudflare: client, containers }: Omit<Host, 'appliers'>,
-) {
-  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
-  const lookup = nodeLookup(resolver);
-  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl } = env;
-  const edgeNames = { client, zoneId, edgePublicUrl, lookup: resolver };
-  const worker = { client, script: env.EDGE_SCRIPT_NAME };
-  return async (sites: readonly LoadedManifest[]): Promise<PartCheck[]> => {
-    const hosts = sites.map(({ hostnames }) => hostnames.edge);
-    const [site] = sites;
-    const url = site && new URL(edgePublicUrl.replace('{host}', site.hostnames.edge));
-    return await Promise.all([
-      checkDisk(env.STATE_DIR),
-      ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
-      checkProxy({ address, port }),
-      url === undefined ? skipped('edge') : checkEdge(url, { lookup }),
-      checkEdgeNames(edgeNames, hosts),
-      site === undefined ? skipped('preview') : checkPreview(site, previewPath(containers)),
-      checkWorkerLogs(worker),
-      checkWorkerBindings(worker),
-    ]);
-  };
-}
-
-function skipped(name: string): PartCheck {
-  return { name, status: 'skipped', detail: 'no site is applied yet', fix: null };
 }
 
 // Installed before the start: a signal during it must still close what was opened by then.

@@ -5,8 +5,8 @@ import { kv, route } from './edge/index.ts';
 import { network } from './network/index.ts';
 import { policyScripts, proxy } from './proxy/index.ts';
 
-/** All appliers. A site is brought up in this order and removed in the reverse order. */
-export const APPLIERS = [network, policyScripts, containers, proxy, kv, route, dns] as const;
+/** The appliers of a machine. A site is brought up in this order and removed in the reverse order. */
+export const MACHINE_APPLIERS = [network, policyScripts, containers, proxy, kv, route, dns] as const;
 
 type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
   all: infer All,
@@ -14,5 +14,5 @@ type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never
   ? All
   : never;
 
-/** The settings of all appliers, as one object. */
-export type ApplierSettings = Intersection<z.output<(typeof APPLIERS)[number]['settings']>>;
+/** The settings of all appliers of a machine, as one object. */
+export type MachineApplierSettings = Intersection<z.output<(typeof MACHINE_APPLIERS)[number]['settings']>>;

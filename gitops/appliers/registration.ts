@@ -3,7 +3,7 @@ import type { Applier, Traits } from './contract.ts';
 
 /**
  * How a host creates an applier: its settings from the environment, and a factory. `Services` are what the factory
- * needs from the host (clients, the clock, ...); gitops/host.ts compiles only if it provides all of them.
+ * needs from the host (clients, the clock, ...); gitops/host/ compiles only if it provides all of them.
  */
 export interface ApplierFactory<Settings, Services> extends Traits {
   /** The applier's part of the environment. */

@@ -131,3 +131,8 @@ export async function checkPreview(site: LoadedManifest, deps: PreviewPathDeps):
     fix: null,
   };
 }
+
+/** The check of a part that no applied site uses yet. */
+export function skippedPart(name: string): PartCheck {
+  return { name, status: 'skipped', detail: 'no site is applied yet', fix: null };
+}

@@ -17,7 +17,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 7, rooms: ['gitops/loop/**'] },
     { number: 8, rooms: ['gitops/http/**'] },
     { number: 10, rooms: ['gitops/env.ts'] },
-    { number: 11, rooms: ['gitops/host.ts'] },
+    { number: 11, rooms: ['gitops/host/**'] },
     { number: 12, rooms: ['gitops/cli/**'] },
     { number: 13, rooms: ['gitops/main.ts', 'gitops/cli.ts'] },
   ],

@@ -11,7 +11,7 @@ import { type Rfc2136Options, rfc2136Client } from '../../gitops/clients/rfc2136
 import { UpdateRefusal } from '../../gitops/clients/rfc2136-errors.ts';
 import { writeTsigKey } from '../../gitops/clients/tsig-key.ts';
 import { readEnv } from '../../gitops/env.ts';
-import { buildHost } from '../../gitops/host.ts';
+import { buildHost } from '../../gitops/host/host.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { describeWith } from '../support/components.ts';
 import { KNOT_ZONE, type Knot, type KnotKey, startKnot } from '../support/dns/knot.ts';

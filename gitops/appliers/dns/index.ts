@@ -8,6 +8,7 @@ import type { Registration } from '../registration.ts';
 import { dnsApplier } from './applier.ts';
 import { cloudflareDns } from './cloudflare.ts';
 import { DNS } from './desired.ts';
+import { type FollowedDestination, followedDns } from './followed.ts';
 import type { DnsProvider } from './provider.ts';
 import { recordQuota } from './record-quota.ts';
 import { rfc2136Dns } from './rfc2136.ts';
@@ -17,7 +18,8 @@ interface Services {
   readonly identity: Identity;
   readonly cloudflare: { readonly client: CloudflareClient; readonly zoneId: string };
   readonly edgeDomain: string;
-  readonly hostAddress: string;
+  /** An address, or what finds it. */
+  readonly hostAddress: string | FollowedDestination;
   readonly stateDir: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -30,15 +32,21 @@ export const dns: Registration<typeof dnsSettings, Services> = {
   async create(settings, services) {
     const mode = modeOf(settings);
     const zone = settings.DNS_ZONE ?? services.edgeDomain;
-    return dnsApplier({
+    const options = {
       provider: await provider(settings, zone, services),
       identity: services.identity,
       zone,
-      hostAddress: services.hostAddress,
       edgeTarget: settings.EDGE_TARGET,
-      mode,
       quota: quotaOf(settings, services),
-    });
+    };
+    const { hostAddress } = services;
+    if (typeof hostAddress === 'string') return dnsApplier({ ...options, hostAddress, mode });
+    // A wildcard holds addresses only, and would have to change before the names that it covers.
+    if (mode === 'wildcard')
+      throw new Error('DNS_RECORD_MODE=wildcard needs a host with an address of its own');
+    return followedDns(hostAddress, (current) =>
+      dnsApplier({ ...options, hostAddress: current, mode: 'site' }),
+    );
   },
 };
 

@@ -15,7 +15,7 @@ export interface ApplyOptions {
   readonly dryRun?: boolean;
 }
 
-export interface Selection {
+export interface ObjectSelection {
   readonly kind: Kind;
   /** Default: all namespaces. */
   readonly namespace?: string | undefined;
@@ -50,11 +50,11 @@ export interface KubernetesClient {
   get(address: ObjectAddress, signal: AbortSignal): Promise<KubernetesObject | null>;
   /** All objects, read in pages, and the version from which a watch continues. */
   list(
-    selection: Selection,
+    selection: ObjectSelection,
     signal: AbortSignal,
   ): Promise<{ readonly items: readonly KubernetesObject[]; readonly resourceVersion: string }>;
   /** Keeps a copy of the selected objects, by watching them. */
-  watched(selection: Selection): Watched;
+  watched(selection: ObjectSelection): Watched;
   /** GET of a path such as `/version`, as JSON. */
   raw(path: string, signal: AbortSignal): Promise<unknown>;
   close(): Promise<void>;

@@ -1,0 +1,61 @@
+import { RetryableError } from '../../base/errors.ts';
+import type { Applier } from '../contract.ts';
+import { planResources } from '../plan.ts';
+import { DNS, type RecordSpec } from './desired.ts';
+import type { DnsRef } from './observed.ts';
+
+/** Where origin and preview hostnames point to, if that can change: to the address of a cluster's Service, say. */
+export interface FollowedDestination {
+  /** An address or a host name; `null`: not known yet. */
+  current(): string | null;
+  /**
+   * Brings `current` up to date. Rejects with a `RetryableError` or `TerminalError` that says what to do while there is no
+   * destination that names may point to.
+   */
+  check(signal: AbortSignal): Promise<void>;
+  /** An item whenever `check` would find something else. */
+  changes(signal: AbortSignal): AsyncIterable<void>;
+}
+
+type DnsApplier = Applier<RecordSpec, DnsRef>;
+
+/**
+ * DNS records of sites whose destination can change. While it isn't known, the records aren't observed, so nothing is
+ * changed or deleted. `build` creates the applier of one destination.
+ */
+export function followedDns(
+  destination: FollowedDestination,
+  build: (destination: string) => DnsApplier,
+): DnsApplier {
+  let built: { readonly destination: string; readonly applier: DnsApplier } | null = null;
+  /** `null`: the destination isn't known. */
+  const applier = (): DnsApplier | null => {
+    const current = destination.current();
+    if (current === null) return null;
+    if (built?.destination !== current) built = { destination: current, applier: build(current) };
+    return built.applier;
+  };
+  const known = async (signal: AbortSignal): Promise<DnsApplier> => {
+    await destination.check(signal);
+    const current = applier();
+    if (current === null) throw new Error('the destination of names was found, but is not known');
+    return current;
+  };
+  return {
+    ...DNS,
+    desired: (manifest) => applier()?.desired(manifest) ?? [],
+    edition: () => destination.current() ?? '',
+    plan: (desired, observed) => planResources(desired, observed, DNS),
+    async observe(desired, signal, scope) {
+      const before = destination.current();
+      const current = await known(signal);
+      // The desired records are of the earlier destination; the next pass derives them again.
+      if (destination.current() !== before)
+        throw new RetryableError('the address of the Service has just changed; the next pass uses it');
+      return await current.observe(desired, signal, scope);
+    },
+    apply: async (change, signal) => await (await known(signal)).apply(change, signal),
+    events: (signal) => destination.changes(signal),
+    quota: () => applier()?.quota?.() ?? null,
+  };
+}

@@ -1,0 +1,150 @@
+import { join } from 'node:path';
+import { Recycling } from '../appliers/containers/recycling.ts';
+import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
+import { certificatesByMode } from '../appliers/proxy/certificates.ts';
+import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
+import { proxyDriver } from '../appliers/proxy/driver.ts';
+import { listenAddresses } from '../appliers/proxy/listen.ts';
+import type { Log } from '../base/log.ts';
+import { insidePolicyName, insidePreviewName } from '../base/ownership.ts';
+import { combineCertificates } from '../certificates/contract.ts';
+import { type AcmeService, openAcme } from '../certificates/open.ts';
+import { OperatorFiles } from '../certificates/operator-files.ts';
+import { dnsLookup } from '../clients/dns-lookup.ts';
+import { dockerBridgeGateway, dockerEngine } from '../clients/docker.ts';
+import { ContainerLogs } from '../container-logs/container-logs.ts';
+import { openInsideCas } from '../embedded/inside-cas.ts';
+import { ensureLocalCa, type LocalCa } from '../embedded/local-ca.ts';
+import { processRuntime } from '../embedded/process-runtime.ts';
+import type { MachineEnv } from '../env.ts';
+import { Slots } from '../manifest/slots.ts';
+import type { HostOptions } from './contract.ts';
+import { openSharedServices } from './shared.ts';
+
+/** The timeout of each resolver that is asked whether a name points here. */
+const DNS_TIMEOUT_MS = 3_000;
+
+const PROXY_DRIVERS = {
+  nginx: async () => (await import('../appliers/proxy/nginx/backend.ts')).nginxBackend,
+  embedded: async () => (await import('../embedded/proxy/backend.ts')).embeddedBackend,
+};
+
+/** What the factories of a machine's appliers can use. `stack` closes it. */
+export async function openMachineServices(
+  env: MachineEnv,
+  stack: AsyncDisposableStack,
+  { log, now }: HostOptions,
+) {
+  const shared = openSharedServices(env, { log, now });
+  const {
+    identity,
+    cloudflare: { client },
+  } = shared;
+  const stopping = new AbortController();
+  stack.defer(() => stopping.abort());
+  const ranges = await cloudflareRanges({
+    file: join(env.STATE_DIR, 'cloudflare-ranges.json'),
+    ask: () => client.ranges(stopping.signal),
+    now,
+  });
+  const acme = await acmeService(env, { log, now, endpoint: () => proxy.endpoint() });
+  const files = await fileCertificates(env);
+  // Child processes use the host's own network.
+  const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
+  const inside = await openInsideCas(join(env.STATE_DIR, 'inside'));
+  const certificates = certificatesByMode({
+    files,
+    ...(acme === null ? {} : { acme: acme.keeper }),
+    inside,
+  });
+  const docker = ownNetwork ? await dockerEngine() : null;
+  const proxy = await proxyDriver(env, {
+    stateDir: env.STATE_DIR,
+    listen: docker
+      ? await listenAddresses(env.PROXY_LISTEN, {
+          gateway: () => dockerBridgeGateway(docker),
+          isSystems: env.NGINX_SYSTEM_CONFIG !== undefined,
+          log,
+        })
+      : env.PROXY_LISTEN,
+    hopSecret: env.HOP_SECRET,
+    challengeKey: acme?.thumbprint ?? null,
+    identity,
+    certificates,
+    ranges,
+    now,
+    log,
+    drivers: PROXY_DRIVERS,
+  });
+  stack.defer(() => proxy.close());
+  const { tlsPort: originPort } = await proxy.start();
+  const containerLogs = new ContainerLogs({
+    dir: join(env.STATE_DIR, 'container-logs'),
+    kept: env.CONTAINER_LOGS === 'all' ? 'all' : 'json',
+    keepDays: env.KEEP_CONTAINER_LOGS_DAYS,
+    megabytes: env.CONTAINER_LOGS_MB,
+    linesPerSecond: env.CONTAINER_LOGS_LINES_PER_SECOND,
+    log,
+  });
+  await containerLogs.open();
+  stack.defer(() => containerLogs.close());
+  const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
+  const renewed = [acme?.keeper, files instanceof OperatorFiles ? files : undefined];
+  return {
+    containerLogs,
+    certificates: combineCertificates(renewed.filter((one) => one !== undefined)),
+    services: {
+      ...shared,
+      docker,
+      hostAddress: env.HOST_ADDRESS,
+      certificates,
+      ranges,
+      proxy,
+      recycling,
+      inside,
+      // All appliers that derive addresses of containers must use the same settings.
+      containers: {
+        slots: new Slots(env.LOOPBACK_SUBNET),
+        ownNetwork,
+        ...(ownNetwork ? { previewNameOf: (site: string) => insidePreviewName(identity, site) } : {}),
+        // Loopback addresses are reached by names under `.localhost`, which need no DNS.
+        policyNameOf: (site: string) =>
+          `${insidePolicyName(identity, site)}${ownNetwork ? '' : '.localhost'}`,
+        originPort,
+        edition: (site: string) => recycling.edition(site),
+      },
+      output: env.CONTAINER_LOGS === 'off' ? null : containerLogs,
+      embedded: { containerRuntime: processRuntime },
+    },
+  };
+}
+
+async function acmeService(
+  env: MachineEnv,
+  deps: { log: Log; now: () => number; endpoint: () => ProxyEndpoint },
+): Promise<AcmeService | null> {
+  const { ACME_DIRECTORY_URL: directoryUrl, ACME_EMAIL: email, ACME_CA_FILE: caFile } = env;
+  if (directoryUrl === undefined) return null;
+  return await openAcme(join(env.STATE_DIR, 'acme'), {
+    directoryUrl,
+    ...(email === undefined ? {} : { email }),
+    ...(caFile === undefined ? {} : { caFile }),
+    perHour: env.ACME_ORDERS_PER_HOUR,
+    addresses: [env.HOST_ADDRESS, ...env.ACME_ADDRESSES],
+    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
+    ...deps,
+  });
+}
+
+/** A local CA issues a certificate for any name on demand; an operator's files are watched. */
+async function fileCertificates(env: MachineEnv): Promise<OperatorFiles | LocalCa> {
+  if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
+  const keptIn = join(env.STATE_DIR, 'tls-served');
+  if (env.TLS_DIR !== undefined) return await OperatorFiles.open({ directory: env.TLS_DIR, keptIn });
+  if (env.ACME_DIRECTORY_URL !== undefined) {
+    return await OperatorFiles.open({ directory: join(env.STATE_DIR, 'tls'), keptIn });
+  }
+  throw new Error(
+    'set TLS_DIR or ACME_DIRECTORY_URL: without one there are no certificates for origin, preview and custom domains',
+  );
+}

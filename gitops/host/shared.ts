@@ -1,0 +1,86 @@
+import type { Applier } from '../appliers/contract.ts';
+import { type EdgeStore, edgeStore } from '../appliers/edge/store.ts';
+import type { ApplierFactory } from '../appliers/registration.ts';
+import type { Identity } from '../base/ownership.ts';
+import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
+import { dnsLookup } from '../clients/dns-lookup.ts';
+import type { Env } from '../env.ts';
+import { checkEdgeNames } from '../host-report/edge-names.ts';
+import { nodeLookup } from '../host-report/node-lookup.ts';
+import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
+import { checkWorkerBindings, checkWorkerLogs } from '../host-report/worker-checks.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
+import type { PartCheck } from '../report/report.ts';
+import type { HostOptions } from './contract.ts';
+
+/** The timeout of each resolver that a verification uses. */
+const DNS_TIMEOUT_MS = 2_000;
+
+/** What the factories of appliers use on every kind of host. */
+export function openSharedServices(env: Env, { log, now }: HostOptions) {
+  const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
+  const client: CloudflareClient = cloudflareClient({
+    url: env.CLOUDFLARE_API_URL,
+    token: env.CLOUDFLARE_API_TOKEN,
+    accountId: env.CLOUDFLARE_ACCOUNT_ID,
+    rate: env.CLOUDFLARE_RATE,
+    now,
+  });
+  const store: EdgeStore = edgeStore(client, env.EDGE_SCRIPT_NAME);
+  return {
+    identity,
+    log,
+    now,
+    stateDir: env.STATE_DIR,
+    edgeDomain: env.EDGE_DOMAIN,
+    cloudflare: { client, zoneId: env.CLOUDFLARE_ZONE_ID },
+    edgeStore: store,
+  };
+}
+
+/** Creates the appliers in the order of their registrations. `stack` closes them. */
+export async function createAppliers<Settings, Services extends object>(
+  registrations: readonly ApplierFactory<
+    NoInfer<Settings>,
+    NoInfer<Services> & { readonly earlier: readonly Applier[] }
+  >[],
+  { env, services, stack }: { env: Settings; services: Services; stack: AsyncDisposableStack },
+): Promise<Applier[]> {
+  const appliers: Applier[] = [];
+  for (const registration of registrations) {
+    const applier = await registration.create(env, { ...services, earlier: [...appliers] });
+    appliers.push(stack.adopt(applier, (one) => one.close?.()));
+  }
+  return appliers;
+}
+
+/** What every host's reports are made with. */
+export function reportSettings(env: Env) {
+  return {
+    host: env.HOST_NAME,
+    hopSecret: env.HOP_SECRET,
+    edgeTarget: env.EDGE_TARGET,
+    edgePublicUrl: env.EDGE_PUBLIC_URL,
+    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
+  };
+}
+
+/** Checks the parts that every kind of host has. */
+export function sharedPartChecks(env: Env, client: CloudflareClient) {
+  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const lookup = nodeLookup(resolver);
+  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl } = env;
+  const worker = { client, script: env.EDGE_SCRIPT_NAME };
+  return (sites: readonly LoadedManifest[]): Promise<PartCheck>[] => {
+    const hosts = sites.map(({ hostnames }) => hostnames.edge);
+    const [site] = sites;
+    const url = site && new URL(edgePublicUrl.replace('{host}', site.hostnames.edge));
+    return [
+      checkDisk(env.STATE_DIR),
+      url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup }),
+      checkEdgeNames({ client, zoneId, edgePublicUrl, lookup: resolver }, hosts),
+      checkWorkerLogs(worker),
+      checkWorkerBindings(worker),
+    ];
+  };
+}
