@@ -14,7 +14,8 @@ export interface LoadedManifest extends Manifest {
   readonly policy?: PolicyScript;
 }
 
-type Role = 'processing' | 'preview';
+export const ROLES = ['processing', 'preview'] as const;
+export type Role = (typeof ROLES)[number];
 
 /** One desired container. The proxy reaches it at `address:port`, which is a loopback address of this host. */
 export interface ContainerSpec {
@@ -78,17 +79,19 @@ export interface ContainerSettings {
  * same port: the old and the new container run side by side during a swap (docs/reconciler.md, rule 8).
  */
 export function containerSpecs(manifest: LoadedManifest, settings: ContainerSettings): ContainerSpec[] {
-  const { site, image, resources, ports, hostnames, config, serviceAccount, serviceAccountKey } = manifest;
+  const { site, image, resources, ports, hostnames, config, serviceAccountKey } = manifest;
   const previewHost = settings.previewNameOf?.(site) ?? hostnames.preview;
   const policyHost = policyHostOf(manifest, settings);
+  const env = environments(manifest, {
+    previewUrl: originUrl(previewHost, settings.originPort),
+    policyUrl: policyHost === null ? null : originUrl(policyHost, settings.originPort),
+  });
   const spec = (
     role: Role,
     replica: number,
     { memory, cpus, onDemand = false }: { memory: string; cpus: number; onDemand?: boolean },
-    own: Record<string, string>,
   ): ContainerSpec => {
     const port = ports[role];
-    const env = serviceAccount ? { ...own, GOOGLE_CLOUD_PROJECT: serviceAccount.projectId } : own;
     const hash = contentHash({
       site,
       role,
@@ -96,7 +99,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       image,
       memory,
       cpus,
-      env,
+      env: env[role],
       config: config.fingerprint,
       serviceAccount: serviceAccountKey?.fingerprint,
       port,
@@ -115,7 +118,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
       image,
       memory,
       cpus,
-      env,
+      env: env[role],
       config,
       ...(serviceAccountKey === undefined ? {} : { serviceAccountKey }),
       address: onDemand ? addressOf(gateHolder(holder)) : boundAddress,
@@ -129,16 +132,35 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   };
   const { processing, preview } = resources;
   return [
-    ...Array.from({ length: processing.replicas }, (_, replica) =>
-      spec('processing', replica, processing, {
-        PREVIEW_SERVER_URL: originUrl(previewHost, settings.originPort),
-        ...(policyHost === null || manifest.policy === undefined
-          ? {}
-          : { POLICY_SCRIPT_URL: policyUrl(policyHost, settings.originPort, manifest.policy) }),
-      }),
-    ),
-    spec('preview', 0, preview, { RUN_AS_PREVIEW_SERVER: 'true' }),
+    ...Array.from({ length: processing.replicas }, (_, replica) => spec('processing', replica, processing)),
+    spec('preview', 0, preview),
   ];
+}
+
+interface ReadAddresses {
+  /** Where the preview server answers over TLS: the tag server accepts no other scheme (docs/facts.md). */
+  readonly previewUrl: string;
+  /** Where the policy script is served over TLS, without its path; `null`: nowhere. */
+  readonly policyUrl: string | null;
+}
+
+/** The environment of a site's containers, without CONTAINER_CONFIG and what depends on how they run. Pure. */
+export function environments(
+  { serviceAccount, policy }: Pick<LoadedManifest, 'serviceAccount' | 'policy'>,
+  { previewUrl, policyUrl }: ReadAddresses,
+): Record<Role, Record<string, string>> {
+  const both = serviceAccount ? { GOOGLE_CLOUD_PROJECT: serviceAccount.projectId } : {};
+  return {
+    processing: {
+      PREVIEW_SERVER_URL: previewUrl,
+      // The hash makes another script another environment: a tag server reads its script only when it starts.
+      ...(policy === undefined || policyUrl === null
+        ? {}
+        : { POLICY_SCRIPT_URL: `${policyUrl}/${policy.hash}.js` }),
+      ...both,
+    },
+    preview: { RUN_AS_PREVIEW_SERVER: 'true', ...both },
+  };
 }
 
 /** The name of the site's policy script; `null`: it has none. */
@@ -147,11 +169,6 @@ export function policyHostOf(
   { policyNameOf }: Pick<ContainerSettings, 'policyNameOf'>,
 ): string | null {
   return policy === undefined ? null : (policyNameOf?.(site) ?? null);
-}
-
-/** The hash makes another script another spec: a tag server reads its script only when it starts. */
-function policyUrl(host: string, port: number, { hash }: PolicyScript): string {
-  return `${originUrl(host, port)}/${hash}.js`;
 }
 
 type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;

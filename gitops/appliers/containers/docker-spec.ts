@@ -1,5 +1,7 @@
 import type { ContainerCreateOptions, MountConfig } from 'dockerode';
 import { MARK_LABEL } from '../../clients/docker.ts';
+import { memoryBytes } from '../../manifest/memory.ts';
+import { TAG_SERVER } from '../../manifest/tag-server.ts';
 import type { Launch, Slot } from './runtime.ts';
 
 const SLOT_LABEL = 'tagyard.slot';
@@ -10,12 +12,10 @@ const PREVIEW_LABEL = 'tagyard.preview-address';
 /** The port on which the image listens in the container. */
 export const CONTAINER_PORT = 8080;
 
-/** Distroless's `nonroot`. */
-const USER = '65532:65532';
-/** The same as numbers, for files that only the container may read. */
-export const READER = { uid: 65532, gid: 65532 } as const;
+/** For files that only the container may read. */
+export const READER = { uid: TAG_SERVER.user, gid: TAG_SERVER.user } as const;
 const CA_PATH = '/etc/tagyard/ca.pem';
-const KEY_PATH = '/etc/tagyard/service-account.json';
+
 interface Placement {
   /** PEM file of a CA that the container trusts in addition to Node's own. */
   readonly caFile?: string;
@@ -37,20 +37,20 @@ export function createOptions(
   { name, mark, spec }: Launch,
   { caFile, keyFile, network }: Placement = {},
 ): ContainerCreateOptions {
-  const memory = bytes(spec.memory);
+  const memory = memoryBytes(spec.memory);
   const env = {
     ...spec.env,
     PORT: String(CONTAINER_PORT),
     CONTAINER_CONFIG: spec.config.reveal(),
     ...(caFile === undefined ? {} : { NODE_EXTRA_CA_CERTS: CA_PATH }),
-    ...(keyFile === undefined ? {} : { GOOGLE_APPLICATION_CREDENTIALS: KEY_PATH }),
+    ...(keyFile === undefined ? {} : { GOOGLE_APPLICATION_CREDENTIALS: TAG_SERVER.keyFile }),
   };
   const port = `${CONTAINER_PORT}/tcp`;
   const previewAddress = spec.role === 'processing' ? network?.previewAddress : undefined;
   return {
     name,
     Image: spec.image,
-    User: USER,
+    User: `${TAG_SERVER.user}:${TAG_SERVER.user}`,
     Env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
     Labels: {
       [MARK_LABEL]: mark,
@@ -69,9 +69,9 @@ export function createOptions(
           : [],
       // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
       ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
-      Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, KEY_PATH)],
+      Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, TAG_SERVER.keyFile)],
       ReadonlyRootfs: true,
-      Tmpfs: { '/tmp': 'rw,noexec,nosuid,nodev,size=16m' },
+      Tmpfs: { '/tmp': `rw,noexec,nosuid,nodev,size=${TAG_SERVER.temporary}` },
       CapDrop: ['ALL'],
       SecurityOpt: ['no-new-privileges'],
       Memory: memory,
@@ -117,9 +117,4 @@ export function labelledPreviewAddress(labels: Readonly<Record<string, string>>)
 export function hostsPreviewAddress(extraHosts: readonly string[]): string {
   const [, address = ''] = /:(\d+(?:\.\d+){3})$/.exec(extraHosts[0] ?? '') ?? [];
   return address;
-}
-
-/** `512m` or `1g`, as the manifest's schema allows, in bytes. */
-function bytes(memory: string): number {
-  return Number.parseInt(memory, 10) * (memory.endsWith('g') ? 2 ** 30 : 2 ** 20);
 }

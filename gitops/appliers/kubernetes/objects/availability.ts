@@ -1,0 +1,45 @@
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../../manifest/containers.ts';
+import { objectName, podSelector, siteMetadata } from './names.ts';
+import { scaleOf } from './scale.ts';
+import type { ClusterSettings } from './settings.ts';
+
+/** Of what the pods request, in percent: above it pods are added. */
+const UTILIZATION = 70;
+
+/** How many processing pods a site has, and how many of them a drain may take at once. */
+export function availability(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
+  const name = objectName(manifest.site, 'processing');
+  const metadata = siteMetadata(name, manifest, settings);
+  const { min, max } = scaleOf(manifest);
+  return [
+    {
+      apiVersion: 'policy/v1',
+      kind: 'PodDisruptionBudget',
+      metadata,
+      spec: {
+        maxUnavailable: 1,
+        // A pod that isn't ready must not block the drain of its node.
+        unhealthyPodEvictionPolicy: 'AlwaysAllow',
+        selector: { matchLabels: podSelector(manifest.site, 'processing', settings) },
+      },
+    },
+    {
+      apiVersion: 'autoscaling/v2',
+      kind: 'HorizontalPodAutoscaler',
+      metadata,
+      spec: {
+        scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
+        // With equal limits it keeps their number, too: then the applied Deployment never has one.
+        minReplicas: min,
+        maxReplicas: max,
+        metrics: [
+          {
+            type: 'Resource',
+            resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: UTILIZATION } },
+          },
+        ],
+      },
+    },
+  ];
+}

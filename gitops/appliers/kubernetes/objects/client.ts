@@ -1,0 +1,108 @@
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
+import type { Manifest } from '../../../manifest/schema.ts';
+import { SURGE } from './deployments.ts';
+import { clientLabels, namespaceOf } from './names.ts';
+import { cpuQuantity, memoryQuantity } from './quantities.ts';
+import { type Amount, podResources } from './resources.ts';
+import { scaleOf } from './scale.ts';
+import type { ClusterSettings } from './settings.ts';
+
+/** The most that the pods of a client's sites may need together. */
+export interface Footprint {
+  readonly pods: number;
+  readonly requests: Amount;
+  readonly limits: Amount;
+}
+
+/**
+ * The footprint of a client's sites on this host. It has room for a rollout: pods that end count until they are gone, so
+ * for a time there may be twice as many, and those that a rollout makes beside them.
+ */
+export function footprintOf(manifests: readonly Pick<Manifest, 'resources'>[]): Footprint {
+  const nothing: Footprint = {
+    pods: 0,
+    requests: { memory: 0, cpu: 0 },
+    limits: { memory: 0, cpu: 0 },
+  };
+  return manifests.reduce((sum, manifest) => {
+    const { max } = scaleOf(manifest);
+    const processing = 2 * max + Math.ceil(max * SURGE);
+    return added(
+      added(sum, processing, podResources(manifest, 'processing')),
+      2,
+      podResources(manifest, 'preview'),
+    );
+  }, nothing);
+}
+
+function added(
+  sum: Footprint,
+  pods: number,
+  { requests, limits }: { readonly requests: Amount; readonly limits: Amount },
+): Footprint {
+  const plus = (one: Amount, other: Amount): Amount => ({
+    memory: one.memory + pods * other.memory,
+    cpu: one.cpu + pods * other.cpu,
+  });
+  return { pods: sum.pods + pods, requests: plus(sum.requests, requests), limits: plus(sum.limits, limits) };
+}
+
+const LEVEL = 'restricted';
+/** The API server's own version: a fixed one would miss what later ones forbid. */
+const VERSION = 'latest';
+
+/**
+ * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first. In a
+ * namespace that others have made, there are none: the sites' own policies select all pods there that are ours.
+ */
+export function clientObjects(
+  client: string,
+  settings: ClusterSettings,
+  { pods, requests, limits }: Footprint,
+): readonly KubernetesObject[] {
+  if (settings.namespace !== null) return [];
+  const namespace = namespaceOf(client, settings);
+  const labels = clientLabels(client, settings);
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: {
+        name: namespace,
+        labels: {
+          ...labels,
+          ...Object.fromEntries(
+            ['enforce', 'audit', 'warn'].flatMap((mode) => [
+              [`pod-security.kubernetes.io/${mode}`, LEVEL],
+              [`pod-security.kubernetes.io/${mode}-version`, VERSION],
+            ]),
+          ),
+        },
+      },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'ResourceQuota',
+      metadata: { name: 'tagyard', namespace, labels },
+      spec: {
+        hard: {
+          pods: String(pods),
+          'requests.cpu': cpuQuantity(requests.cpu),
+          'requests.memory': memoryQuantity(requests.memory),
+          'limits.cpu': cpuQuantity(limits.cpu),
+          'limits.memory': memoryQuantity(limits.memory),
+          // Nothing of a site needs these.
+          'services.loadbalancers': '0',
+          'services.nodeports': '0',
+          persistentvolumeclaims: '0',
+        },
+      },
+    },
+    {
+      apiVersion: 'networking.k8s.io/v1',
+      kind: 'NetworkPolicy',
+      metadata: { name: 'tagyard-deny', namespace, labels },
+      spec: { podSelector: {}, policyTypes: ['Ingress', 'Egress'] },
+    },
+  ];
+}

@@ -1,0 +1,44 @@
+import type { Role } from '../../../manifest/containers.ts';
+import type { Manifest } from '../../../manifest/schema.ts';
+import type { ClusterSettings } from './settings.ts';
+
+type Named = Pick<Manifest, 'site' | 'client'>;
+type Placed = Pick<ClusterSettings, 'identity' | 'namespace'>;
+
+/** The namespace of a client's objects. Its longest name has 57 characters; a label has at most 63. */
+export function namespaceOf(client: string, { identity, namespace }: Placed): string {
+  return namespace ?? `tagyard-${identity.instance}-${client}`;
+}
+
+/** The name of a site's objects of one role: 63 characters for the longest id. A Service's begins with a letter. */
+export function objectName(site: string, role: Role): string {
+  return `tag-${site}-${role}`;
+}
+
+/** The labels of the objects of a client that belong to none of its sites. */
+export function clientLabels(client: string, { identity }: Pick<ClusterSettings, 'identity'>) {
+  return {
+    'app.kubernetes.io/managed-by': 'tagyard',
+    'tagyard/instance': identity.instance,
+    'tagyard/host': identity.host,
+    'tagyard/client': client,
+  };
+}
+
+export function siteLabels({ site, client }: Named, settings: Pick<ClusterSettings, 'identity'>) {
+  return { ...clientLabels(client, settings), 'tagyard/site': site };
+}
+
+/** What finds the pods of one role. A Deployment's can't be changed, so it names only what never changes. */
+export function podSelector(site: string, role: Role, { identity }: Pick<ClusterSettings, 'identity'>) {
+  return { 'tagyard/instance': identity.instance, 'tagyard/site': site, 'tagyard/role': role };
+}
+
+/** What is common to the metadata of a site's objects. */
+export function siteMetadata(name: string, manifest: Named, settings: Placed) {
+  return {
+    name,
+    namespace: namespaceOf(manifest.client, settings),
+    labels: siteLabels(manifest, settings),
+  };
+}

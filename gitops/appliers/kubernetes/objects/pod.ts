@@ -1,0 +1,161 @@
+import { posix } from 'node:path';
+import type { LoadedManifest, Role } from '../../../manifest/containers.ts';
+import { environments } from '../../../manifest/containers.ts';
+import { originUrl } from '../../../manifest/documents.ts';
+import { memoryBytes } from '../../../manifest/memory.ts';
+import { TAG_SERVER } from '../../../manifest/tag-server.ts';
+import { podSelector, siteLabels } from './names.ts';
+import { memoryQuantity } from './quantities.ts';
+import { containerResources } from './resources.ts';
+import { SECRET_KEYS, secretName } from './secret.ts';
+import type { ClusterSettings } from './settings.ts';
+
+const ACCOUNT = 'service-account';
+const TEMPORARY = 'tmp';
+const USER = { runAsNonRoot: true, runAsUser: TAG_SERVER.user, runAsGroup: TAG_SERVER.user } as const;
+
+/** Seconds for which a pod that ends still serves, until every proxy and gateway has dropped its address. */
+const LEAVING_SECONDS = 10;
+/** Seconds until it is killed: requests that it has accepted end by then. */
+const GRACE_SECONDS = LEAVING_SECONDS + 30;
+/** Seconds after which pods of a lost node are made elsewhere. Kubernetes waits for 300 by itself. */
+const LOST_NODE_SECONDS = 30;
+
+/** The pods of one role, as a Deployment's template. Pure; the defaults of the API server are written out. */
+export function podTemplate(manifest: LoadedManifest, role: Role, settings: ClusterSettings) {
+  const { site, serviceAccountKey } = manifest;
+  const selector = podSelector(site, role, settings);
+  return {
+    metadata: {
+      labels: { ...siteLabels(manifest, settings), ...selector },
+      // Another edition replaces the pods before the image reports itself unhealthy (docs/facts.md, Health).
+      annotations: { 'tagyard/edition': settings.edition(site) },
+    },
+    spec: {
+      restartPolicy: 'Always',
+      terminationGracePeriodSeconds: GRACE_SECONDS,
+      dnsPolicy: 'ClusterFirst',
+      // Names of the internet are asked for as they are, not under the cluster's domains first.
+      dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+      schedulerName: 'default-scheduler',
+      automountServiceAccountToken: false,
+      // The environment would have the address of every Service of the namespace.
+      enableServiceLinks: false,
+      securityContext: {
+        ...USER,
+        // The group that may read the mounted key.
+        fsGroup: TAG_SERVER.user,
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      tolerations: ['not-ready', 'unreachable'].map((taint) => ({
+        key: `node.kubernetes.io/${taint}`,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: LOST_NODE_SECONDS,
+      })),
+      topologySpreadConstraints: [
+        // A node's death must not take all pods. A node that is drained or lost doesn't count.
+        { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' },
+        { topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
+      ].map((one) => ({
+        ...one,
+        maxSkew: 1,
+        labelSelector: { matchLabels: selector },
+        // Without it, the pods that a rollout replaces count, and the new ones end up together.
+        matchLabelKeys: ['pod-template-hash'],
+        nodeAffinityPolicy: 'Honor',
+        nodeTaintsPolicy: 'Honor',
+      })),
+      containers: [container(manifest, role, settings)],
+      volumes: [
+        {
+          name: TEMPORARY,
+          emptyDir: { medium: 'Memory', sizeLimit: memoryQuantity(memoryBytes(TAG_SERVER.temporary)) },
+        },
+        ...(serviceAccountKey === undefined
+          ? []
+          : [
+              {
+                name: ACCOUNT,
+                secret: {
+                  secretName: secretName(manifest),
+                  defaultMode: 0o440,
+                  items: [{ key: SECRET_KEYS.account, path: posix.basename(TAG_SERVER.keyFile) }],
+                },
+              },
+            ]),
+      ],
+    },
+  };
+}
+
+function container(manifest: LoadedManifest, role: Role, settings: ClusterSettings) {
+  const { image, ports, serviceAccountKey } = manifest;
+  const port = ports[role];
+  return {
+    name: 'tag-server',
+    image,
+    // An image without a name is in no registry: it must be on the nodes already.
+    imagePullPolicy: image.startsWith('sha256:') ? 'Never' : 'IfNotPresent',
+    env: [
+      ...Object.entries(environment(manifest, role, settings)).map(([name, value]) => ({ name, value })),
+      {
+        name: SECRET_KEYS.config,
+        valueFrom: { secretKeyRef: { name: secretName(manifest), key: SECRET_KEYS.config } },
+      },
+    ],
+    ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
+    resources: containerResources(manifest, role),
+    ...probes(port),
+    lifecycle: { preStop: { sleep: { seconds: LEAVING_SECONDS } } },
+    securityContext: {
+      ...USER,
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    },
+    terminationMessagePath: '/dev/termination-log',
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [
+      { name: TEMPORARY, mountPath: '/tmp' },
+      ...(serviceAccountKey === undefined
+        ? []
+        : [{ name: ACCOUNT, mountPath: posix.dirname(TAG_SERVER.keyFile), readOnly: true }]),
+    ],
+  };
+}
+
+function environment(manifest: LoadedManifest, role: Role, settings: ClusterSettings) {
+  const read = environments(manifest, {
+    previewUrl: originUrl(manifest.hostnames.preview, settings.originPort),
+    policyUrl: settings.policyUrlOf?.(manifest) ?? null,
+  });
+  return {
+    ...read[role],
+    // A port of its own for each site: an address that another site's pod got meanwhile refuses the connection.
+    PORT: String(manifest.ports[role]),
+    ...(manifest.serviceAccountKey === undefined
+      ? {}
+      : { GOOGLE_APPLICATION_CREDENTIALS: TAG_SERVER.keyFile }),
+  };
+}
+
+/**
+ * The image listens only after it has fetched its code, so a connection shows that it is ready. Its health check answers
+ * 503 after 12 to 14 days on all pods at about the same time: it must not take them out of service, and restarts a pod
+ * only after a quarter of an hour.
+ */
+function probes(port: number) {
+  const connect = { tcpSocket: { port }, timeoutSeconds: 1, successThreshold: 1 };
+  return {
+    startupProbe: { ...connect, periodSeconds: 1, failureThreshold: 120 },
+    readinessProbe: { ...connect, periodSeconds: 5, failureThreshold: 3 },
+    livenessProbe: {
+      httpGet: { path: '/healthz', port, scheme: 'HTTP' },
+      timeoutSeconds: 5,
+      successThreshold: 1,
+      periodSeconds: 30,
+      failureThreshold: 30,
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import type { Role } from '../../../manifest/containers.ts';
+import { memoryBytes } from '../../../manifest/memory.ts';
+import type { Manifest } from '../../../manifest/schema.ts';
+import { cpuQuantity, memoryQuantity, milliCores } from './quantities.ts';
+
+/** Memory in bytes, and thousandths of a core. */
+export interface Amount {
+  readonly memory: number;
+  readonly cpu: number;
+}
+
+/** What a pod is sure to have: an idle tag server needs little, and the node's other pods use the rest meanwhile. */
+const REQUESTS: Amount = { memory: memoryBytes('256m'), cpu: milliCores(0.1) };
+
+/** Its logs are the only thing that a pod stores on its node, and the kubelet rotates them. */
+const STORAGE = { requests: '64Mi', limits: '1Gi' };
+
+interface PodResources {
+  readonly requests: Amount;
+  readonly limits: Amount;
+}
+
+/** What a pod of this role gets at least and at most. */
+export function podResources({ resources }: Pick<Manifest, 'resources'>, role: Role): PodResources {
+  const { memory, cpus } = resources[role];
+  const limits = { memory: memoryBytes(memory), cpu: milliCores(cpus) };
+  const requests = {
+    memory: Math.min(REQUESTS.memory, limits.memory),
+    cpu: Math.min(REQUESTS.cpu, limits.cpu),
+  };
+  return { requests, limits };
+}
+
+/** The same as a container states it. */
+export function containerResources(manifest: Pick<Manifest, 'resources'>, role: Role) {
+  const { requests, limits } = podResources(manifest, role);
+  const stated = ({ memory, cpu }: Amount, storage: string) => ({
+    cpu: cpuQuantity(cpu),
+    memory: memoryQuantity(memory),
+    'ephemeral-storage': storage,
+  });
+  return { requests: stated(requests, STORAGE.requests), limits: stated(limits, STORAGE.limits) };
+}

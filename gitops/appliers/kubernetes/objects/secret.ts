@@ -1,0 +1,38 @@
+import { contentHash } from '../../../base/ownership.ts';
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../../manifest/containers.ts';
+import type { Secret } from '../../../manifest/secrets.ts';
+import { siteMetadata } from './names.ts';
+import type { ClusterSettings } from './settings.ts';
+
+/** The keys of a site's Secret. */
+export const SECRET_KEYS = { config: 'CONTAINER_CONFIG', account: 'service-account.json' } as const;
+
+/** Hex digits of the content's hash: a name of the longest id then has 63 characters. */
+const DIGITS = 10;
+
+/** The name of a site's Secret: another content is another Secret, and pods of before keep theirs. */
+export function secretName({ site, config, serviceAccountKey }: LoadedManifest): string {
+  const content = { config: config.fingerprint, account: serviceAccountKey?.fingerprint };
+  return `tag-${site}-${contentHash(content).slice(0, DIGITS)}`;
+}
+
+/** What the containers of a site must not show: CONTAINER_CONFIG and the key of its service account. */
+export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject {
+  const { config, serviceAccountKey } = manifest;
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: siteMetadata(secretName(manifest), manifest, settings),
+    type: 'Opaque',
+    immutable: true,
+    data: {
+      [SECRET_KEYS.config]: encoded(config),
+      ...(serviceAccountKey === undefined ? {} : { [SECRET_KEYS.account]: encoded(serviceAccountKey) }),
+    },
+  };
+}
+
+function encoded(secret: Secret): string {
+  return Buffer.from(secret.reveal()).toString('base64');
+}

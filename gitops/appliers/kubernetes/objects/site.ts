@@ -1,0 +1,37 @@
+import { TerminalError } from '../../../base/errors.ts';
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../../manifest/containers.ts';
+import { availability } from './availability.ts';
+import { deployments } from './deployments.ts';
+import { networkPolicies } from './network-policies.ts';
+import { siteSecret } from './secret.ts';
+import { services } from './services.ts';
+import type { ClusterSettings } from './settings.ts';
+
+/**
+ * The objects of a site, pure, without their ownership marks: the Deployments last, and all that they need before. Throws a
+ * `TerminalError` where `refusalOf` gives a reason.
+ */
+export function siteObjects(
+  manifest: LoadedManifest,
+  settings: ClusterSettings,
+): readonly KubernetesObject[] {
+  const refusal = refusalOf(manifest, settings);
+  if (refusal !== null) throw new TerminalError(refusal, { isOfSite: true });
+  return [
+    siteSecret(manifest, settings),
+    ...networkPolicies(manifest, settings),
+    ...services(manifest, settings),
+    ...availability(manifest, settings),
+    ...deployments(manifest, settings),
+  ];
+}
+
+/** Why a cluster can't run the site, and what to do; `null`: it can. */
+export function refusalOf(
+  { policy }: Pick<LoadedManifest, 'policy'>,
+  { policyUrlOf }: Pick<ClusterSettings, 'policyUrlOf'>,
+): string | null {
+  if (policy === undefined || policyUrlOf !== undefined) return null;
+  return 'the site has a policy script, which nothing serves in this cluster: a tag server reads it only over https. Remove the policy script, or move the site to a host with Docker';
+}
