@@ -14,13 +14,13 @@ export interface LoadedManifest extends Manifest {
   readonly policy?: PolicyScript;
 }
 
-export const ROLES = ['processing', 'preview'] as const;
-export type Role = (typeof ROLES)[number];
+export const CONTAINER_ROLES = ['processing', 'preview'] as const;
+export type ContainerRole = (typeof CONTAINER_ROLES)[number];
 
 /** One desired container. The proxy reaches it at `address:port`, which is a loopback address of this host. */
 export interface ContainerSpec {
   readonly site: string;
-  readonly role: Role;
+  readonly role: ContainerRole;
   /** 0-based; the preview role has exactly one. */
   readonly replica: number;
   readonly image: string;
@@ -87,7 +87,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
     policyUrl: policyHost === null ? null : originUrl(policyHost, settings.originPort),
   });
   const spec = (
-    role: Role,
+    role: ContainerRole,
     replica: number,
     { memory, cpus, onDemand = false }: { memory: string; cpus: number; onDemand?: boolean },
   ): ContainerSpec => {
@@ -148,7 +148,7 @@ interface ReadAddresses {
 export function environments(
   { serviceAccount, policy }: Pick<LoadedManifest, 'serviceAccount' | 'policy'>,
   { previewUrl, policyUrl }: ReadAddresses,
-): Record<Role, Record<string, string>> {
+): Record<ContainerRole, Record<string, string>> {
   const both = serviceAccount ? { GOOGLE_CLOUD_PROJECT: serviceAccount.projectId } : {};
   return {
     processing: {

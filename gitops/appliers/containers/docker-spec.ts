@@ -1,7 +1,7 @@
 import type { ContainerCreateOptions, MountConfig } from 'dockerode';
 import { MARK_LABEL } from '../../clients/docker.ts';
-import { memoryBytes } from '../../manifest/memory.ts';
-import { TAG_SERVER } from '../../manifest/tag-server.ts';
+import { memoryBytes } from '../../manifest/resources/memory.ts';
+import { TAG_SERVER } from '../../manifest/resources/tag-server.ts';
 import type { Launch, Slot } from './runtime.ts';
 
 const SLOT_LABEL = 'tagyard.slot';

@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest, Role } from '../../../manifest/containers.ts';
+import type { ContainerRole, LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import { podTemplate } from './pod.ts';
 import type { ClusterSettings } from './settings.ts';
@@ -13,7 +13,7 @@ const PROGRESS_SECONDS = 600;
 
 /** The Deployments of a site: processing without replicas (see `initialReplicas`), and exactly one preview pod. */
 export function deployments(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
-  const deployment = (role: Role, own: object): KubernetesObject => ({
+  const deployment = (role: ContainerRole, own: object): KubernetesObject => ({
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: siteMetadata(objectName(manifest.site, role), manifest, settings),

@@ -1,4 +1,4 @@
-import type { Role } from '../../../manifest/containers.ts';
+import type { ContainerRole } from '../../../manifest/containers.ts';
 import type { Manifest } from '../../../manifest/schema.ts';
 import type { ClusterSettings } from './settings.ts';
 
@@ -11,7 +11,7 @@ export function namespaceOf(client: string, { identity, namespace }: Placed): st
 }
 
 /** The name of a site's objects of one role: 63 characters for the longest id. A Service's begins with a letter. */
-export function objectName(site: string, role: Role): string {
+export function objectName(site: string, role: ContainerRole): string {
   return `tag-${site}-${role}`;
 }
 
@@ -30,7 +30,11 @@ export function siteLabels({ site, client }: Named, settings: Pick<ClusterSettin
 }
 
 /** What finds the pods of one role. A Deployment's can't be changed, so it names only what never changes. */
-export function podSelector(site: string, role: Role, { identity }: Pick<ClusterSettings, 'identity'>) {
+export function podSelector(
+  site: string,
+  role: ContainerRole,
+  { identity }: Pick<ClusterSettings, 'identity'>,
+) {
   return { 'tagyard/instance': identity.instance, 'tagyard/site': site, 'tagyard/role': role };
 }
 

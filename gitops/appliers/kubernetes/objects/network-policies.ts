@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import { type LoadedManifest, ROLES, type Role } from '../../../manifest/containers.ts';
+import { CONTAINER_ROLES, type ContainerRole, type LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 
@@ -24,11 +24,11 @@ const NODE_LOCAL_DNS = '169.254.20.10/32';
  * site's own preview. All else is refused, because the policies select the pods for both directions.
  */
 export function networkPolicies(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
-  const podsOf = (role: Role) => ({
+  const podsOf = (role: ContainerRole) => ({
     podSelector: { matchLabels: podSelector(manifest.site, role, settings) },
   });
-  const portOf = (role: Role) => [{ port: manifest.ports[role], protocol: 'TCP' }];
-  return ROLES.map((role) => {
+  const portOf = (role: ContainerRole) => [{ port: manifest.ports[role], protocol: 'TCP' }];
+  return CONTAINER_ROLES.map((role) => {
     const from = [...admitted(settings), ...(role === 'preview' ? [podsOf('processing')] : [])];
     return {
       apiVersion: 'networking.k8s.io/v1',

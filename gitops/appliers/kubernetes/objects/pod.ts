@@ -1,12 +1,12 @@
 import { posix } from 'node:path';
-import type { LoadedManifest, Role } from '../../../manifest/containers.ts';
+import type { ContainerRole, LoadedManifest } from '../../../manifest/containers.ts';
 import { environments } from '../../../manifest/containers.ts';
 import { originUrl } from '../../../manifest/documents.ts';
-import { memoryBytes } from '../../../manifest/memory.ts';
-import { TAG_SERVER } from '../../../manifest/tag-server.ts';
+import { memoryBytes } from '../../../manifest/resources/memory.ts';
+import { TAG_SERVER } from '../../../manifest/resources/tag-server.ts';
 import { podSelector, siteLabels } from './names.ts';
 import { memoryQuantity } from './quantities.ts';
-import { containerResources } from './resources.ts';
+import { statedResources } from './resources.ts';
 import { SECRET_KEYS, secretName } from './secret.ts';
 import type { ClusterSettings } from './settings.ts';
 
@@ -15,14 +15,14 @@ const TEMPORARY = 'tmp';
 const USER = { runAsNonRoot: true, runAsUser: TAG_SERVER.user, runAsGroup: TAG_SERVER.user } as const;
 
 /** Seconds for which a pod that ends still serves, until every proxy and gateway has dropped its address. */
-const LEAVING_SECONDS = 10;
+const ENDING_SECONDS = 10;
 /** Seconds until it is killed: requests that it has accepted end by then. */
-const GRACE_SECONDS = LEAVING_SECONDS + 30;
+const GRACE_SECONDS = ENDING_SECONDS + 30;
 /** Seconds after which pods of a lost node are made elsewhere. Kubernetes waits for 300 by itself. */
 const LOST_NODE_SECONDS = 30;
 
 /** The pods of one role, as a Deployment's template. Pure; the defaults of the API server are written out. */
-export function podTemplate(manifest: LoadedManifest, role: Role, settings: ClusterSettings) {
+export function podTemplate(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
   const { site, serviceAccountKey } = manifest;
   const selector = podSelector(site, role, settings);
   return {
@@ -89,7 +89,7 @@ export function podTemplate(manifest: LoadedManifest, role: Role, settings: Clus
   };
 }
 
-function container(manifest: LoadedManifest, role: Role, settings: ClusterSettings) {
+function container(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
   const { image, ports, serviceAccountKey } = manifest;
   const port = ports[role];
   return {
@@ -105,9 +105,9 @@ function container(manifest: LoadedManifest, role: Role, settings: ClusterSettin
       },
     ],
     ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
-    resources: containerResources(manifest, role),
+    resources: statedResources(manifest, role),
     ...probes(port),
-    lifecycle: { preStop: { sleep: { seconds: LEAVING_SECONDS } } },
+    lifecycle: { preStop: { sleep: { seconds: ENDING_SECONDS } } },
     securityContext: {
       ...USER,
       allowPrivilegeEscalation: false,
@@ -125,7 +125,7 @@ function container(manifest: LoadedManifest, role: Role, settings: ClusterSettin
   };
 }
 
-function environment(manifest: LoadedManifest, role: Role, settings: ClusterSettings) {
+function environment(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
   const read = environments(manifest, {
     previewUrl: originUrl(manifest.hostnames.preview, settings.originPort),
     policyUrl: settings.policyUrlOf?.(manifest) ?? null,

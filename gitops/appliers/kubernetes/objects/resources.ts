@@ -1,5 +1,5 @@
-import type { Role } from '../../../manifest/containers.ts';
-import { memoryBytes } from '../../../manifest/memory.ts';
+import type { ContainerRole } from '../../../manifest/containers.ts';
+import { memoryBytes } from '../../../manifest/resources/memory.ts';
 import type { Manifest } from '../../../manifest/schema.ts';
 import { cpuQuantity, memoryQuantity, milliCores } from './quantities.ts';
 
@@ -21,7 +21,7 @@ interface PodResources {
 }
 
 /** What a pod of this role gets at least and at most. */
-export function podResources({ resources }: Pick<Manifest, 'resources'>, role: Role): PodResources {
+export function podResources({ resources }: Pick<Manifest, 'resources'>, role: ContainerRole): PodResources {
   const { memory, cpus } = resources[role];
   const limits = { memory: memoryBytes(memory), cpu: milliCores(cpus) };
   const requests = {
@@ -32,7 +32,7 @@ export function podResources({ resources }: Pick<Manifest, 'resources'>, role: R
 }
 
 /** The same as a container states it. */
-export function containerResources(manifest: Pick<Manifest, 'resources'>, role: Role) {
+export function statedResources(manifest: Pick<Manifest, 'resources'>, role: ContainerRole) {
   const { requests, limits } = podResources(manifest, role);
   const stated = ({ memory, cpu }: Amount, storage: string) => ({
     cpu: cpuQuantity(cpu),

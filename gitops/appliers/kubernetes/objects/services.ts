@@ -1,11 +1,11 @@
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import { type LoadedManifest, ROLES } from '../../../manifest/containers.ts';
+import { CONTAINER_ROLES, type LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 
 /** A Service for each role, on the port on which its pods listen. */
 export function services(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
-  return ROLES.map((role) => {
+  return CONTAINER_ROLES.map((role) => {
     const port = manifest.ports[role];
     return {
       apiVersion: 'v1',

@@ -10,13 +10,13 @@ import type { ClusterSettings } from './settings.ts';
 
 /**
  * The objects of a site, pure, without their ownership marks: the Deployments last, and all that they need before. Throws a
- * `TerminalError` where `refusalOf` gives a reason.
+ * `TerminalError` where `clusterRefusal` gives a reason.
  */
 export function siteObjects(
   manifest: LoadedManifest,
   settings: ClusterSettings,
 ): readonly KubernetesObject[] {
-  const refusal = refusalOf(manifest, settings);
+  const refusal = clusterRefusal(manifest, settings);
   if (refusal !== null) throw new TerminalError(refusal, { isOfSite: true });
   return [
     siteSecret(manifest, settings),
@@ -28,7 +28,7 @@ export function siteObjects(
 }
 
 /** Why a cluster can't run the site, and what to do; `null`: it can. */
-export function refusalOf(
+export function clusterRefusal(
   { policy }: Pick<LoadedManifest, 'policy'>,
   { policyUrlOf }: Pick<ClusterSettings, 'policyUrlOf'>,
 ): string | null {
