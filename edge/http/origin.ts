@@ -3,7 +3,7 @@ import { noteHit } from '../logs/hit.ts';
 import type { Notes } from '../logs/request-record.ts';
 import { EdgeError } from './errors.ts';
 import { placeHeaders } from './place.ts';
-import { HOP_HEADER, isClaim } from './request-headers.ts';
+import { FORWARDER_HEADERS, HOP_HEADER, isClaim } from './request-headers.ts';
 
 /** Headers for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(?:connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
@@ -92,10 +92,27 @@ function outgoingHeaders(
     'x-forwarded-host': url.host,
     'x-forwarded-proto': url.protocol.slice(0, -1),
     ...placeHeaders({ country, region }),
+    ...(hopSecret === undefined ? {} : statements({ address, country, region, url })),
     [HOP_HEADER]: hopSecret,
     // The request's own id, never the client's: templates write it beside what they log.
     'trace-id': notes.requestId,
   };
   for (const [name, value] of Object.entries(own)) if (value) headers.set(name, value);
   return headers;
+}
+
+/** The same for the gateway of a cluster: what is before it may overwrite `x-forwarded-*`. */
+function statements({
+  address,
+  country,
+  region,
+  url,
+}: Pick<OriginDependencies, 'url'> & OriginDependencies['visitor']): Record<string, string | null> {
+  return {
+    [FORWARDER_HEADERS.visitor]: address,
+    [FORWARDER_HEADERS.host]: url.host,
+    [FORWARDER_HEADERS.scheme]: url.protocol.slice(0, -1),
+    [FORWARDER_HEADERS.country]: country,
+    [FORWARDER_HEADERS.region]: region,
+  };
 }

@@ -104,9 +104,16 @@ describe('under the prefix', () => {
       'x-forwarded-for': '198.51.100.7',
       'x-forwarded-host': page,
       'x-forwarded-proto': 'https',
+      // For a cluster's gateway, which reads nothing that a controller before it may overwrite.
+      'x-tagyard-visitor': '198.51.100.7',
+      'x-tagyard-host': page,
+      'x-tagyard-scheme': 'https',
     });
     expect(Object.keys(received?.headers ?? {}).filter((name) => name.startsWith('x-tagyard'))).toEqual([
       'x-tagyard-hop-secret',
+      'x-tagyard-host',
+      'x-tagyard-scheme',
+      'x-tagyard-visitor',
     ]);
   });
 

@@ -27,6 +27,27 @@ export const ARRIVAL_PATH = '/_/tagyard/arrival';
 /** Headers about the visitor that every vhost sets itself, in place of the client's. */
 export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
+/**
+ * By which headers the edge states visitor, host, scheme and place to a host's proxy and to a cluster's gateway. Before a
+ * gateway, a controller may overwrite `x-forwarded-*`.
+ */
+export const CLAIMS = {
+  host: {
+    visitor: 'x-forwarded-for',
+    host: 'x-forwarded-host',
+    scheme: 'x-forwarded-proto',
+    country: 'x-forwarded-country',
+    region: 'x-forwarded-region',
+  },
+  gateway: {
+    visitor: FORWARDER_HEADERS.visitor,
+    host: FORWARDER_HEADERS.host,
+    scheme: FORWARDER_HEADERS.scheme,
+    country: FORWARDER_HEADERS.country,
+    region: FORWARDER_HEADERS.region,
+  },
+} as const;
+
 /** The visitor's place, as the edge states it: dropped from requests without the hop secret. */
 export const RELAYED: readonly string[] = PLACE_HEADERS;
 /** The visitor's place on the hop to the edge. */

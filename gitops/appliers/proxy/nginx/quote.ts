@@ -13,6 +13,11 @@ const path = z.string().regex(/^\/[\w@%+=:,./~ -]*$/, 'must be an absolute path 
 
 export const databasePath = path.nullable();
 
+/** The names of one server for many sites: host names, and all names under one. */
+export const platformNames = z
+  .array(z.string().max(255).regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a host name or *.domain'))
+  .min(1);
+
 export const certificatePaths = z.object({ cert: path, key: path }).nullable();
 
 /** `<number>-<hash>`. */
@@ -48,6 +53,21 @@ export const mainSchema = z.object({
   /** The folder of logs if the system's nginx reads the tree, since that has another prefix; else `null`. */
   systemLogs: path.nullable(),
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
+  /** The secret before the present one, which the edge may still send; `null`: none. */
+  previousHopSecret: secret.nullable(),
+  /** What only the gateway of a cluster has; `null`: a host's proxy. */
+  gateway: z
+    .object({
+      /** The folder with a symbolic link for each name that leads to pods. */
+      names: path,
+      /** Where the resolver of pods answers, on 127.0.0.1. */
+      resolverPort: port,
+      /** The last labels of the names that it answers. */
+      zone: z.string().regex(/^[a-z][a-z.]*$/),
+      /** The peers that state addresses by the PROXY protocol, which every connection then begins with; `null`: none. */
+      frontRanges: z.array(z.union([z.cidrv4(), z.cidrv6()])).min(1).nullable(),
+    })
+    .nullable(),
 });
 export type MainSettings = z.output<typeof mainSchema>;
 

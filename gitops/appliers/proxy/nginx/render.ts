@@ -2,13 +2,14 @@ import Handlebars from 'handlebars';
 import { contentHash } from '../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
-import { ARRIVAL_PATH, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
+import { ARRIVAL_PATH, CLAIMS, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
 import { DIRECT_HEADERS, PREVIEW_HEADERS } from './direct-headers.ts';
 import {
   certificatePaths,
   databasePath,
   type MainSettings,
   plain,
+  platformNames,
   scriptParts,
   trustedPeers,
   versionText,
@@ -31,6 +32,8 @@ export interface Renderer {
   version(version: string): string;
   /** `certificates`: one entry for each vhost, in order; `null`: no TLS yet. Throws `TerminalError` as `plain` does. */
   vhosts(spec: ProxySpec, certificates: readonly (CertificatePaths | null)[]): string;
+  /** One server for all names that lead to pods and have this certificate. Only for a gateway. */
+  platform(names: readonly string[], certificate: CertificatePaths): string;
 }
 
 /** Renders the templates. Handlebars escapes nothing here, so every value is checked by `plain` first. */
@@ -39,6 +42,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   handlebars.registerPartial('challenge', templates.challenge);
   handlebars.registerPartial('place', templates.place);
   handlebars.registerPartial('treatment', templates.treatment);
+  handlebars.registerPartial('forward', templates.forward);
   const compile = (template: string) => handlebars.compile(template, { noEscape: true, strict: true });
   const skeleton = compile(templates.nginx)(settings);
   const http = compile(templates.http);
@@ -46,11 +50,15 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const containers = compile(templates.containers);
   const custom = compile(templates.custom);
   const policy = compile(templates.policy);
+  const platform = compile(templates.platform);
   const { listen, httpPort, tlsPort } = settings;
   const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
   const edge = `${settings.edge.address}:${settings.edge.port}`;
   const verify = settings.edge.scheme === 'https';
-  const socket = { listen, httpPort, tlsPort };
+  const { gateway } = settings;
+  const frontRanges = gateway?.frontRanges ?? null;
+  const accept = frontRanges === null ? '' : ' proxy_protocol';
+  const socket = { listen, httpPort, tlsPort, accept };
   const system = settings.systemLogs !== null;
   const { limits, ca } = settings;
   const treatment = { system, logs: settings.systemLogs ?? 'logs', limits, verify, ca };
@@ -63,7 +71,9 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       const name = `tagyard_${vhost.tls === 'inside' ? 'inside' : vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
       const direct = DIRECT[vhost.kind].map((header) => ({ name: header, variable: variableOf(header) }));
-      return containers({ ...common, direct, name, arrival, dropped: droppedHeaders(vhost.kind) });
+      const dropped = droppedHeaders(vhost.kind);
+      const to = { name, target: name, ownName: vhost.host, gateway: null };
+      return containers({ ...common, ...to, direct, arrival, dropped });
     }
     return custom({
       ...common,
@@ -79,6 +89,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   return {
     form: contentHash([
       [templates.containers, templates.custom, templates.policy, templates.challenge, templates.place],
+      [templates.forward, templates.platform, gateway],
       [socket, settings.edge, DIRECT],
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
@@ -90,6 +101,16 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
         ...treatment,
         // A new skeleton makes a new tree, even if no other file has changed.
         skeletonHash: contentHash(skeleton),
+        accept,
+        frontRanges,
+        hopSecrets: [settings.hopSecret, settings.previousHopSecret].filter((one) => one !== null),
+        claims: Object.fromEntries(
+          Object.entries(CLAIMS[gateway === null ? 'host' : 'gateway']).map(([what, header]) => [
+            what,
+            variableOf(header),
+          ]),
+        ),
+        limitKey: gateway === null ? 'server_name' : 'host',
         hopVariable: variableOf(hopHeader),
         oldHopVariable: variableOf(oldHopHeader),
         trusted: plain(trustedPeers, trusted, 'the trusted peers'),
@@ -102,6 +123,19 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       return vhosts
         .map((item, index) => vhost(site, item, plain(certificatePaths, certificates[index], item.host)))
         .join('');
+    },
+    platform(names, certificate) {
+      const paths = plain(certificatePaths, certificate, 'the certificate');
+      // A variable that is empty for an origin takes the place of the header that only a preview server gets.
+      const forwarded = { name: 'forwarded', variable: 'tagyard_forwarded' };
+      const direct = DIRECT_HEADERS.map((header) => ({ name: header, variable: variableOf(header) }));
+      const to = { target: '$tagyard_pods', ownName: '$host', gateway };
+      return platform({
+        ...{ ...socket, ...treatment, ...paths, ...to, arrival: ARRIVAL_PATH },
+        names: plain(platformNames, names, 'the names'),
+        direct: [...direct, forwarded],
+        dropped: droppedHeaders('origin').filter((name) => name !== 'forwarded'),
+      });
     },
   };
 }

@@ -51,6 +51,8 @@ export function mainSettings(
     shutdownSeconds: settings.shutdownSeconds ?? 30,
     systemLogs: settings.systemConfig === undefined ? null : join(settings.prefix, 'logs'),
     workerProcesses: settings.workerProcesses ?? 'auto',
+    previousHopSecret: null,
+    gateway: null,
   };
   return plain(mainSchema, main, 'the proxy’s settings');
 }

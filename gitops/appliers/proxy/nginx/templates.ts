@@ -21,6 +21,8 @@ export const TEMPLATES = {
   treatment: text('treatment'),
   version: text('version'),
   containers: text('containers'),
+  forward: text('forward'),
+  platform: text('platform'),
   custom: text('custom'),
   policy: text('policy'),
   challenge: text('challenge'),

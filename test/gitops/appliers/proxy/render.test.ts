@@ -22,6 +22,8 @@ const SETTINGS: MainSettings = {
   systemLogs: null,
   shutdownSeconds: 30,
   workerProcesses: 'auto',
+  previousHopSecret: null,
+  gateway: null,
 };
 const paths = { cert: '/tls/a.pem', key: '/tls/a.key' };
 const renderer = nginxRenderer(TEMPLATES, SETTINGS);
