@@ -6,8 +6,8 @@ import { type Manifest, provenHosts, registrableDomain } from '../manifest/schem
 const MAX_ALIASES = 8;
 
 export interface NameDestinations {
-  /** The address of origin and preview hostnames. */
-  readonly hostAddress: string;
+  /** The addresses of origin and preview hostnames; empty: they aren't known, so any is right. */
+  readonly hostAddresses: readonly string[];
   /** Other public addresses of this host: custom domains may resolve to them, too. */
   readonly otherAddresses: readonly string[];
   /** The target of edge hostnames (`EDGE_TARGET`); unset if Cloudflare proxies them. */
@@ -17,7 +17,7 @@ export interface NameDestinations {
 /** What a site's names resolve to, and what they must resolve to. */
 export async function resolveNames(
   manifest: Pick<Manifest, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>,
-  { hostAddress, otherAddresses, edgeTarget }: NameDestinations,
+  { hostAddresses, otherAddresses, edgeTarget }: NameDestinations,
   lookup: DnsLookup,
 ): Promise<NameAnswer[]> {
   const { hostnames, domains } = manifest;
@@ -25,12 +25,12 @@ export async function resolveNames(
   const edge = target === undefined ? [] : await targetAddresses(target, lookup);
   const wanted: readonly Pick<NameAnswer, 'name' | 'kind' | 'expected'>[] = [
     { name: hostnames.edge, kind: 'edge', expected: edge },
-    { name: hostnames.origin, kind: 'origin', expected: [hostAddress] },
-    { name: hostnames.preview, kind: 'preview', expected: [hostAddress] },
+    { name: hostnames.origin, kind: 'origin', expected: [...hostAddresses] },
+    { name: hostnames.preview, kind: 'preview', expected: [...hostAddresses] },
     ...provenHosts(manifest).map((name) => ({
       name,
       kind: 'custom' as const,
-      expected: [hostAddress, ...otherAddresses],
+      expected: [...hostAddresses, ...otherAddresses],
     })),
     ...domains.map(({ domain }) => ({ name: domain, kind: 'page' as const, expected: [] })),
   ];

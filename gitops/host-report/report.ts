@@ -1,5 +1,4 @@
 import type { HostReport } from '../../edge/verification/contract.ts';
-import type { Applier } from '../appliers/contract.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
@@ -21,8 +20,10 @@ interface HostReportDeps extends NameDestinations {
   /** The proxy's TLS socket, as seen from this host. */
   readonly proxy: { readonly address: string; readonly port: number };
   readonly lookup: DnsLookup;
-  readonly containers: Pick<Applier, 'desired' | 'observe'>;
-  readonly previewPath: PreviewPathDeps;
+  /** How many preview servers of a site run. */
+  readonly previews: (manifest: LoadedManifest, signal: AbortSignal) => Promise<number>;
+  /** Unset: this host can't ask the processing servers whether they reach their preview server. */
+  readonly previewPath?: PreviewPathDeps;
 }
 
 /** Reports what only this host can observe of a site. */
@@ -34,7 +35,7 @@ export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
  * whatever they resolve to: a client must not be able to make this host connect to an address of the client's choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
-  const { host, hostAddress, hopSecret, edgePublicUrl, proxy, lookup, containers } = deps;
+  const { host, hostAddresses, hopSecret, edgePublicUrl, proxy, lookup, previewPath: path } = deps;
   return async (manifest) => {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
@@ -51,7 +52,7 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       ...site.customDomains.map((url) => ({ url: new URL(url), socket: proxy })),
     ];
     const visit = {
-      hostAddress,
+      hostAddresses,
       edge: edge.hostname,
       hopSecret,
       lookup: nodeLookup(lookup),
@@ -61,28 +62,29 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       resolveNames(manifest, deps, lookup),
       Promise.all(endpoints.map((one) => readServedCertificate(one, TIMEOUT_MS))),
       Promise.all(targets.map((way) => measureArrival(way, visit))),
-      countPreviews(manifest, containers),
-      checkPreviewPath(manifest, deps.previewPath, TIMEOUT_MS),
+      countPreviews(manifest, deps),
+      path === undefined ? undefined : checkPreviewPath(manifest, path, TIMEOUT_MS),
     ]);
     const config = readConfig(manifest.config);
-    return { host, site, config, previews, previewPath, names, certificates, arrivals };
+    return {
+      host,
+      site,
+      config,
+      previews,
+      ...(previewPath === undefined ? {} : { previewPath }),
+      names,
+      certificates,
+      arrivals,
+    };
   };
 }
 
-/** Counts running preview servers with our mark, desired or not. */
 async function countPreviews(
   manifest: LoadedManifest,
-  containers: Pick<Applier, 'desired' | 'observe'>,
+  { previews }: Pick<HostReportDeps, 'previews'>,
 ): Promise<HostReport['previews']> {
-  const desired = containers.desired(manifest);
-  const scope = { sites: new Set([manifest.site]), keys: new Set(desired.map(({ key }) => key)) };
   try {
-    const observed = await containers.observe(desired, AbortSignal.timeout(TIMEOUT_MS), scope);
-    const serving = observed.filter(
-      ({ key, hash, owner }) =>
-        hash !== null && owner.kind === 'ours' && key.startsWith(`${manifest.site}/preview/`),
-    );
-    return { count: serving.length, problem: null };
+    return { count: await previews(manifest, AbortSignal.timeout(TIMEOUT_MS)), problem: null };
   } catch (error) {
     return { count: null, problem: error instanceof Error ? error.message : String(error) };
   }

@@ -17,8 +17,8 @@ const CLAIMED_ADDRESS = '192.0.2.1';
 const MAX_CHARS = 64;
 
 interface ArrivalOptions {
-  /** This host's public address, which may differ from the socket's. */
-  readonly hostAddress: string;
+  /** This host's public addresses, which may differ from the socket's. */
+  readonly hostAddresses: readonly string[];
   /** The site's edge hostname, and the secret by which the edge knows that the visit is no visitor's. */
   readonly edge: string;
   readonly hopSecret: string;
@@ -32,7 +32,7 @@ interface ArrivalOptions {
  */
 export async function measureArrival(
   { url, socket: endpoint }: VisitTarget,
-  { hostAddress, edge, hopSecret, lookup, timeoutMs }: ArrivalOptions,
+  { hostAddresses, edge, hopSecret, lookup, timeoutMs }: ArrivalOptions,
 ): Promise<HostReport['arrivals'][number]> {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   const request = (url.protocol === 'https:' ? https : http).request({
@@ -61,7 +61,7 @@ export async function measureArrival(
   try {
     const response = await promise;
     const own = (response.socket.localAddress ?? '').replace(/^::ffff:/, '');
-    const from = [...new Set([own, hostAddress])];
+    const from = [...new Set([own, ...hostAddresses])];
     const arrivedAs = (await text(response)).trim().slice(0, MAX_CHARS);
     if (response.statusCode !== 200)
       return { name, from, as: null, problem: `status ${response.statusCode}` };
@@ -69,7 +69,7 @@ export async function measureArrival(
   } catch (error) {
     return {
       name,
-      from: [hostAddress],
+      from: [...hostAddresses],
       as: null,
       problem: error instanceof Error ? error.message : String(error),
     };

@@ -5,6 +5,7 @@ import { dockerBridgeGateway, dockerDataRoot } from '../clients/docker.ts';
 import type { MachineEnv } from '../env.ts';
 import { checkDockerDisk, checkPreview, checkProxy, skippedPart } from '../host-report/part-checks.ts';
 import { hostReporter } from '../host-report/report.ts';
+import { runningPreviews } from '../host-report/running-previews.ts';
 import type { Host, HostOptions } from './contract.ts';
 import { openMachineServices } from './machine-services.ts';
 import { createAppliers, reportSettings, sharedPartChecks } from './shared.ts';
@@ -35,10 +36,10 @@ export async function buildMachine(
     containerLogs,
     reportSite: hostReporter({
       ...reportSettings(env),
-      hostAddress: env.HOST_ADDRESS,
+      hostAddresses: [env.HOST_ADDRESS],
       otherAddresses: env.ACME_ADDRESSES,
       proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },
-      containers,
+      previews: runningPreviews(containers),
       previewPath,
     }),
     checkParts: async (sites) => {

@@ -61,7 +61,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
   const resolveAll = async (edgeTarget?: string, port = knot.port) =>
     await resolveNames(
       manifest,
-      { hostAddress: HOST, otherAddresses: [OTHER], edgeTarget },
+      { hostAddresses: [HOST], otherAddresses: [OTHER], edgeTarget },
       dnsLookup([`127.0.0.1:${port}`], 2_000),
     );
 
@@ -226,7 +226,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
     test('is reported correctly by a visit of the host itself', async () => {
       const { address, tlsPort: port } = backend.endpoint();
       const visit = {
-        hostAddress: HOST,
+        hostAddresses: [HOST],
         edge: 'shop.example.net',
         hopSecret: 'a-secret-of-the-hops',
         lookup: () => undefined,
@@ -249,7 +249,7 @@ describeWith('nginx', 'with nginx', () => {
 
 describe('a visit of the host itself', () => {
   const visit = {
-    hostAddress: HOST,
+    hostAddresses: [HOST],
     edge: 'shop.example.net',
     hopSecret: 'a-secret-of-the-hops',
     lookup: () => undefined,

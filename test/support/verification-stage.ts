@@ -11,6 +11,7 @@ import { startEgress } from '../../gitops/embedded/egress.ts';
 import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import { hostReporter } from '../../gitops/host-report/report.ts';
+import { runningPreviews } from '../../gitops/host-report/running-previews.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { kvDocuments } from '../../gitops/manifest/documents.ts';
 import { VerificationClient } from '../../management/clients/verification-client.ts';
@@ -120,13 +121,13 @@ export async function startVerificationStage(): Promise<VerificationStage> {
   const report = hostReporter({
     host: 'tag-1',
     hopSecret: HOP_SECRET,
-    hostAddress: '127.0.0.1',
+    hostAddresses: ['127.0.0.1'],
     otherAddresses: [],
     edgeTarget: undefined,
     edgePublicUrl: `http://{host}:${edge.url.port}`,
     proxy: { address: '127.0.0.1', port: tlsPort },
     lookup: dnsLookup([], 1_000),
-    containers,
+    previews: runningPreviews(containers),
     previewPath: { containerSettings: { ...settings, edition }, gateway: async () => null },
   });
   const { signal } = new AbortController();

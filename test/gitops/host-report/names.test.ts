@@ -23,7 +23,7 @@ const lookupOf = (table: Record<string, string[] | Error | `-> ${string}`>): Dns
 const resolve = (table: Parameters<typeof lookupOf>[0], edgeTarget?: string) =>
   resolveNames(
     SITE,
-    { hostAddress: '192.0.2.1', otherAddresses: ['192.0.2.2'], edgeTarget },
+    { hostAddresses: ['192.0.2.1'], otherAddresses: ['192.0.2.2'], edgeTarget },
     lookupOf(table),
   );
 
@@ -86,7 +86,7 @@ describe('the names of a site', () => {
     };
     await resolveNames(
       { ...SITE, customDomains: [] },
-      { hostAddress: '192.0.2.1', otherAddresses: [], edgeTarget: undefined },
+      { hostAddresses: ['192.0.2.1'], otherAddresses: [], edgeTarget: undefined },
       loop,
     );
     expect(asked).toHaveLength(3 * 8);

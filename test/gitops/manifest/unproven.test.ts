@@ -68,7 +68,7 @@ test('its custom domain has no vhost, no certificate and no check', async () => 
   expect(site.customDomains).toEqual(['https://data.acme.example']);
   expect(site.domains.map((one) => one.sameOrigin)).toEqual(['/m3trics1', undefined]);
   const lookup = { addresses: async () => ['192.0.2.1'], alias: async () => null };
-  const to = { hostAddress: '192.0.2.1', otherAddresses: [], edgeTarget: undefined };
+  const to = { hostAddresses: ['192.0.2.1'], otherAddresses: [], edgeTarget: undefined };
   const kinds = (await resolveNames(half, to, lookup)).map(({ kind, name }) => `${kind} ${name}`);
   expect(kinds).not.toContain('custom data.other.example');
   expect(kinds).toContain('page shop.other.example');

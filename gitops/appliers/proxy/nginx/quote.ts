@@ -15,7 +15,12 @@ export const databasePath = path.nullable();
 
 /** The names of one server for many sites: host names, and all names under one. */
 export const platformNames = z
-  .array(z.string().max(255).regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a host name or *.domain'))
+  .array(
+    z
+      .string()
+      .max(255)
+      .regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a host name or *.domain'),
+  )
   .min(1);
 
 export const certificatePaths = z.object({ cert: path, key: path }).nullable();
@@ -65,7 +70,10 @@ export const mainSchema = z.object({
       /** The last labels of the names that it answers. */
       zone: z.string().regex(/^[a-z][a-z.]*$/),
       /** The peers that state addresses by the PROXY protocol, which every connection then begins with; `null`: none. */
-      frontRanges: z.array(z.union([z.cidrv4(), z.cidrv6()])).min(1).nullable(),
+      frontRanges: z
+        .array(z.union([z.cidrv4(), z.cidrv6()]))
+        .min(1)
+        .nullable(),
     })
     .nullable(),
 });

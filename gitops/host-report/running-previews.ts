@@ -1,0 +1,16 @@
+import type { Applier } from '../appliers/contract.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
+
+/** Counts a machine's running preview servers of a site with our mark, desired or not. */
+export function runningPreviews(containers: Pick<Applier, 'desired' | 'observe'>) {
+  return async (manifest: LoadedManifest, signal: AbortSignal): Promise<number> => {
+    const desired = containers.desired(manifest);
+    const scope = { sites: new Set([manifest.site]), keys: new Set(desired.map(({ key }) => key)) };
+    const observed = await containers.observe(desired, signal, scope);
+    const serving = observed.filter(
+      ({ key, hash, owner }) =>
+        hash !== null && owner.kind === 'ours' && key.startsWith(`${manifest.site}/preview/`),
+    );
+    return serving.length;
+  };
+}
