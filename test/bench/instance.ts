@@ -90,8 +90,8 @@ async function createContainer({ management, demo }: Run): Promise<Container> {
 
 /**
  * Commits a new loader token as an operator does. Returns the seconds from the push until the provisioner has applied that
- * commit and the edge answers at the new token. (An earlier request would make the edge remember that there is no such
- * token.)
+ * commit and the edge answers at the new token. It is asked only then: an earlier request would make it remember that
+ * there is no such token, for as long as CONFIG_TTL_SECONDS says.
  */
 async function pushAndAwait({ sitesRepo, provisioner, edge }: Run, site: Container): Promise<number> {
   const clone = mkdtempSync(join(tmpdir(), 'tagyard-bench-'));
@@ -113,9 +113,12 @@ async function pushAndAwait({ sitesRepo, provisioner, edge }: Run, site: Contain
         const { applied } = z.object({ applied: z.nullable(z.string()) }).parse(await answer.body.json());
         if (applied !== revision) throw new Error(`applied ${applied}, not ${revision}`);
       }, POLL);
-      const served = await request(`${edge.url}/l/${token}.js`, { headers: { host: site.hostnames.edge } });
-      await served.body.dump();
-      if (served.statusCode !== 200) throw new Error(`the edge answered ${served.statusCode}`);
+      // The store of the edge may show a write late, as the real one does.
+      await eventually(async () => {
+        const served = await request(`${edge.url}/l/${token}.js`, { headers: { host: site.hostnames.edge } });
+        await served.body.dump();
+        if (served.statusCode !== 200) throw new Error(`the edge answered ${served.statusCode}`);
+      }, POLL);
     });
   } finally {
     rmSync(clone, { recursive: true, force: true });
