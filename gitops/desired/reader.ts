@@ -62,6 +62,11 @@ export class DesiredStateReader {
     return state;
   }
 
+  /** The revision that was read last; `null`: none yet. */
+  get revision(): string | null {
+    return this.#current?.revision ?? null;
+  }
+
   /** Like `read`, but only to show it: the revision doesn't become the current one, and the cache stays as it is. */
   async peek(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;

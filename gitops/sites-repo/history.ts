@@ -19,6 +19,8 @@ import type { SiteFiles } from './site-files.ts';
 export class History {
   readonly #git: GitDir;
   readonly #files: SiteFiles;
+  /** The revision that was counted last. */
+  #counted: { readonly revision: string; readonly ordinal: number } | null = null;
 
   constructor(git: GitDir, files: SiteFiles) {
     this.#git = git;
@@ -46,6 +48,26 @@ export class History {
     if (revisions.length === 0) return [];
     const args = ['log', ...COMMITS_LOG, '--no-walk=unsorted', '--ignore-missing', '--stdin'];
     return parseCommits((await this.#git.run(args, `${revisions.join('\n')}\n`)).toString());
+  }
+
+  /** How many commits lead to a revision. Only the difference from the last question is counted. */
+  async ordinal(revision: string): Promise<number> {
+    const last = this.#counted;
+    if (last?.revision === revision) return last.ordinal;
+    const counted = async (args: string[]) => {
+      const text = await this.#git.run(['rev-list', '--count', ...args, '--']);
+      return text.toString().split('\t').map(Number);
+    };
+    const whole = async () => (await counted([revision]))[0] ?? 0;
+    const ordinal = await (last === null
+      ? whole()
+      : counted(['--left-right', `${last.revision}...${revision}`]).then(
+          ([gone = 0, added = 0]) => last.ordinal - gone + added,
+          // A rewritten history may have lost that revision.
+          whole,
+        ));
+    this.#counted = { revision, ordinal };
+    return ordinal;
   }
 
   /** What isn't a regular file at its path, or was moved away, is an empty text: an invalid version. */

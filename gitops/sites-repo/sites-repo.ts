@@ -154,6 +154,11 @@ export class SitesRepo {
     return await this.#history.at(revisions);
   }
 
+  /** How many commits lead to a revision: a later one has more. */
+  async ordinal(revision: string): Promise<number> {
+    return await this.#history.ordinal(revision);
+  }
+
   /** The commits that touched a site's file, newest first, from `revision` (default: the tip) back. */
   async history(site: string, limit = 20, revision?: string): Promise<HistoryEntry[]> {
     const newest = revision ?? (await this.#branch.tip());

@@ -65,6 +65,20 @@ describe.each([
     expect(await repo.history('acme')).toMatchObject([{ revision }, ...before]);
   });
 
+  test('counts the commits up to a revision, in any order of questions', async () => {
+    const repo = await open('a');
+    const { revision: first } = await repo.commit(edit('acme', 'x: 1\n'));
+    await repo.commit(edit('other', 'x: 1\n'));
+    const { revision: third } = await repo.commit(edit('acme', 'x: 2\n'));
+    const from = await repo.ordinal(first);
+    expect(await repo.ordinal(third)).toBe(from + 2);
+    expect(await repo.ordinal(first)).toBe(from);
+    expect(await repo.ordinal(third)).toBe(from + 2);
+    const other = await open('b');
+    await other.head();
+    expect(await other.ordinal(third)).toBe(from + 2);
+  });
+
   test('makes no commit for the same text, and deletes a file for null', async () => {
     const repo = await open('a');
     const first = await repo.commit(edit('acme', 'x: 1\n'));
