@@ -60,6 +60,12 @@ export interface KubernetesClient {
   close(): Promise<void>;
 }
 
+export interface ObjectChange {
+  readonly type: 'added' | 'changed' | 'deleted';
+  /** As it is now; of a deleted one as it was at last. */
+  readonly object: KubernetesObject;
+}
+
 /** A copy of selected objects that follows the API server. */
 export interface Watched {
   /** Resolves when the first listing is complete; rejects with its error if `signal` aborts before. */
@@ -68,11 +74,11 @@ export interface Watched {
   readonly objects: ReadonlyMap<string, KubernetesObject>;
   /** The last error while the copy can't follow; `null`: it follows. */
   readonly fault: Error | null;
-  /** An item for each object that was added, changed or deleted. */
-  changes(signal: AbortSignal): AsyncIterable<{
-    readonly type: 'added' | 'changed' | 'deleted';
-    readonly object: KubernetesObject;
-  }>;
+  /**
+   * An item for each object that was added, changed or deleted since this call; several changes of one object that
+   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader.
+   */
+  changes(signal: AbortSignal): AsyncIterable<ObjectChange>;
   /** Resolves once the copy has this version of the object, or a newer one. */
   reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;

@@ -60,7 +60,7 @@ export class Cluster {
     this.nodes = Array.from({ length: network.count }, (_, index) => new ClusterNode(network, index + 1));
   }
 
-  /** Resolves when all nodes are ready. */
+  /** Resolves when all nodes are ready. Without nodes it is a control plane: objects are kept, and no pod runs. */
   static async start({ nodes = 2 }: { nodes?: number } = {}): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const number = takeNumber(stack);
@@ -194,6 +194,7 @@ export class Cluster {
   }
 
   async #startNodes(): Promise<void> {
+    if (this.nodes.length === 0) return;
     const pause = join(this.#network.folder, 'pause.tar');
     await writeProgramImage(pause, {
       name: PAUSE_IMAGE,
@@ -215,7 +216,7 @@ export class Cluster {
     const each =
       "jsonpath={range .items[*]}{.metadata.name}={.status.conditions[?(@.type=='Ready')].status} {end}";
     await this.#eventually(async () => {
-      const lines = (await this.kubectl('get', 'nodes', '--output', each)).trim().split(' ');
+      const lines = (await this.kubectl('get', 'nodes', '--output', each)).split(' ').filter(Boolean);
       const found = Object.fromEntries(lines.map((line) => line.split('=')));
       if (!isDeepStrictEqual(found, wanted)) {
         throw new Error(`the nodes are ready: ${lines.join(', ')}`);

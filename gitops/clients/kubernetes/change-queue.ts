@@ -1,0 +1,57 @@
+import { addressOf, objectKey } from './address.ts';
+import type { ObjectChange } from './contract.ts';
+
+/**
+ * The changes that one reader hasn't read yet. Changes of one object become one, so that a slow reader costs at most one
+ * entry for each object; the order is that of the first change of each.
+ */
+export class ChangeQueue implements AsyncIterable<ObjectChange> {
+  readonly #waiting = new Map<string, ObjectChange>();
+  readonly #signal: AbortSignal;
+  readonly #onEnd: () => void;
+  #wake = Promise.withResolvers<void>();
+
+  /** It ends without an error when the signal aborts. */
+  constructor(signal: AbortSignal, onEnd: () => void) {
+    this.#signal = signal;
+    this.#onEnd = onEnd;
+    const end = () => {
+      this.#wake.resolve();
+      onEnd();
+    };
+    if (signal.aborted) end();
+    else signal.addEventListener('abort', end, { once: true });
+  }
+
+  push(change: ObjectChange): void {
+    const key = objectKey(addressOf(change.object));
+    const waiting = this.#waiting.get(key);
+    const merged = waiting === undefined ? change : merge(waiting, change);
+    if (merged === null) this.#waiting.delete(key);
+    else this.#waiting.set(key, merged);
+    this.#wake.resolve();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ObjectChange> {
+    try {
+      while (!this.#signal.aborted) {
+        for (const [key, change] of this.#waiting) {
+          this.#waiting.delete(key);
+          yield change;
+          if (this.#signal.aborted) return;
+        }
+        await this.#wake.promise;
+        this.#wake = Promise.withResolvers();
+      }
+    } finally {
+      this.#onEnd();
+    }
+  }
+}
+
+/** Two changes of one name as one; `null`: the reader misses nothing without both. */
+function merge(first: ObjectChange, second: ObjectChange): ObjectChange | null {
+  if (first.type === 'added') return second.type === 'deleted' ? null : { ...second, type: 'added' };
+  if (first.type === 'deleted' && second.type === 'added') return { ...second, type: 'changed' };
+  return second;
+}

@@ -1,0 +1,211 @@
+import { z } from 'zod';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
+
+/**
+ * Why a call failed.
+ * - `absent`: the object or its namespace doesn't exist, or the kind isn't served
+ * - `exists`: an object to create exists already
+ * - `changed`: the object has another version or uid than the one given
+ * - `managed`: other field managers own fields that an apply sets
+ * - `forbidden`: RBAC gives our account no such right
+ * - `quota`: a ResourceQuota is used up
+ * - `denied`: admission has refused the object: a webhook, a policy or Pod Security
+ * - `terminating`: the namespace is being deleted
+ * - `invalid`: the object breaks its schema or its rules
+ * - `unauthorized`: the API server doesn't accept our credentials
+ * - `expired`: the version of a watch or of a next page is no longer kept
+ * - `busy`: too many requests
+ * - `unavailable`: the API server answers, but can't do it now
+ * - `unreachable`: no answer
+ */
+export type FaultReason =
+  | 'absent'
+  | 'exists'
+  | 'changed'
+  | 'managed'
+  | 'forbidden'
+  | 'quota'
+  | 'denied'
+  | 'terminating'
+  | 'invalid'
+  | 'unauthorized'
+  | 'expired'
+  | 'busy'
+  | 'unavailable'
+  | 'unreachable';
+
+/** May succeed later without a change by an operator. */
+export class KubernetesRetryable extends RetryableError {
+  override name = 'KubernetesRetryable';
+  readonly reason: FaultReason;
+  constructor(
+    reason: FaultReason,
+    message: string,
+    options: ErrorOptions & { retryAfter?: number | undefined } = {},
+  ) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+/** Fails until an operator changes something. */
+export class KubernetesRefusal extends TerminalError {
+  override name = 'KubernetesRefusal';
+  readonly reason: FaultReason;
+  constructor(reason: FaultReason, message: string, options: ErrorOptions = {}) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+/** A ResourceQuota is used up. */
+export class KubernetesQuotaReached extends QuotaReachedError {
+  override name = 'KubernetesQuotaReached';
+  readonly reason = 'quota' satisfies FaultReason;
+}
+
+/** The reason of an error of the client; `null` for other errors. */
+export function faultReason(error: unknown): FaultReason | null {
+  const isOurs =
+    error instanceof KubernetesRetryable ||
+    error instanceof KubernetesRefusal ||
+    error instanceof KubernetesQuotaReached;
+  return isOurs ? error.reason : null;
+}
+
+const cause = z.looseObject({
+  reason: z.string().optional(),
+  message: z.string().optional(),
+  field: z.string().optional(),
+});
+/** `metav1.Status`, as far as it is read. */
+const statusBody = z.looseObject({
+  kind: z.literal('Status'),
+  code: z.number().optional(),
+  reason: z.string().optional(),
+  message: z.string().optional(),
+  details: z
+    .looseObject({
+      causes: z.array(cause).nullish(),
+      retryAfterSeconds: z.number().optional(),
+    })
+    .nullish(),
+});
+type StatusBody = z.infer<typeof statusBody>;
+
+/** RBAC's text has no cause of its own. Source: k8s.io/apiserver, handlers/responsewriters/errors.go. */
+const RBAC = /User "([^"]*)" cannot (\S+) (?:resource|path) ("[^"]*"(?: in API group "[^"]*")?)(.*)$/s;
+/** Source: k8s.io/apiserver, admission/plugin/resourcequota/controller.go. */
+const QUOTA = /(exceeded quota|failed quota|status unknown for quota|insufficient quota)/;
+/** Sources: k8s.io/apiserver, admission/plugin/{webhook,policy}; k8s.io/pod-security-admission. */
+const ADMISSION = /(admission webhook "[^"]*" denied|denied request|violates PodSecurity)/;
+
+/** A member that the schema doesn't know: an apply answers 500 without a reason. */
+const UNTYPED = /^failed to create typed patch object/;
+
+interface Refused {
+  /** What was asked, as in `apply Deployment a/b`. */
+  readonly what: string;
+  readonly status: number;
+  /** The body as JSON; whatever else it was. */
+  readonly body: unknown;
+  /** Seconds of the header `Retry-After`. */
+  readonly retryAfter?: number | undefined;
+}
+
+type ClusterFault = KubernetesRetryable | KubernetesRefusal | KubernetesQuotaReached;
+
+/** The error for an answer that isn't a success, by the reason and the causes of its `Status`. */
+export function refusalOf({ what, status, body, retryAfter }: Refused): ClusterFault {
+  const parsed = statusBody.safeParse(body);
+  const state: StatusBody = parsed.success ? parsed.data : { kind: 'Status' };
+  const said = state.message ?? `answered ${status} without a Status`;
+  const wait = retryAfter ?? state.details?.retryAfterSeconds;
+  const text = `Kubernetes: ${what}: ${said}`;
+  const causes = state.details?.causes ?? [];
+  const later = (reason: FaultReason, message: string) =>
+    new KubernetesRetryable(reason, message, { retryAfter: wait });
+  const refused = (reason: FaultReason, message: string) => new KubernetesRefusal(reason, message);
+
+  if (ADMISSION.test(said)) {
+    return refused('denied', `${text}. Admission in the cluster refuses the object: change it or its rule`);
+  }
+  if (UNTYPED.test(said)) return refused('invalid', text);
+  switch (state.reason ?? reasonOfCode(status)) {
+    case 'NotFound':
+      // A namespace that is missing is made by whoever wants objects in it.
+      return said.startsWith('namespaces "') ? later('absent', text) : refused('absent', text);
+    case 'AlreadyExists':
+      return later('exists', text);
+    case 'Conflict': {
+      const managers = causes.filter(({ reason }) => reason === 'FieldManagerConflict');
+      if (managers.length === 0) return later('changed', text);
+      const fields = managers.map((one) => `${one.field} (${one.message})`).join(', ');
+      const remedy = 'Let the others give these fields up, or mark the object as ours';
+      return refused('managed', `Kubernetes: ${what}: other managers own ${fields}. ${remedy}`);
+    }
+    case 'Forbidden':
+      return forbidden({ what, said, text, causes });
+    case 'Unauthorized':
+      return refused('unauthorized', `${text}. The credentials are wrong or expired: see KUBECONFIG`);
+    case 'Expired':
+    case 'Gone':
+      return later('expired', text);
+    case 'TooManyRequests':
+      return later('busy', text);
+    case 'Invalid':
+    case 'BadRequest':
+    case 'UnsupportedMediaType':
+    case 'NotAcceptable':
+    case 'MethodNotAllowed':
+    case 'RequestEntityTooLarge':
+      return refused('invalid', text);
+    default:
+      return later('unavailable', text);
+  }
+}
+
+function forbidden({
+  what,
+  said,
+  text,
+  causes,
+}: {
+  what: string;
+  said: string;
+  text: string;
+  causes: readonly z.infer<typeof cause>[];
+}): ClusterFault {
+  if (causes.some(({ reason }) => reason === 'NamespaceTerminating')) {
+    return new KubernetesRetryable('terminating', `${text}. It is tried again once the namespace is gone`);
+  }
+  if (QUOTA.test(said)) {
+    return new KubernetesQuotaReached(`${text}. Raise the ResourceQuota, or remove what uses it`);
+  }
+  const right = RBAC.exec(said);
+  if (right === null) {
+    return new KubernetesRefusal('denied', `${text}. Admission in the cluster refuses the object`);
+  }
+  const [, user, verb, resource, where] = right;
+  const scope = where?.trim() ?? '';
+  const message = `Kubernetes: ${what}: the account ${user} may not ${verb} ${resource} ${scope}`.trimEnd();
+  return new KubernetesRefusal('forbidden', `${message}. Give it this right (RBAC)`);
+}
+
+/** For a server that sends no reason: a proxy in front, or a webhook's own status. */
+function reasonOfCode(code: number): string {
+  const reasons: Readonly<Record<number, string>> = {
+    400: 'BadRequest',
+    401: 'Unauthorized',
+    403: 'Forbidden',
+    404: 'NotFound',
+    405: 'MethodNotAllowed',
+    406: 'NotAcceptable',
+    410: 'Gone',
+    413: 'RequestEntityTooLarge',
+    415: 'UnsupportedMediaType',
+    422: 'Invalid',
+    429: 'TooManyRequests',
+  };
+  return reasons[code] ?? 'Unknown';
+}

@@ -1,0 +1,92 @@
+import { addressOf, objectKey } from './address.ts';
+import type { ObjectChange } from './contract.ts';
+import type { KubernetesObject } from './kinds.ts';
+import type { WatchEvent } from './watch-events.ts';
+
+/** The objects that a watch has shown, and the version up to which it has. */
+export class ObjectCopy {
+  readonly #objects = new Map<string, KubernetesObject>();
+  #version: string | null = null;
+
+  get objects(): ReadonlyMap<string, KubernetesObject> {
+    return this.#objects;
+  }
+
+  /** From here a watch continues; `null`: there was no listing yet. */
+  get version(): string | null {
+    return this.#version;
+  }
+
+  /** Takes over a complete listing. Answers how it differs. */
+  listed(items: readonly KubernetesObject[], resourceVersion: string): ObjectChange[] {
+    const before = new Map(this.#objects);
+    this.#objects.clear();
+    const changes: ObjectChange[] = [];
+    for (const object of items) {
+      const key = objectKey(addressOf(object));
+      const known = before.get(key);
+      before.delete(key);
+      // The known one stays: its users may compare by identity.
+      const isSame =
+        known !== undefined && versionOf(known) === versionOf(object) && isOneObject(known, object);
+      this.#objects.set(key, isSame ? known : object);
+      if (!isSame) changes.push(...changesTo(known, object));
+    }
+    for (const object of before.values()) changes.push({ type: 'deleted', object });
+    this.#version = resourceVersion;
+    return changes;
+  }
+
+  /** Takes over an event of the watch. Answers what changed. */
+  take(event: WatchEvent): ObjectChange[] {
+    if (event.type === 'bookmark') {
+      this.#version = event.resourceVersion;
+      return [];
+    }
+    const { type, object } = event;
+    const key = objectKey(addressOf(object));
+    const known = this.#objects.get(key);
+    this.#version = versionOf(object) ?? this.#version;
+    if (type === 'set') {
+      this.#objects.set(key, object);
+      return changesTo(known, object);
+    }
+    this.#objects.delete(key);
+    return known === undefined ? [] : [{ type, object }];
+  }
+
+  /** Whether the copy shows this version of the object, a newer one, or that it has been deleted since. */
+  has(key: string, resourceVersion: string): boolean {
+    const object = this.#objects.get(key);
+    return (
+      isReached(versionOf(object), resourceVersion) ||
+      (object === undefined && isReached(this.#version, resourceVersion))
+    );
+  }
+}
+
+function changesTo(known: KubernetesObject | undefined, object: KubernetesObject): ObjectChange[] {
+  if (known === undefined) return [{ type: 'added', object }];
+  if (isOneObject(known, object)) return [{ type: 'changed', object }];
+  // One was deleted and another has its name now.
+  return [
+    { type: 'deleted', object: known },
+    { type: 'added', object },
+  ];
+}
+
+const isOneObject = (a: KubernetesObject, b: KubernetesObject): boolean => a.metadata.uid === b.metadata.uid;
+
+const versionOf = (object: KubernetesObject | undefined): string | null =>
+  object?.metadata.resourceVersion ?? null;
+
+/**
+ * Versions of one kind are numbers that grow, since Kubernetes 1.35 by its conformance tests and before it in fact.
+ * Source: Kubernetes enhancement proposal 5504.
+ */
+function isReached(version: string | null, wanted: string): boolean {
+  if (version === null) return false;
+  return isNumber(version) && isNumber(wanted) ? BigInt(version) >= BigInt(wanted) : version === wanted;
+}
+
+const isNumber = (text: string): boolean => /^\d+$/.test(text);

@@ -1,0 +1,113 @@
+import { collectionPath } from './address.ts';
+import type { Selection } from './contract.ts';
+import { faultReason, KubernetesRetryable } from './errors.ts';
+import { KINDS, type KubernetesObject } from './kinds.ts';
+import type { Transport } from './transport.ts';
+
+const METADATA_LIST =
+  'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.1';
+const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.1';
+/** After so many expired tokens, all is read in one answer. */
+const EXPIRED_TOKENS = 3;
+
+export interface Listing {
+  readonly items: readonly KubernetesObject[];
+  /** From here a watch continues. */
+  readonly resourceVersion: string;
+}
+
+/**
+ * All selected objects, read in pages of one version. A page whose token has expired begins the listing again.
+ * `pageSize`: objects in an answer.
+ */
+export async function listPaged(
+  transport: Transport,
+  selection: Selection,
+  { pageSize, signal }: { pageSize: number; signal: AbortSignal },
+): Promise<Listing> {
+  for (let expired = 0; ; expired += 1) {
+    try {
+      return await listOnce(transport, selection, {
+        signal,
+        ...(expired < EXPIRED_TOKENS && { limit: String(pageSize) }),
+      });
+    } catch (error) {
+      if (faultReason(error) !== 'expired' || expired >= EXPIRED_TOKENS) throw error;
+    }
+  }
+}
+
+async function listOnce(
+  transport: Transport,
+  selection: Selection,
+  { limit, signal }: { limit?: string; signal: AbortSignal },
+): Promise<Listing> {
+  const items: KubernetesObject[] = [];
+  for (let next = ''; ; ) {
+    const { body } = await transport.call({
+      method: 'GET',
+      path: collectionPath(selection.kind, selection.namespace ?? null),
+      query: {
+        ...selectors(selection),
+        ...(limit !== undefined && { limit }),
+        ...(next !== '' && { continue: next }),
+      },
+      ...(selection.metadataOnly && { accept: METADATA_LIST }),
+      what: `list ${selection.kind}`,
+      isRepeatable: true,
+      signal,
+    });
+    const page = body as {
+      readonly items?: readonly unknown[] | null;
+      readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+    } | null;
+    const resourceVersion = page?.metadata?.resourceVersion;
+    if (typeof resourceVersion !== 'string') {
+      throw new KubernetesRetryable(
+        'unavailable',
+        `Kubernetes: list ${selection.kind}: the answer is no list`,
+      );
+    }
+    for (const item of page?.items ?? []) items.push(objectOf(item, selection));
+    next = page?.metadata?.continue ?? '';
+    if (next === '') return { items, resourceVersion };
+  }
+}
+
+/** What a watch asks for: all changes after the version, and bookmarks of the versions between them. */
+export function watchCall(
+  selection: Selection,
+  { resourceVersion, seconds, signal }: { resourceVersion: string; seconds: number; signal: AbortSignal },
+) {
+  return {
+    method: 'GET',
+    path: collectionPath(selection.kind, selection.namespace ?? null),
+    query: {
+      ...selectors(selection),
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion,
+      timeoutSeconds: String(seconds),
+    },
+    ...(selection.metadataOnly && { accept: METADATA }),
+    what: `watch ${selection.kind}`,
+    isRepeatable: true,
+    signal,
+  } as const;
+}
+
+function selectors({ labels, fields }: Selection): Record<string, string> {
+  return {
+    ...(labels !== undefined && { labelSelector: labels }),
+    ...(fields !== undefined && { fieldSelector: fields }),
+  };
+}
+
+/** An item of a list or a watch as an object of its kind: items of a list don't name it, partial ones name another. */
+export function objectOf(item: unknown, { kind }: Pick<Selection, 'kind'>): KubernetesObject {
+  const { metadata } = (item ?? {}) as { metadata?: { name?: unknown } };
+  if (typeof metadata?.name !== 'string') {
+    throw new KubernetesRetryable('unavailable', `Kubernetes: ${kind}: the answer is no object`);
+  }
+  return { ...(item as KubernetesObject), apiVersion: KINDS[kind].apiVersion, kind };
+}

@@ -1,0 +1,265 @@
+import type { Agent, Dispatcher, ProxyAgent } from 'undici';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { TerminalError } from '../../base/errors.ts';
+import type { ClusterConfig, Credentials, TlsMaterial } from './config.ts';
+import { faultReason, KubernetesRetryable, refusalOf } from './errors.ts';
+
+/** The timeout of a call, its body included. A webhook in the cluster may take 30 s of it. */
+const CALL_MS = 40_000;
+const CONNECT_MS = 10_000;
+/** Probes of an idle connection begin after this; after ten of them, a second apart, it is given up. */
+const KEEPALIVE_MS = 15_000;
+const IDLE_MS = 30_000;
+/** More calls at once wait for one of these. Watches have connections of their own. */
+const CONNECTIONS = 8;
+/** Certificates and tokens are read again after this. client-go does it once a minute. */
+const CREDENTIALS_MS = 30_000;
+const TRIES = 4;
+/** The API server may ask for longer pauses; then the caller has to know. */
+const LONGEST_PAUSE_SECONDS = 5;
+
+export interface Call {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: object;
+  /** Of the body. Default: JSON. */
+  readonly contentType?: string;
+  /** Default: JSON. */
+  readonly accept?: string;
+  /** As errors name it: `apply Deployment a/b`. */
+  readonly what: string;
+  /** A second try after a lost answer has the same effect as one. */
+  readonly isRepeatable: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface Answer {
+  readonly body: unknown;
+  readonly warnings: readonly string[];
+}
+
+interface Opened {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: AsyncIterable<Buffer> & { text(): Promise<string>; destroy(): unknown };
+}
+
+/** Sends requests to the API server, with the credentials as they are now. */
+export class Transport {
+  readonly #config: ClusterConfig;
+  readonly #clock: Clock;
+  #agents: Promise<Agents> | null = null;
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(config: ClusterConfig, clock: Clock = systemClock) {
+    this.#config = config;
+    this.#clock = clock;
+  }
+
+  /**
+   * One call with its answer. It is sent again only where the API server says that it did nothing (429, and 5xx with
+   * `Retry-After`), and where the answer was lost and the call is repeatable.
+   */
+  async call(call: Call): Promise<Answer> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#once(call);
+      } catch (error) {
+        const pause = tries < TRIES && !call.signal.aborted ? pauseBefore(error, call) : null;
+        if (pause === null) throw error;
+        if (faultReason(error) === 'unauthorized') {
+          if (tries > 1) throw error;
+          this.#forget();
+        }
+        await this.#clock.sleep(pause * 1000, { signal: call.signal });
+      }
+    }
+  }
+
+  /** The open answer of a watch, to be read until its end. It must be read or aborted. */
+  async stream(call: Call): Promise<AsyncIterable<Buffer>> {
+    const opened = await this.#open(call, 'watches').catch((error: unknown) => {
+      throw faultReason(error) === null ? lost(call, error) : error;
+    });
+    if (opened.status === 200) return opened.body;
+    const error = await this.#refused(call, opened);
+    if (faultReason(error) === 'unauthorized') this.#forget();
+    throw error;
+  }
+
+  async close(): Promise<void> {
+    const agents = this.#agents;
+    this.#agents = null;
+    if (agents !== null) await (await agents.catch(() => null))?.destroy();
+  }
+
+  async #once(call: Call): Promise<Answer> {
+    const ended = new AbortController();
+    const late = setTimeout(() => ended.abort(new Error(`none within ${CALL_MS / 1000} s`)), CALL_MS);
+    const limited = { ...call, signal: AbortSignal.any([call.signal, ended.signal]) };
+    try {
+      const opened = await this.#open(limited, 'calls');
+      if (opened.status >= 300) throw await this.#refused(call, opened);
+      return { body: parsed(await opened.body.text()), warnings: warningsOf(opened.headers.warning) };
+    } catch (error) {
+      throw faultReason(error) === null ? lost(call, error) : error;
+    } finally {
+      clearTimeout(late);
+    }
+  }
+
+  async #open(call: Call, use: 'calls' | 'watches'): Promise<Opened> {
+    const agents = await this.#current();
+    const { origin, pathname } = this.#config.server;
+    const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
+    const { statusCode, headers, body } = await agents[use].request({
+      origin,
+      path: `${pathname.replace(/\/$/, '')}${call.path}${query}`,
+      method: call.method,
+      headers: {
+        ...agents.headers,
+        accept: call.accept ?? 'application/json',
+        'user-agent': 'tagyard',
+        ...(call.body !== undefined && { 'content-type': call.contentType ?? 'application/json' }),
+      },
+      ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
+      signal: call.signal,
+    });
+    return { status: statusCode, headers, body };
+  }
+
+  async #refused(call: Call, { status, headers, body }: Opened) {
+    const text = await body.text().catch(() => '');
+    const wait = Number(headers['retry-after']);
+    return refusalOf({
+      what: call.what,
+      status,
+      body: parsed(text),
+      retryAfter: Number.isFinite(wait) ? wait : undefined,
+    });
+  }
+
+  async #current(): Promise<Agents> {
+    if (this.#agents !== null && this.#clock.now() - this.#readAt < CREDENTIALS_MS) return this.#agents;
+    const before = this.#agents;
+    this.#readAt = this.#clock.now();
+    this.#agents = this.#next(before);
+    try {
+      return await this.#agents;
+    } catch (error) {
+      this.#agents = before;
+      this.#readAt = Number.NEGATIVE_INFINITY;
+      throw error;
+    }
+  }
+
+  async #next(before: Promise<Agents> | null): Promise<Agents> {
+    const credentials = await this.#config.credentials();
+    const known = await before?.catch(() => null);
+    const next = await Agents.with(this.#config, credentials, known ?? null);
+    // Calls under way end on the old connections.
+    if (known !== undefined && known !== null && !known.isSameConnection(next)) void known.close();
+    return next;
+  }
+
+  #forget(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY;
+    this.#config.forget();
+  }
+}
+
+/** The connections of one set of certificates, and the headers of each request. */
+class Agents {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly calls: Dispatcher;
+  readonly watches: Dispatcher;
+  readonly #tls: string;
+
+  private constructor(credentials: Credentials, calls: Dispatcher, watches: Dispatcher) {
+    this.headers = credentials.headers;
+    this.calls = calls;
+    this.watches = watches;
+    this.#tls = fingerprint(credentials.tls);
+  }
+
+  static async with(config: ClusterConfig, credentials: Credentials, known: Agents | null): Promise<Agents> {
+    if (known !== null && known.#tls === fingerprint(credentials.tls)) {
+      return new Agents(credentials, known.calls, known.watches);
+    }
+    const { Agent: DirectAgent, ProxyAgent: TunnelAgent } = await import('undici');
+    const connect = {
+      ...credentials.tls,
+      timeout: CONNECT_MS,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEPALIVE_MS,
+    };
+    const create = (options: Agent.Options): Agent | ProxyAgent =>
+      config.proxy === null
+        ? new DirectAgent({ ...options, connect })
+        : new TunnelAgent({ ...options, uri: config.proxy, requestTls: connect });
+    // HTTP/1.1: a watch that stalls holds up no other, and its connection ends alone.
+    const common = { allowH2: false, keepAliveTimeout: IDLE_MS, headersTimeout: CALL_MS };
+    const calls = create({ ...common, connections: CONNECTIONS, bodyTimeout: CALL_MS });
+    // The watch itself decides how long it waits for the next event.
+    const watches = create({ ...common, bodyTimeout: 0 });
+    return new Agents(credentials, calls, watches);
+  }
+
+  isSameConnection(other: Agents): boolean {
+    return this.calls === other.calls;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.calls.close(), this.watches.close()]);
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([this.calls.destroy(), this.watches.destroy()]);
+  }
+}
+
+const fingerprint = (tls: TlsMaterial): string =>
+  JSON.stringify([tls.ca?.toString(), tls.cert?.toString(), tls.key?.toString(), tls.servername]);
+
+/** Seconds until the next try; `null`: the caller decides. */
+function pauseBefore(error: unknown, { isRepeatable }: Call): number | null {
+  if (!(error instanceof KubernetesRetryable)) return faultReason(error) === 'unauthorized' ? 0 : null;
+  if (error.reason === 'unreachable') return isRepeatable && isCutOff(error) ? 0.2 : null;
+  const didNothing = error.reason === 'busy' || error.reason === 'unavailable';
+  const pause = error.retryAfter ?? (error.reason === 'busy' ? 1 : undefined);
+  return didNothing && pause !== undefined && pause <= LONGEST_PAUSE_SECONDS ? pause : null;
+}
+
+/** The error for a call without an answer; the caller's own reason where it has aborted the call. */
+function lost({ method, what, isRepeatable, signal }: Call, cause: unknown): unknown {
+  if (signal.aborted || cause instanceof TerminalError) return signal.aborted ? signal.reason : cause;
+  const { message, code } = (cause ?? {}) as { message?: string; code?: unknown };
+  const outcome = method === 'GET' || isRepeatable ? '' : '; whether it was carried out is unknown';
+  const why = message || String(code ?? cause);
+  return new KubernetesRetryable('unreachable', `Kubernetes: ${what}: no answer: ${why}${outcome}`, {
+    cause,
+  });
+}
+
+/** The connection ended, which a second try may get over: an idle one that the server has closed at the same moment. */
+function isCutOff({ cause }: Error): boolean {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : null;
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';
+}
+
+/** The texts of `Warning: 299 - "text"` headers (RFC 7234). */
+export function warningsOf(header: string | string[] | undefined): string[] {
+  const all = header === undefined ? [] : [header].flat();
+  return all.flatMap((one) =>
+    [...one.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text.replaceAll(/\\(.)/g, '$1')),
+  );
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

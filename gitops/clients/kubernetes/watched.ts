@@ -1,0 +1,214 @@
+import { backoffMs } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import { objectKey } from './address.ts';
+import { ChangeQueue } from './change-queue.ts';
+import type { ObjectChange, Selection, Watched } from './contract.ts';
+import { faultReason, KubernetesRetryable } from './errors.ts';
+import type { KubernetesObject, ObjectAddress } from './kinds.ts';
+import { ObjectCopy } from './object-copy.ts';
+import { listPaged, watchCall } from './paging.ts';
+import type { Transport } from './transport.ts';
+import { WatchDecoder } from './watch-events.ts';
+
+/** A watch ends after a random time between these, so that many don't begin again at once. As client-go. */
+const WATCH_SECONDS = { least: 240, most: 480 } as const;
+/** How much later than the API server the watch ends by itself. */
+const GRACE_MS = 15_000;
+/** The API server sends a bookmark about once a minute: after this time without a byte the connection is given up. */
+const SILENCE_MS = 150_000;
+/** Everything is listed again after this, whatever the watch has shown. */
+const RELIST_MS = 30 * 60_000;
+/** A watch that ends sooner counts as a failure. */
+const SHORTEST_MS = 1_000;
+/** How long a version that a caller waits for may be missing before the watch is opened again. */
+const OVERDUE_MS = 10_000;
+const PAUSES = { firstMs: 1_000, longestMs: 30_000 } as const;
+
+interface Dependencies {
+  readonly clock: Clock;
+  /** 0 to below 1. */
+  readonly random: () => number;
+  readonly pageSize: number;
+}
+
+interface Waiter {
+  readonly key: string;
+  readonly resourceVersion: string;
+  readonly resolve: () => void;
+}
+
+/** A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. */
+export class WatchedCopy implements Watched {
+  readonly #transport: Transport;
+  readonly #selection: Selection;
+  readonly #dependencies: Dependencies;
+  readonly #copy = new ObjectCopy();
+  readonly #queues = new Set<ChangeQueue>();
+  readonly #waiters = new Set<Waiter>();
+  readonly #end = new AbortController();
+  readonly #listed = Promise.withResolvers<void>();
+  readonly #done: Promise<void>;
+  /** The watch that is open now. */
+  #open: AbortController | null = null;
+  #fault: Error | null = null;
+  #relistAt = Number.NEGATIVE_INFINITY;
+
+  constructor(transport: Transport, selection: Selection, dependencies: Dependencies) {
+    this.#transport = transport;
+    this.#selection = selection;
+    this.#dependencies = dependencies;
+    this.#done = this.#run();
+  }
+
+  /** Aborts when it is closed. */
+  get closed(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  get objects(): ReadonlyMap<string, KubernetesObject> {
+    return this.#copy.objects;
+  }
+
+  get fault(): Error | null {
+    return this.#fault;
+  }
+
+  async ready(signal: AbortSignal): Promise<void> {
+    await this.#until(this.#listed.promise, signal);
+  }
+
+  changes(signal: AbortSignal): AsyncIterable<ObjectChange> {
+    const queue: ChangeQueue = new ChangeQueue(AbortSignal.any([signal, this.closed]), () =>
+      this.#queues.delete(queue),
+    );
+    this.#queues.add(queue);
+    return queue;
+  }
+
+  async reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const key = objectKey(address);
+    if (this.#copy.has(key, resourceVersion)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter = { key, resourceVersion, resolve };
+    const ended = new AbortController();
+    this.#waiters.add(waiter);
+    void this.#dependencies.clock.sleep(OVERDUE_MS, { signal: ended.signal, ref: false }).then(() => {
+      if (!ended.signal.aborted) this.#open?.abort(this.#silent(OVERDUE_MS));
+    });
+    try {
+      await this.#until(promise, signal);
+    } finally {
+      ended.abort();
+      this.#waiters.delete(waiter);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort(new Error('the copy is closed'));
+    await this.#done;
+  }
+
+  /** Waits, but ends with the copy's fault when the signal aborts or the copy is closed. */
+  async #until(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+    const either = AbortSignal.any([signal, this.closed]);
+    const aborted = Promise.withResolvers<never>();
+    const abort = () => aborted.reject(this.#fault ?? either.reason);
+    if (either.aborted) abort();
+    either.addEventListener('abort', abort, { once: true });
+    try {
+      await Promise.race([promise, aborted.promise]);
+    } finally {
+      either.removeEventListener('abort', abort);
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { clock, random } = this.#dependencies;
+    for (let failures = 0; !this.closed.aborted; ) {
+      const startedAt = clock.now();
+      try {
+        if (clock.now() >= this.#relistAt) await this.#list();
+        await this.#follow();
+        failures = clock.now() - startedAt < SHORTEST_MS ? failures + 1 : 0;
+      } catch (error) {
+        if (this.closed.aborted) return;
+        failures = clock.now() - startedAt < PAUSES.longestMs ? failures + 1 : 1;
+        this.#failed(error);
+      }
+      if (failures > 0) {
+        await clock.sleep(backoffMs(failures, random, PAUSES), { signal: this.closed, ref: false });
+      }
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (faultReason(error) === 'expired') {
+      this.#relistAt = Number.NEGATIVE_INFINITY;
+      return;
+    }
+    this.#fault = error instanceof Error ? error : new Error(String(error));
+  }
+
+  async #list(): Promise<void> {
+    const { clock, random, pageSize } = this.#dependencies;
+    const options = { pageSize, signal: this.closed };
+    const { items, resourceVersion } = await listPaged(this.#transport, this.#selection, options);
+    this.#relistAt = clock.now() + RELIST_MS * (0.9 + 0.2 * random());
+    this.#publish(this.#copy.listed(items, resourceVersion));
+    this.#fault = null;
+    this.#listed.resolve();
+  }
+
+  /** Follows one watch. Resolves when the API server ends it or a listing is due; throws when it fails. */
+  async #follow(): Promise<void> {
+    const { clock, random } = this.#dependencies;
+    const { least, most } = WATCH_SECONDS;
+    const seconds = Math.round(least + (most - least) * random());
+    const open = new AbortController();
+    this.#open = open;
+    const signal = AbortSignal.any([open.signal, this.closed]);
+    const deadline = clock.now() + seconds * 1000 + GRACE_MS;
+    let heardAt = clock.now();
+    const guard = async () => {
+      while (!signal.aborted) {
+        const now = clock.now();
+        if (now >= this.#relistAt) return open.abort(null);
+        if (now >= deadline) return open.abort(this.#silent(deadline - now));
+        if (now >= heardAt + SILENCE_MS) return open.abort(this.#silent(SILENCE_MS));
+        const until = Math.min(this.#relistAt, deadline, heardAt + SILENCE_MS);
+        await clock.sleep(until - now, { signal, ref: false });
+      }
+    };
+    const guarded = guard();
+    try {
+      const resourceVersion = this.#copy.version ?? '';
+      const call = watchCall(this.#selection, { resourceVersion, seconds, signal });
+      const chunks = await this.#transport.stream(call);
+      this.#fault = null;
+      const decoder = new WatchDecoder(this.#selection.kind);
+      for await (const chunk of chunks) {
+        heardAt = clock.now();
+        for (const event of decoder.push(chunk)) this.#publish(this.#copy.take(event));
+      }
+    } catch (error) {
+      if (open.signal.aborted && open.signal.reason === null) return;
+      throw open.signal.aborted ? open.signal.reason : error;
+    } finally {
+      this.#open = null;
+      open.abort(null);
+      await guarded;
+    }
+  }
+
+  #silent(ms: number): KubernetesRetryable {
+    const { kind } = this.#selection;
+    return new KubernetesRetryable('unreachable', `Kubernetes: watch ${kind}: silent for ${ms / 1000} s`);
+  }
+
+  #publish(changes: readonly ObjectChange[]): void {
+    for (const change of changes) for (const queue of this.#queues) queue.push(change);
+    for (const waiter of this.#waiters) {
+      if (this.#copy.has(waiter.key, waiter.resourceVersion)) waiter.resolve();
+    }
+  }
+}
