@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { addressOf, collectionPath, objectLabel, objectPath } from './address.ts';
 import { type ClusterAccess, readClusterConfig } from './config.ts';
-import type { Applied, ApplyOptions, KubernetesClient, Selection, Watched } from './contract.ts';
+import type { Applied, ApplyOptions, KubernetesClient, ObjectSelection, Watched } from './contract.ts';
 import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { type Listing, listPaged, objectOf } from './paging.ts';
@@ -139,11 +139,11 @@ class ApiClient implements KubernetesClient {
     });
   }
 
-  list(selection: Selection, signal: AbortSignal): Promise<Listing> {
+  list(selection: ObjectSelection, signal: AbortSignal): Promise<Listing> {
     return listPaged(this.#transport, selection, { pageSize: this.#options.pageSize, signal });
   }
 
-  watched(selection: Selection): Watched {
+  watched(selection: ObjectSelection): Watched {
     const copy = new WatchedCopy(this.#transport, selection, this.#options);
     this.#copies.add(copy);
     copy.closed.addEventListener('abort', () => this.#copies.delete(copy), { once: true });

@@ -1,5 +1,5 @@
 import { collectionPath } from './address.ts';
-import type { Selection } from './contract.ts';
+import type { ObjectSelection } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
 import { KINDS, type KubernetesObject } from './kinds.ts';
 import type { Transport } from './transport.ts';
@@ -22,7 +22,7 @@ export interface Listing {
  */
 export async function listPaged(
   transport: Transport,
-  selection: Selection,
+  selection: ObjectSelection,
   { pageSize, signal }: { pageSize: number; signal: AbortSignal },
 ): Promise<Listing> {
   for (let expired = 0; ; expired += 1) {
@@ -39,7 +39,7 @@ export async function listPaged(
 
 async function listOnce(
   transport: Transport,
-  selection: Selection,
+  selection: ObjectSelection,
   { limit, signal }: { limit?: string; signal: AbortSignal },
 ): Promise<Listing> {
   const items: KubernetesObject[] = [];
@@ -76,7 +76,7 @@ async function listOnce(
 
 /** What a watch asks for: all changes after the version, and bookmarks of the versions between them. */
 export function watchCall(
-  selection: Selection,
+  selection: ObjectSelection,
   { resourceVersion, seconds, signal }: { resourceVersion: string; seconds: number; signal: AbortSignal },
 ) {
   return {
@@ -96,7 +96,7 @@ export function watchCall(
   } as const;
 }
 
-function selectors({ labels, fields }: Selection): Record<string, string> {
+function selectors({ labels, fields }: ObjectSelection): Record<string, string> {
   return {
     ...(labels !== undefined && { labelSelector: labels }),
     ...(fields !== undefined && { fieldSelector: fields }),
@@ -104,7 +104,7 @@ function selectors({ labels, fields }: Selection): Record<string, string> {
 }
 
 /** An item of a list or a watch as an object of its kind: items of a list don't name it, partial ones name another. */
-export function objectOf(item: unknown, { kind }: Pick<Selection, 'kind'>): KubernetesObject {
+export function objectOf(item: unknown, { kind }: Pick<ObjectSelection, 'kind'>): KubernetesObject {
   const { metadata } = (item ?? {}) as { metadata?: { name?: unknown } };
   if (typeof metadata?.name !== 'string') {
     throw new KubernetesRetryable('unavailable', `Kubernetes: ${kind}: the answer is no object`);

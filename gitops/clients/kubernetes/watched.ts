@@ -2,7 +2,7 @@ import { backoffMs } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { objectKey } from './address.ts';
 import { ChangeQueue } from './change-queue.ts';
-import type { ObjectChange, Selection, Watched } from './contract.ts';
+import type { ObjectChange, ObjectSelection, Watched } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { ObjectCopy } from './object-copy.ts';
@@ -40,7 +40,7 @@ interface Waiter {
 /** A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. */
 export class WatchedCopy implements Watched {
   readonly #transport: Transport;
-  readonly #selection: Selection;
+  readonly #selection: ObjectSelection;
   readonly #dependencies: Dependencies;
   readonly #copy = new ObjectCopy();
   readonly #queues = new Set<ChangeQueue>();
@@ -53,7 +53,7 @@ export class WatchedCopy implements Watched {
   #fault: Error | null = null;
   #relistAt = Number.NEGATIVE_INFINITY;
 
-  constructor(transport: Transport, selection: Selection, dependencies: Dependencies) {
+  constructor(transport: Transport, selection: ObjectSelection, dependencies: Dependencies) {
     this.#transport = transport;
     this.#selection = selection;
     this.#dependencies = dependencies;
