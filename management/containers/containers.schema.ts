@@ -77,6 +77,11 @@ export const givenPages = {
   webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
 };
 
+const givenContainerResources = givenResources.optional().meta({
+  description:
+    'memory such as `512m`, parts of a core, and replicas; more than 2 GB or 4 replicas only for operators',
+});
+
 export const newContainer = z
   .strictObject({
     clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
@@ -87,6 +92,7 @@ export const newContainer = z
     features: features.default({}),
     modules: modules,
     ...consent,
+    resources: givenContainerResources,
   })
   .transform((body, context) => {
     const issue = (path: PropertyKey[], message: string) =>
@@ -128,10 +134,7 @@ export const containerPatch = z
       .optional()
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
     ...consent,
-    resources: givenResources.optional().meta({
-      description:
-        'memory such as `512m`, parts of a core, and replicas; more than 2 GB or 4 replicas only for operators',
-    }),
+    resources: givenContainerResources,
     image: imageReference.optional().meta({
       description:
         'for operators only: the tag server’s image, pinned by digest, from an allowed repository; the old container is removed after the new one is healthy',

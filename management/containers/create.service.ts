@@ -1,4 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
+import { containerResources } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { demandNotArchived, demandRole } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
@@ -20,6 +21,7 @@ import {
   recordedAnswer,
   repeatedAnswer,
 } from './idempotency/answer.ts';
+import { demandResources } from './image.ts';
 import { nameWarnings } from './names/neutral-name.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
 import { demandRoom } from './room.ts';
@@ -136,6 +138,9 @@ async function judgeCreation(
   await demandNotArchived(db, body.clientId);
   await demandQuota(context, body.clientId);
   refuseOwnZone(settings, domainsOf(body), (index) => `domains.${index}`);
+  if (body.resources !== undefined) {
+    demandResources(containerResources.parse(body.resources), containerResources.parse({}), caller, settings);
+  }
   return body.containerConfigB64 === undefined ? null : canonicalConfig(body.containerConfigB64);
 }
 
@@ -171,5 +176,6 @@ async function draftOf(
     containerConfig: '',
     ...copied,
     ...given,
+    ...(body.resources === undefined ? {} : { resources: body.resources }),
   };
 }

@@ -1,7 +1,7 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { cookieDomain } from './cookie-domain.ts';
 import { cookieValue } from './cookies.ts';
 import { type Exchange, readBody, sendAnswer } from './exchange.ts';
+import { loadCrypto } from './node-modules.ts';
 import type { TagPolicy } from './policy/policy.ts';
 import type { Recorder } from './recorder.ts';
 
@@ -45,6 +45,7 @@ export async function collect(
   if (body === null) return;
   print(logLine(exchange, body));
   const { request } = exchange;
+  const { createHash, randomBytes } = loadCrypto();
   const id = cookieValue(request, 'FPID') ?? `FPID2.2.${randomBytes(32).toString('base64url')}`;
   const link = createHash('sha256').update(id).digest('base64url');
   const domain = cookieDomain(request);

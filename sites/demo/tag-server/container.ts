@@ -1,6 +1,5 @@
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { lookupDnsFirst } from './lookup.ts';
+import { http, loadHttps } from './node-modules.ts';
 import type { TagServerSettings } from './settings.ts';
 
 /** A draft of the container, as a debug session names it. */
@@ -56,8 +55,8 @@ export async function fetchContainer(
 /** The status of a non-empty answer; an empty one counts as 500. */
 function statusOf(url: string): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
-  const send = url.startsWith('https:') ? requestHttps : requestHttp;
-  send(url, { lookup: lookupDnsFirst() }, (response) => {
+  const { request } = url.startsWith('https:') ? loadHttps() : http;
+  request(url, { lookup: lookupDnsFirst() }, (response) => {
     let octets = 0;
     response.on('data', (chunk: Buffer) => {
       octets += chunk.length;

@@ -1,9 +1,8 @@
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { cookieValue } from './cookies.ts';
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { lookupDnsFirst } from './lookup.ts';
+import { http, loadHttps } from './node-modules.ts';
 import type { TagServerSettings } from './settings.ts';
 
 export type DebugSources = Pick<TagServerSettings, 'upstream'>;
@@ -26,7 +25,7 @@ export async function debugResource(exchange: Exchange, { upstream }: DebugSourc
     const body = JSON.stringify({ method, url: rest, cookie });
     return sendAnswer(exchange, 200, { type: 'application/json', body });
   }
-  const send = upstream.startsWith('https:') ? requestHttps : requestHttp;
+  const { request: send } = upstream.startsWith('https:') ? loadHttps() : http;
   const { promise, resolve } = Promise.withResolvers<void>();
   const forwarded = send(`${upstream}${rest}`, {
     method,

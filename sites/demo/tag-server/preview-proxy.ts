@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
-import { request as requestOverTls } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { lookupDnsFirst } from './lookup.ts';
+import { loadHttps } from './node-modules.ts';
 
 /** Headers of one connection, which a proxy must not forward (RFC 9110 7.6.1). */
 const HOP_BY_HOP = [
@@ -27,7 +27,7 @@ export function isPreviewPath(path: string): boolean {
 export async function forwardToPreview(exchange: Exchange, previewServerUrl: string): Promise<void> {
   const { request, response, method } = exchange;
   const { host, ...headers } = endToEnd(request.headers);
-  const upstream = requestOverTls(`${previewServerUrl}${request.url ?? '/'}`, {
+  const upstream = loadHttps().request(`${previewServerUrl}${request.url ?? '/'}`, {
     method,
     headers: { ...headers, forwarded: `host=${String(host ?? '')}` },
     lookup: lookupDnsFirst(),

@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { ContainerDraft } from './container.ts';
 import { cookieValue } from './cookies.ts';
+import { loadCrypto } from './node-modules.ts';
 import type { ContainerConfig } from './settings.ts';
 
 /** What a debug session's three cookies hold for one container. `session` is the value of `gtm_debug`. */
@@ -33,7 +33,7 @@ export function previewsIn(request: IncomingMessage): string[][] {
     .filter(({ length }) => length === 2);
 }
 
-export const newSession = (): string => randomBytes(8).toString('hex');
+export const newSession = (): string => loadCrypto().randomBytes(8).toString('hex');
 
 /** `Set-Cookie` lines that renew the three cookies. `values` replace the container's old ones; `null` removes these. */
 export function debugCookies(request: IncomingMessage, id: string, values: DebugSession | null): string[] {

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { readGtmQuery, renderGtmScript } from './gtm-script.ts';
+import { loadCrypto } from './node-modules.ts';
 
 const SCRIPT = 'application/javascript; charset=utf-8';
 
@@ -12,7 +12,7 @@ const SCRIPT_PATHS: ReadonlySet<string> = new Set(['/gtm.js', '/gtag/js', '/gtag
  * container's id.
  */
 export function tagServingPath(containerId: string): string {
-  return `/t${createHash('sha256').update(containerId).digest('hex').slice(0, 7)}`;
+  return `/t${loadCrypto().createHash('sha256').update(containerId).digest('hex').slice(0, 7)}`;
 }
 
 /** True where the web container client claims a GET of this path. */

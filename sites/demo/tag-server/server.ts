@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { type Age, buildAge } from './age.ts';
 import {
   COLLECT_PATHS,
@@ -13,6 +13,7 @@ import { ContainerUnavailable, fetchContainer } from './container.ts';
 import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
 import { health, isHealthCheck } from './health.ts';
 import { buildMemos } from './memos.ts';
+import { http } from './node-modules.ts';
 import { NO_POLICY, type TagPolicy } from './policy/policy.ts';
 import { preview, USER_INTERFACE } from './preview.ts';
 import { forwardToPreview, isPreviewPath } from './preview-proxy.ts';
@@ -69,7 +70,7 @@ export function buildTagServer(
     return await serveClients(exchange, settings, { recorder, policy, print });
   }
 
-  const server = createServer((request, response) => {
+  const server = http.createServer((request, response) => {
     const exchange = openExchange(request, response);
     route(exchange).catch((error: unknown) => {
       console.error('Request failed:', error);

@@ -1,5 +1,6 @@
-import { type RequestOptions, request as requestHttps } from 'node:https';
+import type { RequestOptions } from 'node:https';
 import { createContext, runInContext, Script } from 'node:vm';
+import { loadHttps } from '../node-modules.ts';
 
 /** Milliseconds that a script or one of its functions may run. */
 const LIMIT_MS = 1_000;
@@ -68,16 +69,17 @@ export async function fetchPolicy(
   { lookup }: Required<Pick<RequestOptions, 'lookup'>>,
 ): Promise<TagPolicy> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  requestHttps(url, { lookup }, (response) => {
-    const chunks: Buffer[] = [];
-    response.on('data', (chunk: Buffer) => chunks.push(chunk));
-    response.on('error', reject);
-    response.on('end', () => {
-      const { statusCode = 0 } = response;
-      if (statusCode !== 200) reject(new Error(`it was answered with ${statusCode}`));
-      else resolve(Buffer.concat(chunks).toString());
-    });
-  })
+  loadHttps()
+    .request(url, { lookup }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const { statusCode = 0 } = response;
+        if (statusCode !== 200) reject(new Error(`it was answered with ${statusCode}`));
+        else resolve(Buffer.concat(chunks).toString());
+      });
+    })
     .on('error', reject)
     .end();
   const text = await promise.catch((cause: unknown) => {

@@ -1,0 +1,11 @@
+/**
+ * Node's HTTP modules without `import`: that reads all their exports, and `WebSocket` of `node:http` loads all of undici.
+ * An idle tag server would need a fifth more memory.
+ */
+export const http = process.getBuiltinModule('node:http');
+
+/** Loads OpenSSL with the first request over TLS. */
+export const loadHttps = () => process.getBuiltinModule('node:https');
+
+/** The same for hashes and random bytes. */
+export const loadCrypto = () => process.getBuiltinModule('node:crypto');
