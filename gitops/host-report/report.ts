@@ -12,13 +12,14 @@ import { measureArrival, type VisitTarget } from './visit.ts';
 
 /** All checks run at once. A check without an answer after this time, milliseconds, is reported as failed. */
 const TIMEOUT_MS = 3_500;
+const NO_ADDRESS = 'the address of the cluster’s gateway isn’t known';
 
 interface HostReportDeps extends NameDestinations {
   readonly host: string;
   readonly hopSecret: string;
   readonly edgePublicUrl: string;
-  /** The proxy's TLS socket, as seen from this host. */
-  readonly proxy: { readonly address: string; readonly port: number };
+  /** The proxy's TLS socket, as seen from this host. `address` is `null` where it isn't known. */
+  readonly proxy: { readonly address: string | null; readonly port: number };
   readonly lookup: DnsLookup;
   /** How many preview servers of a site run. */
   readonly previews: (manifest: LoadedManifest, signal: AbortSignal) => Promise<number>;
@@ -40,16 +41,17 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
     const { origin, preview } = manifest.hostnames;
-    const endpoints: CertificateEndpoint[] = [origin, preview, ...provenHosts(manifest)].map((name) => ({
-      name,
-      ...proxy,
-    }));
+    const served = [origin, preview, ...provenHosts(manifest)];
+    const { address, port } = proxy;
+    const socket = address === null ? null : { address, port };
+    const endpoints: CertificateEndpoint[] =
+      socket === null ? [] : served.map((name) => ({ name, ...socket }));
     if (edge.protocol === 'https:') {
       endpoints.unshift({ name: edge.hostname, address: edge.hostname, port: Number(edge.port) || 443 });
     }
     const targets: VisitTarget[] = [
       { url: edge },
-      ...site.customDomains.map((url) => ({ url: new URL(url), socket: proxy })),
+      ...(socket === null ? [] : site.customDomains.map((url) => ({ url: new URL(url), socket }))),
     ];
     const visit = {
       hostAddresses,
@@ -65,6 +67,19 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       countPreviews(manifest, deps),
       path === undefined ? undefined : checkPreviewPath(manifest, path, TIMEOUT_MS),
     ]);
+    if (socket === null) {
+      certificates.push(
+        ...served.map((name) => ({ name, validTo: null, covers: false, problem: NO_ADDRESS })),
+      );
+      arrivals.push(
+        ...site.customDomains.map((url) => ({
+          name: new URL(url).hostname,
+          from: [],
+          as: null,
+          problem: NO_ADDRESS,
+        })),
+      );
+    }
     const config = readConfig(manifest.config);
     return {
       host,
