@@ -1,6 +1,7 @@
 import { contentHash } from '../base/ownership.ts';
 import { originUrl } from './documents.ts';
 import type { PolicyScript } from './policy/policy-script.ts';
+import { replicasOnHost } from './resources/replicas.ts';
 import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';
 import type { SlotHolder } from './slots.ts';
@@ -132,7 +133,9 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   };
   const { processing, preview } = resources;
   return [
-    ...Array.from({ length: processing.replicas }, (_, replica) => spec('processing', replica, processing)),
+    ...Array.from({ length: replicasOnHost(processing.replicas) }, (_, replica) =>
+      spec('processing', replica, processing),
+    ),
     spec('preview', 0, preview),
   ];
 }

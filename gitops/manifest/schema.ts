@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
 import { textProblem } from '../base/text.ts';
 import { consentKeys } from './consent.ts';
+import { containerResources } from './resources/schema.ts';
 import { hidingPaths, sameOrigin } from './same-origin.ts';
 import { serviceAccountFacts } from './service-account.ts';
 
@@ -110,41 +111,6 @@ export const imageReference = z
     /^(?:[a-z0-9][a-z0-9._:/-]*@)?sha256:[0-9a-f]{64}$/,
     'must be pinned: name@sha256:<64 hex digits>, or sha256:<id> of a local image',
   );
-
-const memory = z.string().regex(/^[1-9][0-9]{0,5}[mg]$/, 'must be like 512m or 1g');
-
-const role = (defaults: { memory: string; cpus: number }) =>
-  z
-    .strictObject({
-      memory: memory.default(defaults.memory),
-      cpus: z
-        .number()
-        .positive()
-        .max(1, 'must be at most 1: the server is single-threaded')
-        .default(defaults.cpus),
-      replicas: z.int().min(1).max(16).default(1),
-    })
-    .prefault({});
-
-const preview = z
-  .strictObject({
-    memory: memory.default('256m'),
-    cpus: z.number().positive().max(1).default(0.5),
-    onDemand: z.boolean().default(false),
-  })
-  .prefault({});
-
-export const containerResources = z.strictObject({ processing: role({ memory: '512m', cpus: 1 }), preview });
-
-/** The resources of a site's containers as a request gives them: what isn't named is unchanged. */
-export const givenResources = z
-  .strictObject({
-    processing: z
-      .strictObject({ memory, cpus: z.number().positive().max(1), replicas: z.int().min(1).max(16) })
-      .partial(),
-    preview: z.strictObject({ memory, cpus: z.number().positive().max(1), onDemand: z.boolean() }).partial(),
-  })
-  .partial();
 
 /**
  * Text without control characters and line breaks. Files may have other hidden characters; `parseManifest` reports

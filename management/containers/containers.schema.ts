@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { givenConsent } from '../../gitops/manifest/consent.ts';
+import { givenResources } from '../../gitops/manifest/resources/schema.ts';
 import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
   givenName,
-  givenResources,
   givenDomain as host,
   imageReference,
   modules,
@@ -79,7 +79,7 @@ export const givenPages = {
 
 const givenContainerResources = givenResources.optional().meta({
   description:
-    'memory such as `512m`, parts of a core, and replicas; more than 2 GB or 4 replicas only for operators',
+    'memory such as `512m`, parts of a core, what a pod of a cluster requests of both (at most the limit), and replicas: a number, or `{ min, max }` between which a cluster scales (a host with Docker runs `min`, a cluster at least 2 of a number); more than 2 GB or 4 replicas only for operators',
 });
 
 export const newContainer = z
@@ -155,6 +155,9 @@ export const containerPatch = z
       },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
       'more memory': { resources: { processing: { memory: '1g' } } },
+      'two to four containers in a cluster': {
+        resources: { processing: { replicas: { min: 2, max: 4 }, requests: { cpus: 0.2 } } },
+      },
       'an image': { image: `gcr.io/cloud-tagging-10302018/gtm-cloud-image@sha256:${'0'.repeat(64)}` },
     }),
   );

@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { containerResources } from '../../gitops/manifest/schema.ts';
+import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { demandNotArchived, demandRole } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';

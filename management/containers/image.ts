@@ -1,3 +1,5 @@
+import { memoryBytes } from '../../gitops/manifest/resources/memory.ts';
+import { mostReplicas } from '../../gitops/manifest/resources/replicas.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
@@ -17,8 +19,9 @@ export function repositoryOf(image: string): string {
 }
 
 /** The most that a tenant may give one container of a host that others use too. */
-const MOST_MEGABYTES = 2048;
-const MOST_REPLICAS = 4;
+const MOST_MEMORY = '2048m';
+/** The most containers of a tenant's site, wherever it runs. */
+const MOST_OF_TENANT = 4;
 
 /** Throws unless the caller may set these resources. Everyone may repeat those that the container already has. */
 export function demandResources(
@@ -30,20 +33,16 @@ export function demandResources(
   if (isOperator({ settings }, caller)) return;
   const errors = (['processing', 'preview'] as const).flatMap((role) => {
     const { memory } = changed[role];
-    const isLarge = megabytes(memory) > Math.max(MOST_MEGABYTES, megabytes(current[role].memory));
-    return isLarge
-      ? [{ path: `resources.${role}.memory`, message: `must be at most ${MOST_MEGABYTES}m` }]
-      : [];
+    const most = Math.max(memoryBytes(MOST_MEMORY), memoryBytes(current[role].memory));
+    const isLarge = memoryBytes(memory) > most;
+    return isLarge ? [{ path: `resources.${role}.memory`, message: `must be at most ${MOST_MEMORY}` }] : [];
   });
-  if (changed.processing.replicas > Math.max(MOST_REPLICAS, current.processing.replicas)) {
-    errors.push({ path: 'resources.processing.replicas', message: `must be at most ${MOST_REPLICAS}` });
+  const most = Math.max(MOST_OF_TENANT, mostReplicas(current.processing.replicas));
+  if (mostReplicas(changed.processing.replicas) > most) {
+    errors.push({ path: 'resources.processing.replicas', message: `must be at most ${MOST_OF_TENANT}` });
   }
   if (errors.length === 0) return;
   throw new ManagementProblem('forbidden', { detail: 'only an operator may set so much', errors });
-}
-
-function megabytes(memory: string): number {
-  return Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { givenConsent } from '../../gitops/manifest/consent.ts';
-import { containerResources } from '../../gitops/manifest/schema.ts';
+import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { PROOF_STATUSES } from '../lifecycle/proof.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { readManifest } from '../../../gitops/manifest/read.ts';
-import { containerResources, type Manifest } from '../../../gitops/manifest/schema.ts';
+import { containerResources } from '../../../gitops/manifest/resources/schema.ts';
+import type { Manifest } from '../../../gitops/manifest/schema.ts';
 import { demandContainer } from '../../access/containers.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';

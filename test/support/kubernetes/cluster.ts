@@ -102,6 +102,11 @@ export class Cluster {
     return run(join(this.#network.programs, 'kubectl'), '--kubeconfig', this.kubeconfig, ...args);
   }
 
+  /** Another of the cluster's programs, such as `kube-score`. */
+  program(name: string, ...args: string[]): Promise<string> {
+    return run(join(this.#network.programs, name), ...args);
+  }
+
   /** Applies an object, or a list of them. */
   async apply(object: object): Promise<void> {
     const file = await writeJson(join(this.folder, 'applied.json'), object);

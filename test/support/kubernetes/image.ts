@@ -14,11 +14,13 @@ interface ProgramImage {
   readonly user?: string;
 }
 
-/** Writes the image to a file in the form of `docker save` (Docker Image Specification 1.2). */
+/**
+ * Writes the image to a file in the form of `docker save` (Docker Image Specification 1.2). Returns its id, `sha256:…`.
+ */
 export async function writeProgramImage(
   file: string,
   { name, program, entrypoint, user = '65532:65532' }: ProgramImage,
-): Promise<void> {
+): Promise<string> {
   const layer = await tarOf((add) => add(entrypoint[0].slice(1), program));
   const digest = createHash('sha256').update(layer).digest('hex');
   const config = JSON.stringify({
@@ -36,6 +38,7 @@ export async function writeProgramImage(
       text('manifest.json', Buffer.from(manifest));
     }),
   );
+  return `sha256:${createHash('sha256').update(config).digest('hex')}`;
 }
 
 async function tarOf(

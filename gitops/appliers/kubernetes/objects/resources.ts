@@ -9,8 +9,11 @@ export interface Amount {
   readonly cpu: number;
 }
 
-/** What a pod is sure to have: an idle tag server needs little, and the node's other pods use the rest meanwhile. */
-const REQUESTS: Amount = { memory: memoryBytes('256m'), cpu: milliCores(0.1) };
+/**
+ * What a pod is sure to have, where the manifest names nothing else: an idle tag server needs little, and the node's other
+ * pods use the rest meanwhile.
+ */
+const REQUESTS = { memory: '256m', cpus: 0.1 };
 
 /** Its logs are the only thing that a pod stores on its node, and the kubelet rotates them. */
 const STORAGE = { requests: '64Mi', limits: '1Gi' };
@@ -22,13 +25,26 @@ interface PodResources {
 
 /** What a pod of this role gets at least and at most. */
 export function podResources({ resources }: Pick<Manifest, 'resources'>, role: ContainerRole): PodResources {
-  const { memory, cpus } = resources[role];
-  const limits = { memory: memoryBytes(memory), cpu: milliCores(cpus) };
+  const limits = amount(resources[role]);
+  const wanted = amount({
+    ...REQUESTS,
+    ...(role === 'processing' ? named(resources.processing.requests) : {}),
+  });
+  // The API server refuses requests above the limits.
   const requests = {
-    memory: Math.min(REQUESTS.memory, limits.memory),
-    cpu: Math.min(REQUESTS.cpu, limits.cpu),
+    memory: Math.min(wanted.memory, limits.memory),
+    cpu: Math.min(wanted.cpu, limits.cpu),
   };
   return { requests, limits };
+}
+
+function amount({ memory, cpus }: { memory: string; cpus: number }): Amount {
+  return { memory: memoryBytes(memory), cpu: milliCores(cpus) };
+}
+
+/** Without undefined members, which would hide a default. */
+function named({ memory, cpus }: NonNullable<Manifest['resources']['processing']['requests']> = {}) {
+  return { ...(memory === undefined ? {} : { memory }), ...(cpus === undefined ? {} : { cpus }) };
 }
 
 /** The same as a container states it. */

@@ -1,15 +1,9 @@
+import { type ReplicaRange, replicasInCluster } from '../../../manifest/resources/replicas.ts';
 import type { Manifest } from '../../../manifest/schema.ts';
 
 /** How many processing pods a site has: the autoscaler decides between the two. */
-export interface Scale {
-  readonly min: number;
-  readonly max: number;
-}
-
-/** The scale of a site's processing pods. */
-export function scaleOf({ resources }: Pick<Manifest, 'resources'>): Scale {
-  const { replicas } = resources.processing;
-  return { min: replicas, max: replicas };
+export function scaleOf({ resources }: Pick<Manifest, 'resources'>): ReplicaRange {
+  return replicasInCluster(resources.processing.replicas);
 }
 
 /**

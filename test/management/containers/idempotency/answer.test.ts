@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { containerResources } from '../../../../gitops/manifest/schema.ts';
+import { containerResources } from '../../../../gitops/manifest/resources/schema.ts';
 import { createdContainer, judgeRepeat } from '../../../../management/containers/idempotency/answer.ts';
 
 const failure = { failed: 'an-id', detail: 'refused' };
