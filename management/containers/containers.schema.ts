@@ -79,7 +79,7 @@ export const givenPages = {
 
 const givenContainerResources = givenResources.optional().meta({
   description:
-    'memory such as `512m`, parts of a core, what a pod of a cluster requests of both (at most the limit), and replicas: a number, or `{ min, max }` between which a cluster scales (a host with Docker runs `min`, a cluster at least 2 of a number); more than 2 GB or 4 replicas only for operators',
+    'memory such as `512m`, parts of a core, what a pod of a cluster requests of both (at most the limit; replaced as a whole, `{}` restores the defaults), and replicas: a number, or `{ min, max }` between which a cluster scales (a host with Docker runs `min`, a cluster at least 2 of a number); more than 2 GB or 4 replicas only for operators',
 });
 
 export const newContainer = z

@@ -1,5 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
+import { fieldErrors } from '../../gitops/base/http/problem.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
+import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { demandNotArchived, demandRole } from '../access/roles.ts';
 import type { Context } from '../context/context.ts';
@@ -128,6 +130,17 @@ export async function planCreation(
   };
 }
 
+/** With the defaults of what isn't named. Throws `invalid_request` where a pod would request more than its limit. */
+function validResources(given: NonNullable<NewContainer['resources']>): Manifest['resources'] {
+  const { success, data, error } = containerResources.safeParse(given);
+  if (success) return data;
+  const errors = fieldErrors(error.issues).map(({ path, ...rest }) => ({
+    path: `resources.${path}`,
+    ...rest,
+  }));
+  throw new ManagementProblem('invalid_request', { detail: errors[0]?.message, errors });
+}
+
 /** The new container configuration in its canonical form; `null`: none is given. Throws if the request is refused. */
 async function judgeCreation(
   context: Context,
@@ -139,7 +152,7 @@ async function judgeCreation(
   await demandQuota(context, body.clientId);
   refuseOwnZone(settings, domainsOf(body), (index) => `domains.${index}`);
   if (body.resources !== undefined) {
-    demandResources(containerResources.parse(body.resources), containerResources.parse({}), caller, settings);
+    demandResources(validResources(body.resources), containerResources.parse({}), caller, settings);
   }
   return body.containerConfigB64 === undefined ? null : canonicalConfig(body.containerConfigB64);
 }

@@ -18,26 +18,11 @@ export function patch(
     modules: { ...current.modules, ...modules },
     image: image ?? current.image,
     resources: {
-      processing: withProcessing(current.resources.processing, resources?.processing),
+      processing: withMembers(current.resources.processing, resources?.processing),
       preview: withMembers(current.resources.preview, resources?.preview),
     },
     ...consentOf(rest),
   };
-}
-
-type Processing = Manifest['resources']['processing'];
-
-function withProcessing(
-  current: Processing,
-  {
-    requests,
-    ...rest
-  }: NonNullable<NonNullable<z.output<typeof containerPatch>['resources']>['processing']> = {},
-): Processing {
-  const limits = withMembers(current, rest);
-  return requests === undefined
-    ? limits
-    : { ...limits, requests: withMembers(limits.requests ?? {}, requests) };
 }
 
 /** `current` with the given members. An undefined one would replace a value by its default. */

@@ -5,6 +5,17 @@ type Resources = SettingsDraft['resources'];
 
 const MEMORY = '[1-9][0-9]{0,5}[mg]';
 
+type Replicas = Resources['processing']['replicas'];
+
+/** The texts of the two fields; a number has no upper limit of its own. */
+function shownReplicas(replicas: Replicas): [min: number, max: string] {
+  return typeof replicas === 'number' ? [replicas, ''] : [replicas.min, String(replicas.max)];
+}
+
+function replicasFrom(min: string, max: string): Replicas {
+  return max === '' ? Number(min) : { min: Number(min), max: Number(max) };
+}
+
 /** Memory, parts of a core and replicas of the site's containers on their host. */
 export function ResourceFields({
   resources,
@@ -16,6 +27,9 @@ export function ResourceFields({
   const { processing, preview } = resources;
   const setProcessing = (changes: Partial<Resources['processing']>) =>
     set({ ...resources, processing: { ...processing, ...changes } });
+  const setRequests = (changes: { memory?: string | undefined; cpus?: number | undefined }) =>
+    setProcessing({ requests: { ...processing.requests, ...changes } as typeof processing.requests });
+  const [min, max] = shownReplicas(processing.replicas);
   const setPreview = (changes: Partial<Resources['preview']>) =>
     set({ ...resources, preview: { ...preview, ...changes } });
   return (
@@ -43,13 +57,41 @@ export function ResourceFields({
         />
         <TextField
           label="Replicas"
-          hint="Processing containers beside each other"
+          hint="Processing containers beside each other; in a cluster at least 2"
           type="number"
           min={1}
           max={16}
-          value={String(processing.replicas)}
-          set={(text) => setProcessing({ replicas: Number(text) })}
+          value={String(min)}
+          set={(text) => setProcessing({ replicas: replicasFrom(text, max) })}
           required
+        />
+      </div>
+      <div class="grid">
+        <TextField
+          label="Most replicas"
+          hint="To which a cluster scales under load; empty: it doesn’t"
+          type="number"
+          min={min}
+          max={16}
+          value={max}
+          set={(text) => setProcessing({ replicas: replicasFrom(String(min), text) })}
+        />
+        <TextField
+          label="Requested memory"
+          hint="What a cluster keeps for each processing container; empty: 256m"
+          value={processing.requests?.memory ?? ''}
+          set={(memory) => setRequests({ memory: memory === '' ? undefined : memory })}
+          pattern={MEMORY}
+        />
+        <TextField
+          label="Requested cores"
+          hint="Above 70 % of them a cluster scales; empty: 0.1"
+          type="number"
+          min={0.05}
+          max={1}
+          step={0.05}
+          value={String(processing.requests?.cpus ?? '')}
+          set={(text) => setRequests({ cpus: text === '' ? undefined : Number(text) })}
         />
       </div>
       <div class="grid">
