@@ -1,4 +1,4 @@
-import { cp, mkdir } from 'node:fs/promises';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
@@ -8,6 +8,14 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 
 export const TARGETS = ['management', 'provisioner', 'verification', 'embedded'] as const;
 export type Target = (typeof TARGETS)[number];
+
+/** The folder of the context that each target copies. */
+const FOLDERS = {
+  management: 'host',
+  provisioner: 'host',
+  verification: 'verification',
+  embedded: 'whole',
+} as const satisfies Record<Target, string>;
 
 /** Node's name of an architecture, by that of images. */
 export const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
@@ -40,7 +48,10 @@ interface BuildOptions {
   readonly architecture?: Architecture | undefined;
 }
 
-/** Builds one image from a context and returns its size in bytes. */
+/**
+ * Builds one image from a context and returns its size in bytes. The engine is sent only the target's own folder of the
+ * context: it builds the targets before this one too, from folders that are empty.
+ */
 export async function buildImage(
   context: string,
   { target, tag, base, architecture }: BuildOptions,
@@ -49,6 +60,8 @@ export async function buildImage(
   if (base !== undefined) flags.push('--build-arg', `BASE=${base}`);
   // An engine without experimental features refuses the flag, also for its own architecture.
   if (architecture !== undefined) flags.push('--platform', `linux/${architecture}`);
+  const others = new Set(Object.values(FOLDERS).filter((folder) => folder !== FOLDERS[target]));
+  await writeFile(join(context, '.dockerignore'), [...others].map((folder) => `${folder}/*\n`).join(''));
   await execa('docker', ['build', ...flags, context], { env: { DOCKER_BUILDKIT: '0' } });
   const { stdout } = await execa('docker', ['image', 'inspect', '--format', '{{.Size}}', tag]);
   return Number(stdout);
