@@ -235,10 +235,12 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       await whileBusy(name, async () => {
         if (desired !== undefined) {
           starting += 1;
-          await bringUp(desired, signal).finally(() => {
+          const outcome = await bringUp(desired, signal).finally(() => {
             starting -= 1;
           });
-          if (desired.spec.onDemand) await onDemand.openGate(name, desired.spec);
+          if (desired.spec.onDemand) {
+            await onDemand.openGate(name, desired.spec, { isNew: outcome === 'started' });
+          }
         } else if (observed !== undefined) {
           await remove(observed.ref, signal);
           if (ended) await settings.output?.forget(site);

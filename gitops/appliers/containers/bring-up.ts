@@ -27,6 +27,9 @@ interface BringUpDeps {
   readonly clock?: Clock;
 }
 
+/** The container that was there, or a new one. */
+type BroughtUp = 'kept' | 'started';
+
 /** Milliseconds within which a running container must answer before it is replaced. */
 const SECOND_CHANCE_MS = 5_000;
 
@@ -41,7 +44,7 @@ export function buildBringUp(deps: BringUpDeps) {
   const failures = new Failures(deps.giveUpAfter, clock);
   const starts = limit(deps.startsAtOnce);
 
-  return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<void> {
+  return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<BroughtUp> {
     const { spec, site, hash } = resource;
     const name = containerName(identity.instance, spec);
     const mark = formatMark(identity, site, hash);
@@ -55,8 +58,11 @@ export function buildBringUp(deps: BringUpDeps) {
       refuseForeign(existing, resource);
       if (existing.mark === mark && existing.inPlace && !existing.isReaddressed) {
         const health = await checkExisting(existing, spec, signal);
-        if (health === 'healthy') return;
-        if (health === 'unhealthy' && !spec.onDemand) return renew(site);
+        if (health === 'healthy') return 'kept';
+        if (health === 'unhealthy' && !spec.onDemand) {
+          renew(site);
+          return 'kept';
+        }
         // The container was healthy once, else it would have been removed. A replacement may have been interrupted
         // before it was healthy.
         if (!isReplacement) failures.prove(hash);
@@ -65,6 +71,7 @@ export function buildBringUp(deps: BringUpDeps) {
       await runtime.remove(existing.id, signal);
     }
     await launch({ name, mark, spec }, { hash, isReplacement }, signal);
+    return 'started';
   };
 
   function isOurs({ mark }: ContainerInstance): boolean {

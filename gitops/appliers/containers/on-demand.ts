@@ -10,6 +10,8 @@ interface OnDemandOptions {
   readonly runtime: Pick<Runtime, 'list' | 'stop' | 'resume'>;
   /** Milliseconds without a client until a container is stopped. */
   readonly idleMs: number;
+  /** The same for a new container that has had no client; default five seconds, at most `idleMs`. */
+  readonly unusedMs?: number;
   /** Milliseconds until another attempt to stop a container; default a minute. */
   readonly stopRetryMs?: number;
   readonly startupDeadlineMs: number;
@@ -31,11 +33,13 @@ interface Entry {
 }
 
 const STOP_RETRY_MS = 60_000;
+/** A client of the container that this one replaced has this long to connect again. */
+const UNUSED_MS = 5_000;
 
 /**
  * Containers that run only while a client is connected. A port gate listens in place of each one, starts it for the
- * first client, and stops it after a while without clients. A stopped container keeps its address, mark and image, and
- * uses none of the host's memory.
+ * first client, and stops it after a while without clients, a new one sooner. A stopped container keeps its address, mark
+ * and image, and uses none of the host's memory.
  */
 export class OnDemand {
   readonly #options: OnDemandOptions;
@@ -58,13 +62,18 @@ export class OnDemand {
     return this.#entries.has(name);
   }
 
-  /** Opens the gate of a running or stopped container, unless it is open. */
-  async openGate(name: string, spec: ContainerSpec): Promise<void> {
+  /**
+   * Opens the gate of a running or stopped container, unless it is open. `isNew`: it was started only to see that it gets
+   * healthy.
+   */
+  async openGate(name: string, spec: ContainerSpec, { isNew = false } = {}): Promise<void> {
     if (this.#entries.has(name)) return;
+    const { idleMs, unusedMs = UNUSED_MS } = this.#options;
     const gate = await openPortGate({
       listen: { address: spec.address, port: spec.port },
       target: boundEndpoint(spec),
-      idleMs: this.#options.idleMs,
+      idleMs,
+      ...(isNew ? { unusedMs: Math.min(unusedMs, idleMs) } : {}),
       startTarget: () => this.#ensureStarted(name, spec),
       onIdle: () => this.#stopIdle(name),
     });

@@ -12,6 +12,8 @@ interface PortGateOptions {
   /** Called when no client has been connected for `idleMs`, once per idle period. */
   readonly onIdle: () => void;
   readonly idleMs: number;
+  /** The same for the time until the first client. Default: `idleMs`. */
+  readonly unusedMs?: number;
 }
 
 export interface PortGate {
@@ -25,13 +27,13 @@ export interface PortGate {
  * forwards the bytes in both directions. It does not parse HTTP. Throws `RetryableError` if the port is in use.
  */
 export async function openPortGate(options: PortGateOptions): Promise<PortGate> {
-  const { listen, target, startTarget, onIdle, idleMs } = options;
+  const { listen, target, startTarget, onIdle, idleMs, unusedMs = idleMs } = options;
   const clients = new Set<Socket>();
   let idleTimer: NodeJS.Timeout | undefined;
-  const restartIdleTimer = () => {
+  const restartIdleTimer = (ms: number) => {
     clearTimeout(idleTimer);
     // Unreferenced: an idle gate doesn't keep the process alive.
-    if (clients.size === 0) idleTimer = setTimeout(onIdle, idleMs).unref();
+    if (clients.size === 0) idleTimer = setTimeout(onIdle, ms).unref();
   };
 
   async function forward(client: Socket): Promise<void> {
@@ -47,7 +49,7 @@ export async function openPortGate(options: PortGateOptions): Promise<PortGate> 
     clearTimeout(idleTimer);
     client.once('close', () => {
       clients.delete(client);
-      restartIdleTimer();
+      restartIdleTimer(idleMs);
     });
     client.on('error', () => client.destroy());
     // If the target can't be started, the proxy in front returns the error.
@@ -61,7 +63,7 @@ export async function openPortGate(options: PortGateOptions): Promise<PortGate> 
       cause,
     });
   }
-  restartIdleTimer();
+  restartIdleTimer(unusedMs);
 
   return {
     hasClients: () => clients.size > 0,

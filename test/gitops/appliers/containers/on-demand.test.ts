@@ -19,7 +19,14 @@ const manifest = loadedManifest('acme-shop', 0, { resources: { preview: { onDema
 /** An on-demand container with an open gate. Tests that need an idle container pass a short `idleMs`. */
 async function setup(
   subnet: string,
-  options: { idleMs?: number; isStopped?: boolean; clock?: Clock; statuses?: number[] } = {},
+  options: {
+    idleMs?: number;
+    unusedMs?: number;
+    isNew?: boolean;
+    isStopped?: boolean;
+    clock?: Clock;
+    statuses?: number[];
+  } = {},
 ) {
   const spec = containerSpecs(manifest, { slots: new Slots(subnet), originPort: 443 }).find(
     (each) => each.onDemand,
@@ -35,6 +42,7 @@ async function setup(
   const onDemand = new OnDemand({
     runtime,
     idleMs: options.idleMs ?? 60_000,
+    ...(options.unusedMs === undefined ? {} : { unusedMs: options.unusedMs }),
     stopRetryMs: 50,
     startupDeadlineMs: options.clock === undefined ? 30_000 : 1_000,
     whileBusy: async (name, work) => {
@@ -46,7 +54,7 @@ async function setup(
     },
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
-  await onDemand.openGate(NAME, spec);
+  await onDemand.openGate(NAME, spec, { isNew: options.isNew ?? false });
   return {
     spec,
     runtime,
@@ -107,6 +115,16 @@ describe('a container on demand', () => {
     expect(host.onDemand.isOnStandby(await host.found())).toBe(true);
     expect(await ask(host.spec)).toBe(200);
     expect(host.runtime.calls.slice(0, 2)).toEqual([`stop ${NAME}`, `resume ${NAME}`]);
+  });
+
+  test('is stopped soon if it is new and has no client, later if it was there or has had one', async () => {
+    await using used = await setup('127.72', { unusedMs: 100, isNew: true });
+    expect(await ask(used.spec)).toBe(200);
+    await using kept = await setup('127.73', { unusedMs: 100 });
+    await using fresh = await setup('127.74', { unusedMs: 200, isNew: true });
+    await eventually(() => expect(fresh.runtime.calls).toEqual([`stop ${NAME}`]));
+    expect(fresh.onDemand.isOnStandby(await fresh.found())).toBe(true);
+    expect([used.runtime.calls, kept.runtime.calls]).toEqual([[], []]);
   });
 
   test('is not stopped while a client is connected', async () => {
