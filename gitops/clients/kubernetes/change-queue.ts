@@ -9,14 +9,14 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   readonly #waiting = new Map<string, ObjectChange>();
   readonly #signal: AbortSignal;
   readonly #onEnd: () => void;
-  #wake = Promise.withResolvers<void>();
+  #grown = Promise.withResolvers<void>();
 
   /** It ends without an error when the signal aborts. */
   constructor(signal: AbortSignal, onEnd: () => void) {
     this.#signal = signal;
     this.#onEnd = onEnd;
     const end = () => {
-      this.#wake.resolve();
+      this.#grown.resolve();
       onEnd();
     };
     if (signal.aborted) end();
@@ -29,7 +29,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
     const merged = waiting === undefined ? change : merge(waiting, change);
     if (merged === null) this.#waiting.delete(key);
     else this.#waiting.set(key, merged);
-    this.#wake.resolve();
+    this.#grown.resolve();
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ObjectChange> {
@@ -40,8 +40,8 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
           yield change;
           if (this.#signal.aborted) return;
         }
-        await this.#wake.promise;
-        this.#wake = Promise.withResolvers();
+        await this.#grown.promise;
+        this.#grown = Promise.withResolvers();
       }
     } finally {
       this.#onEnd();

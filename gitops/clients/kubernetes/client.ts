@@ -11,7 +11,7 @@ import { WatchedCopy } from './watched.ts';
 /** As client-go reads lists. */
 const PAGE_SIZE = 500;
 
-export interface ClientOptions {
+interface ClientOptions {
   /** Objects in an answer of a list. Default: 500. */
   readonly pageSize?: number;
   readonly clock?: Clock;

@@ -1,8 +1,10 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import type { KubeConfig } from '@kubernetes/client-node';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
 import { TerminalError } from '../../base/errors.ts';
 import { missingPackages } from '../../base/runtime/optional.ts';
 
@@ -82,16 +84,16 @@ function load(
   try {
     if (kubeconfig !== undefined) {
       const [first, ...others] = kubeconfig.split(delimiter).filter(Boolean);
-      config.loadFromFile(first ?? '');
+      loadFile(config, first ?? '');
       for (const path of others) {
         const other = create();
-        other.loadFromFile(path);
+        loadFile(other, path);
         config.mergeConfig(other, true);
       }
-    } else if (process.env.KUBERNETES_SERVICE_HOST !== undefined && existsSync(ACCOUNT_TOKEN)) {
+    } else if (existsSync(ACCOUNT_TOKEN)) {
       config.loadFromCluster();
     } else if (existsSync(standard)) {
-      config.loadFromFile(standard);
+      loadFile(config, standard);
     } else {
       throw new Error(`this is no pod with an account, and there is no ${standard}`);
     }
@@ -101,6 +103,27 @@ function load(
   }
   if (context !== undefined) config.setCurrentContext(context);
   return config;
+}
+
+const tokenFiles = z.object({
+  users: z.array(
+    z.object({ name: z.string(), user: z.object({ tokenFile: z.string().optional() }).nullish() }),
+  ),
+});
+
+/** KubeConfig knows `tokenFile` only as a provider of its own. */
+function loadFile(config: KubeConfig, path: string): void {
+  config.loadFromFile(path);
+  const read = tokenFiles.safeParse(parseYaml(readFileSync(path, 'utf8')));
+  for (const { name, user } of read.data?.users ?? []) {
+    if (user?.tokenFile === undefined) continue;
+    const tokenFile = resolve(dirname(path), user.tokenFile);
+    const index = config.users.findIndex((one) => one.name === name);
+    const known = config.users[index];
+    if (known !== undefined) {
+      config.users[index] = { ...known, authProvider: { name: 'tokenFile', config: { tokenFile } } };
+    }
+  }
 }
 
 async function credentialsOf(config: KubeConfig): Promise<Credentials> {

@@ -116,7 +116,7 @@ interface Refused {
 type ClusterFault = KubernetesRetryable | KubernetesRefusal | KubernetesQuotaReached;
 
 /** The error for an answer that isn't a success, by the reason and the causes of its `Status`. */
-export function refusalOf({ what, status, body, retryAfter }: Refused): ClusterFault {
+export function faultOfAnswer({ what, status, body, retryAfter }: Refused): ClusterFault {
   const parsed = statusBody.safeParse(body);
   const state: StatusBody = parsed.success ? parsed.data : { kind: 'Status' };
   const said = state.message ?? `answered ${status} without a Status`;
@@ -131,9 +131,9 @@ export function refusalOf({ what, status, body, retryAfter }: Refused): ClusterF
     return refused('denied', `${text}. Admission in the cluster refuses the object: change it or its rule`);
   }
   if (UNTYPED.test(said)) return refused('invalid', text);
-  switch (state.reason ?? reasonOfCode(status)) {
+  switch (state.reason ?? reasonOfCode(state.code ?? status)) {
     case 'NotFound':
-      // A namespace that is missing is made by whoever wants objects in it.
+      // A namespace that is missing is made at the next attempt.
       return said.startsWith('namespaces "') ? later('absent', text) : refused('absent', text);
     case 'AlreadyExists':
       return later('exists', text);

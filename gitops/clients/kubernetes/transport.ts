@@ -2,7 +2,7 @@ import type { Agent, Dispatcher, ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { TerminalError } from '../../base/errors.ts';
 import type { ClusterConfig, Credentials, TlsMaterial } from './config.ts';
-import { faultReason, KubernetesRetryable, refusalOf } from './errors.ts';
+import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
 
 /** The timeout of a call, its body included. A webhook in the cluster may take 30 s of it. */
 const CALL_MS = 40_000;
@@ -34,7 +34,7 @@ export interface Call {
   readonly signal: AbortSignal;
 }
 
-export interface Answer {
+interface Answer {
   readonly body: unknown;
   readonly warnings: readonly string[];
 }
@@ -132,7 +132,7 @@ export class Transport {
   async #refused(call: Call, { status, headers, body }: Opened) {
     const text = await body.text().catch(() => '');
     const wait = Number(headers['retry-after']);
-    return refusalOf({
+    return faultOfAnswer({
       what: call.what,
       status,
       body: parsed(text),

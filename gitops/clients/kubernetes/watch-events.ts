@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LineSplitter } from '../../base/line-splitter.ts';
-import { KubernetesRetryable, refusalOf } from './errors.ts';
+import { faultOfAnswer, KubernetesRetryable } from './errors.ts';
 import type { Kind, KubernetesObject } from './kinds.ts';
 import { objectOf } from './paging.ts';
 
@@ -47,7 +47,7 @@ export class WatchDecoder {
         return { type: 'bookmark', resourceVersion: metadata.resourceVersion };
       }
       case 'ERROR':
-        throw refusalOf({ what: `watch ${this.#kind}`, status: 0, body: object });
+        throw faultOfAnswer({ what: `watch ${this.#kind}`, status: 0, body: object });
       default:
         throw this.#unreadable(`an event of the type ${type}`);
     }

@@ -49,13 +49,17 @@ export class Cluster {
   readonly kubeconfig: string;
   readonly nodes: readonly ClusterNode[];
   readonly #network: ClusterNetwork;
+  /** The URL of etcd. */
+  readonly store: string;
   readonly #parts: Part[] = [];
+  #apiServer: Part | undefined;
   #owned = new AsyncDisposableStack();
 
   private constructor(network: ClusterNetwork) {
     this.#network = network;
     this.id = network.id;
     this.folder = network.folder;
+    this.store = `http://${network.nodes}.1:2379`;
     this.kubeconfig = join(network.folder, 'admin.kubeconfig');
     this.nodes = Array.from({ length: network.count }, (_, index) => new ClusterNode(network, index + 1));
   }
@@ -127,6 +131,14 @@ export class Cluster {
     await Promise.all(this.nodes.map((node) => node.importImages(file)));
   }
 
+  /** Ends the API server, and starts it again after `meanwhile`. */
+  async restartApiServer(meanwhile: () => Promise<unknown> = async () => undefined): Promise<void> {
+    await this.#apiServer?.end();
+    await meanwhile();
+    this.#apiServer?.start();
+    await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
+  }
+
   async #startControlPlane(services: string): Promise<void> {
     const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
     const machine = `${nodes}.1`;
@@ -153,7 +165,7 @@ export class Cluster {
       omitStages: ['RequestReceived', 'ResponseStarted'],
       rules: [{ level: 'Metadata' }],
     });
-    const store = `http://${machine}:2379`;
+    const { store } = this;
     this.#start('etcd', {
       'data-dir': join(folder, 'etcd'),
       'unsafe-no-fsync': true,
@@ -161,7 +173,7 @@ export class Cluster {
       'advertise-client-urls': store,
       'listen-peer-urls': `http://${machine}:2380`,
     });
-    this.#start('kube-apiserver', {
+    this.#apiServer = this.#start('kube-apiserver', {
       'etcd-servers': store,
       'bind-address': machine,
       'secure-port': API_PORT,
@@ -238,10 +250,12 @@ export class Cluster {
     });
   }
 
-  #start(name: string, flags: Readonly<Record<string, string | number | boolean>>): void {
+  #start(name: string, flags: Readonly<Record<string, string | number | boolean>>): Part {
     const { programs, folder } = this.#network;
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
-    this.#parts.push(new Part({ log: join(folder, `${name}.log`), argv: [join(programs, name), ...args] }));
+    const part = new Part({ log: join(folder, `${name}.log`), argv: [join(programs, name), ...args] });
+    this.#parts.push(part);
+    return part;
   }
 
   async #endParts(): Promise<void> {

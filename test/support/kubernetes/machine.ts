@@ -20,18 +20,28 @@ export async function ip(line: string, namespace?: string): Promise<void> {
 
 /** One long-running process of a cluster. It ends with this process, whatever ends that. */
 export class Part {
-  readonly #child: ChildProcess;
+  readonly #start: () => ChildProcess;
   readonly #log: string;
+  #child: ChildProcess;
 
   /** `log`: the file that gets its output. */
   constructor({ log, argv, env = {} }: { log: string; argv: readonly string[]; env?: NodeJS.ProcessEnv }) {
     this.#log = log;
-    const output = openSync(log, 'a');
-    this.#child = spawn('setpriv', ['--pdeathsig', 'KILL', ...argv], {
-      stdio: ['ignore', output, output],
-      env: { PATH: PATH_WITH_SBIN, HOME: '/root', ...env },
-    });
-    closeSync(output);
+    this.#start = () => {
+      const output = openSync(log, 'a');
+      const child = spawn('setpriv', ['--pdeathsig', 'KILL', ...argv], {
+        stdio: ['ignore', output, output],
+        env: { PATH: PATH_WITH_SBIN, HOME: '/root', ...env },
+      });
+      closeSync(output);
+      return child;
+    };
+    this.#child = this.#start();
+  }
+
+  /** Starts it again after its end. */
+  start(): void {
+    this.#child = this.#start();
   }
 
   get isRunning(): boolean {

@@ -1,0 +1,184 @@
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { withinTime } from '../../base/time-limit.ts';
+import type { KubernetesClient } from './contract.ts';
+import { faultReason } from './errors.ts';
+import type { KubernetesObject, ObjectAddress } from './kinds.ts';
+import { heldLease, isFree, type ObservedLease, observeLease, releasedLease } from './lease.ts';
+
+/** Of a term: the holder writes for two thirds of it after a renewal, and another one takes over after all of it. */
+const WRITES = 2 / 3;
+/** Of a term: the pause between renewals, and between readings of another's Lease; up to twice as long by chance. */
+const PAUSE = 1 / 8;
+/** Of a term: the timeout of one attempt. */
+const ATTEMPT = 1 / 4;
+
+interface ElectionOptions {
+  /** The namespace and name of the Lease. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique to this process: a host's name with a random part. */
+  readonly identity: string;
+  /** The term. Default: 15. A whole number. */
+  readonly seconds?: number;
+  readonly clock?: Clock;
+  /** 0 to below 1. */
+  readonly random?: () => number;
+}
+
+/**
+ * Takes part in the election of a leader by a Lease, and again after each loss, until it is closed. The Lease is no
+ * fence: the API server takes writes of each process. So a writer asks `mayWrite` before each write, and stops by its own
+ * clock long before another one can hold the Lease. That needs no clocks that agree, only clocks of about one speed.
+ */
+export class Election {
+  readonly #client: KubernetesClient;
+  readonly #options: Required<ElectionOptions>;
+  readonly #address: ObjectAddress;
+  readonly #end = new AbortController();
+  readonly #done: Promise<void>;
+  #observed: ObservedLease | null = null;
+  /** The end of the right to write, by both clocks: a monotonic one may stop while a machine is suspended. */
+  #until: { readonly now: number; readonly date: number } | null = null;
+  /** Aborts at the end of the right to write that was acquired last. */
+  #held = new AbortController();
+  #acquired = Promise.withResolvers<AbortSignal>();
+  #fault: Error | null = null;
+
+  constructor(client: KubernetesClient, options: ElectionOptions) {
+    this.#client = client;
+    this.#options = { seconds: 15, clock: systemClock, random: Math.random, ...options };
+    this.#address = { kind: 'Lease', namespace: options.namespace, name: options.name };
+    this.#done = this.#run();
+  }
+
+  /** Ask before each write. False from the local deadline on, even if nothing has noticed the loss yet. */
+  mayWrite(): boolean {
+    const { clock } = this.#options;
+    const until = this.#until;
+    return until !== null && clock.now() < until.now && clock.date().getTime() < until.date;
+  }
+
+  /** Resolves when this process may write, with a signal that aborts when it no longer may. */
+  async acquired(signal: AbortSignal): Promise<AbortSignal> {
+    const either = AbortSignal.any([signal, this.#end.signal]);
+    for (;;) {
+      either.throwIfAborted();
+      const aborted = Promise.withResolvers<never>();
+      const abort = () => aborted.reject(this.#fault ?? either.reason);
+      either.addEventListener('abort', abort, { once: true });
+      try {
+        const held = await Promise.race([this.#acquired.promise, aborted.promise]);
+        if (!held.aborted) return held;
+      } finally {
+        either.removeEventListener('abort', abort);
+      }
+    }
+  }
+
+  /** Who holds the Lease as far as this process knows; `null`: none. */
+  get holder(): string | null {
+    return this.#observed?.spec.holderIdentity || null;
+  }
+
+  /** The last error while the Lease can't be read or renewed; `null`: it can. */
+  get fault(): Error | null {
+    return this.#fault;
+  }
+
+  /** Ends the right to write, and then gives the Lease up, so that another one has it at once. */
+  async close(): Promise<void> {
+    this.#lose();
+    this.#end.abort(new Error('the election is closed'));
+    await this.#done;
+    this.#lose();
+    await this.#release().catch(() => undefined);
+  }
+
+  async #run(): Promise<void> {
+    const { clock, seconds, random } = this.#options;
+    const { signal } = this.#end;
+    const term = seconds * 1000;
+    while (!signal.aborted) {
+      try {
+        const attempt = (limited: AbortSignal) => this.#attempt(limited);
+        await withinTime(term * ATTEMPT, attempt, { signal, clock });
+        this.#fault = null;
+      } catch (error) {
+        this.#fault = error instanceof Error ? error : new Error(String(error));
+      }
+      const pause = clock.sleep(term * PAUSE * (1 + random()), { signal, ref: false });
+      await (this.#until === null ? pause : this.#holdUntil(pause));
+    }
+  }
+
+  /** Waits for the pause; the right to write ends in it if its deadline comes first. */
+  async #holdUntil(pause: Promise<void>): Promise<void> {
+    const { clock } = this.#options;
+    const ended = new AbortController();
+    const left = (this.#until?.now ?? 0) - clock.now();
+    const deadline = clock.sleep(left, { signal: ended.signal, ref: false });
+    await Promise.race([pause, deadline]);
+    ended.abort();
+    if (!this.mayWrite()) this.#lose();
+    await pause;
+  }
+
+  async #attempt(signal: AbortSignal): Promise<void> {
+    const { clock, identity, seconds } = this.#options;
+    const found = await this.#client.get(this.#address, signal);
+    const now = clock.now();
+    this.#observed = found === null ? null : observeLease(found, { before: this.#observed, now });
+    if (this.#observed !== null && !isFree(this.#observed, { identity, now })) return this.#lose();
+    const lease = heldLease(this.#address, this.#observed, { identity, seconds, at: clock.date() });
+    // From before the request on: another one sees the renewal only after it was sent.
+    const until = seconds * 1000 * WRITES;
+    const deadline = { now: clock.now() + until, date: clock.date().getTime() + until };
+    const stored = await this.#write(lease, found === null, signal);
+    if (stored === null || signal.aborted) return;
+    this.#observed = observeLease(stored, { before: this.#observed, now: clock.now() });
+    this.#hold(deadline);
+  }
+
+  /** `null`: another one was faster. */
+  async #write(
+    lease: KubernetesObject,
+    isNew: boolean,
+    signal: AbortSignal,
+  ): Promise<KubernetesObject | null> {
+    try {
+      return await (isNew ? this.#client.create(lease, signal) : this.#client.replace(lease, signal));
+    } catch (error) {
+      const reason = faultReason(error);
+      if (reason === 'changed' || reason === 'exists') return null;
+      throw error;
+    }
+  }
+
+  #hold(deadline: { readonly now: number; readonly date: number }): void {
+    // Another one may have held it since: who wrote for the last term must notice.
+    if (!this.mayWrite()) this.#lose();
+    const wasHolder = this.#until !== null;
+    this.#until = deadline;
+    if (wasHolder) return;
+    this.#held = new AbortController();
+    this.#acquired.resolve(this.#held.signal);
+  }
+
+  #lose(): void {
+    if (this.#until === null) return;
+    this.#until = null;
+    this.#acquired = Promise.withResolvers();
+    this.#held.abort(new Error(`the Lease ${this.#options.name} is no longer held`));
+  }
+
+  async #release(): Promise<void> {
+    const { clock, identity, seconds } = this.#options;
+    await withinTime(seconds * 1000 * ATTEMPT, async (signal) => {
+      const found = await this.#client.get(this.#address, signal);
+      if (found === null) return;
+      const observed = observeLease(found, { before: null, now: clock.now() });
+      if (observed.spec.holderIdentity !== identity) return;
+      await this.#client.replace(releasedLease(this.#address, observed, clock.date()), signal);
+    });
+  }
+}

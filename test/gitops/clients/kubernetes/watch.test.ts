@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { ChangeQueue } from '../../../../gitops/clients/kubernetes/change-queue.ts';
+import type { ObjectChange } from '../../../../gitops/clients/kubernetes/contract.ts';
+import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
+import { ObjectCopy } from '../../../../gitops/clients/kubernetes/object-copy.ts';
+import { WatchDecoder } from '../../../../gitops/clients/kubernetes/watch-events.ts';
+
+const pod = (name: string, version: number, uid = name): KubernetesObject => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name, namespace: 'a', uid, resourceVersion: String(version) },
+});
+const line = (type: string, object: object) => `${JSON.stringify({ type, object })}\n`;
+const said = (changes: readonly ObjectChange[]) =>
+  changes.map(({ type, object }) => `${type} ${object.metadata.uid}`);
+
+describe('the decoder of a watch', () => {
+  const decode = (chunks: readonly (string | Buffer)[]) => {
+    const decoder = new WatchDecoder('Pod');
+    return chunks.flatMap((chunk) => [...decoder.push(Buffer.from(chunk))]);
+  };
+
+  test('reads events however the bytes are cut, and drops a torn last line', () => {
+    const bookmark = { kind: 'Pod', metadata: { resourceVersion: '9', creationTimestamp: null } };
+    const text = line('ADDED', pod('é', 1)) + line('DELETED', pod('b', 2)) + line('BOOKMARK', bookmark);
+    const whole = Buffer.from(`${text}{"type":"ADDED","obj`);
+    const bytes = Array.from(whole, (_, index) => whole.subarray(index, index + 1));
+    const expected = [
+      { type: 'set', object: pod('é', 1) },
+      { type: 'deleted', object: pod('b', 2) },
+      { type: 'bookmark', resourceVersion: '9' },
+    ];
+    expect(decode([whole])).toEqual(expected);
+    expect(decode(bytes)).toEqual(expected);
+  });
+
+  test('throws the Status of an error event', () => {
+    const gone = { kind: 'Status', reason: 'Expired', code: 410, message: 'too old resource version' };
+    expect(() => decode([line('ERROR', gone)])).toThrow(expect.objectContaining({ reason: 'expired' }));
+    const unnamed = { kind: 'Status', code: 410, message: 'too old' };
+    expect(() => decode([line('ERROR', unnamed)])).toThrow(expect.objectContaining({ reason: 'expired' }));
+  });
+
+  test.each(['{"type":"ADDED"', '{"type":"ADDED","object":{}}', '{"type":"NEW","object":{}}', 'null'])(
+    'throws a retryable error for %s',
+    (text) => {
+      expect(() => decode([`${text}\n`])).toThrow(expect.objectContaining({ name: 'KubernetesRetryable' }));
+    },
+  );
+});
+
+describe('the copy of the objects', () => {
+  test('answers what a listing changes, also an object that was replaced under its name', () => {
+    const copy = new ObjectCopy();
+    expect(said(copy.listed([pod('a', 1), pod('b', 1), pod('c', 1)], '5'))).toEqual([
+      'added a',
+      'added b',
+      'added c',
+    ]);
+    const known = copy.objects.get('a/a');
+    expect(said(copy.listed([pod('a', 1), pod('b', 7), pod('c', 8, 'd')], '9'))).toEqual([
+      'changed b',
+      'deleted c',
+      'added d',
+    ]);
+    expect(copy.objects.get('a/a')).toBe(known);
+    expect(said(copy.listed([], '10'))).toEqual(['deleted a', 'deleted b', 'deleted d']);
+  });
+
+  test('continues from the version of the last event, or of a bookmark', () => {
+    const copy = new ObjectCopy();
+    expect(copy.version).toBeNull();
+    copy.listed([], '5');
+    expect(said(copy.take({ type: 'set', object: pod('a', 6) }))).toEqual(['added a']);
+    expect(said(copy.take({ type: 'set', object: pod('a', 7) }))).toEqual(['changed a']);
+    expect(copy.version).toBe('7');
+    expect(copy.take({ type: 'bookmark', resourceVersion: '30' })).toEqual([]);
+    expect(copy.version).toBe('30');
+    expect(said(copy.take({ type: 'deleted', object: pod('a', 31) }))).toEqual(['deleted a']);
+    expect(copy.take({ type: 'deleted', object: pod('b', 32) })).toEqual([]);
+    expect(copy.version).toBe('32');
+  });
+
+  test('has a version once it shows it, a newer one, or the deletion', () => {
+    const copy = new ObjectCopy();
+    copy.listed([pod('a', 9)], '20');
+    expect(copy.has('a/a', '9')).toBe(true);
+    expect(copy.has('a/a', '10')).toBe(false);
+    expect(copy.has('a/gone', '20')).toBe(true);
+    expect(copy.has('a/new', '21')).toBe(false);
+  });
+});
+
+describe('the changes that a slow reader has not read', () => {
+  const change = (type: ObjectChange['type'], object: KubernetesObject): ObjectChange => ({ type, object });
+
+  test('are one for each object', async () => {
+    const end = new AbortController();
+    const queue = new ChangeQueue(end.signal, () => undefined);
+    for (let version = 1; version <= 100; version += 1) queue.push(change('changed', pod('a', version)));
+    queue.push(change('added', pod('b', 101)));
+    queue.push(change('changed', pod('b', 102)));
+    queue.push(change('added', pod('c', 103)));
+    queue.push(change('deleted', pod('c', 104)));
+    queue.push(change('deleted', pod('d', 105)));
+    queue.push(change('added', pod('d', 106, 'e')));
+    const read: ObjectChange[] = [];
+    for await (const one of queue) {
+      read.push(one);
+      if (read.length === 3) break;
+    }
+    expect(read).toEqual([
+      change('changed', pod('a', 100)),
+      change('added', pod('b', 102)),
+      change('changed', pod('d', 106, 'e')),
+    ]);
+  });
+
+  test('end with the signal', async () => {
+    const end = new AbortController();
+    let ends = 0;
+    const queue = new ChangeQueue(end.signal, () => {
+      ends += 1;
+    });
+    const read = (async () => {
+      for await (const _ of queue) throw new Error('there is no change');
+    })();
+    end.abort();
+    await read;
+    expect(ends).toBeGreaterThan(0);
+  });
+});
