@@ -6,6 +6,8 @@ export const KINDS = {
   Namespace: { apiVersion: 'v1', plural: 'namespaces', namespaced: false },
   Node: { apiVersion: 'v1', plural: 'nodes', namespaced: false },
   ResourceQuota: { apiVersion: 'v1', plural: 'resourcequotas', namespaced: true },
+  ConfigMap: { apiVersion: 'v1', plural: 'configmaps', namespaced: true },
+  PersistentVolumeClaim: { apiVersion: 'v1', plural: 'persistentvolumeclaims', namespaced: true },
   Secret: { apiVersion: 'v1', plural: 'secrets', namespaced: true },
   Service: { apiVersion: 'v1', plural: 'services', namespaced: true },
   Pod: { apiVersion: 'v1', plural: 'pods', namespaced: true },
