@@ -117,6 +117,12 @@ export class Cluster {
     await this.kubectl('apply', '--filename', file);
   }
 
+  /** Creates an object that doesn't exist, as others do. */
+  async create(object: object): Promise<void> {
+    const file = await writeJson(join(this.folder, 'created.json'), object);
+    await this.kubectl('create', '--filename', file);
+  }
+
   /** The requests that the API server has answered, by its audit log. */
   requests(): ApiRequest[] {
     const lines = readFileSync(join(this.folder, 'audit.log'), 'utf8').split('\n');

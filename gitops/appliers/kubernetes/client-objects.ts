@@ -1,0 +1,214 @@
+import { z } from 'zod';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import { contentHash, type Identity } from '../../base/ownership.ts';
+import { addressOf } from '../../clients/kubernetes/address.ts';
+import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
+import type { Kind, KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { Copies } from './state/copies.ts';
+import { isRolledOut } from './state/deployment.ts';
+import { objectDrift } from './state/drift.ts';
+import { isOurs, markOf, NO_SITE } from './state/mark.ts';
+import type { RenderedFor } from './state/object-spec.ts';
+import { amountOf } from './state/quantity.ts';
+import type { Writer } from './writer.ts';
+
+/** The kinds whose objects keep a namespace, because others may have put them there. */
+const KEEPING = [
+  'Pod',
+  'Service',
+  'Secret',
+  'ConfigMap',
+  'PersistentVolumeClaim',
+  'Deployment',
+  'ReplicaSet',
+  'NetworkPolicy',
+  'ResourceQuota',
+] as const satisfies readonly Kind[];
+/** Every namespace gets it from the cluster. */
+const GIVEN: ReadonlySet<string> = new Set(['ConfigMap/kube-root-ca.crt', 'Secret/default-token']);
+
+const quotaSpec = z.looseObject({ hard: z.record(z.string(), z.string()) });
+
+interface ClientObjectsDeps {
+  readonly client: KubernetesClient;
+  readonly copies: Copies;
+  readonly writer: Writer;
+  readonly identity: Identity;
+  readonly log: Log;
+  /** A client's objects for its sites, the namespace first; empty: others have made the namespace. */
+  render(client: string, sites: readonly RenderedFor[]): readonly KubernetesObject[];
+}
+
+/** A client's namespace, with its quota and its default policy: made before the first object of a site, removed last. */
+export class ClientObjects {
+  readonly #deps: ClientObjectsDeps;
+  /** The desired sites of this host. */
+  readonly #sites = new Map<string, RenderedFor>();
+  readonly #writes = new Map<string, Promise<void>>();
+  #removal: Promise<void> = Promise.resolve();
+
+  constructor(deps: ClientObjectsDeps) {
+    this.#deps = deps;
+  }
+
+  /** These are the desired sites of the host, or of the named ones. */
+  want(manifests: Iterable<RenderedFor>, scope: ReadonlySet<string> | null): void {
+    for (const site of [...this.#sites.keys()]) if (scope?.has(site) ?? true) this.#sites.delete(site);
+    for (const manifest of manifests) this.#sites.set(manifest.site, manifest);
+  }
+
+  /** What is wrong with a client's objects besides their size; `null`: nothing, or they aren't there yet. */
+  problemOf(client: string): string | null {
+    const { copies } = this.#deps;
+    const objects = this.#rendered(client);
+    const isNew = objects.some((object) => object.kind === 'Namespace' && !copies.find(addressOf(object)));
+    if (isNew) return null;
+    for (const object of objects) {
+      const found = copies.find(addressOf(object));
+      const problem = found === undefined ? 'missing' : objectDrift(object, found);
+      if (problem !== null) return `${object.kind} ${object.metadata.name}: ${problem}`;
+    }
+    return null;
+  }
+
+  /** Makes the client's objects as its sites need them. No call where the copies show that they are so. */
+  async ensure(manifest: RenderedFor, adopt: boolean, signal: AbortSignal): Promise<void> {
+    this.#sites.set(manifest.site, manifest);
+    await this.#alone(manifest.client, () =>
+      this.#write(manifest.client, { adopt, isRaising: true }, signal),
+    );
+  }
+
+  /** Takes back room of the quota that no site needs any more, once no rollout needs it. */
+  async settle(client: string, signal: AbortSignal): Promise<void> {
+    const sites = [...this.#sites.values()].filter((site) => site.client === client);
+    if (sites.length === 0) return;
+    const places = new Set(this.#rendered(client).map(({ metadata }) => metadata.namespace));
+    const own = [...this.#deps.copies.of('Deployment')].filter((one) => places.has(one.metadata.namespace));
+    if (!own.every(isRolledOut)) return;
+    await this.#alone(client, () => this.#write(client, { adopt: false, isRaising: false }, signal));
+  }
+
+  /** Starts to remove the namespaces that no site needs, in the background. */
+  startRemoval(signal: AbortSignal): void {
+    this.#removal = this.#removal
+      .then(() => this.#removeUnused(signal))
+      .catch((error: unknown) => {
+        this.#deps.log.warn({ err: error }, 'could not remove the namespaces that no site needs');
+      });
+  }
+
+  async ended(): Promise<void> {
+    await this.#removal;
+  }
+
+  #rendered(client: string): readonly KubernetesObject[] {
+    const sites = [...this.#sites.values()].filter((site) => site.client === client);
+    return this.#deps.render(client, sites);
+  }
+
+  async #write(
+    client: string,
+    { adopt, isRaising }: { adopt: boolean; isRaising: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { copies, writer, identity } = this.#deps;
+    for (const rendered of this.#rendered(client)) {
+      const found = copies.find(addressOf(rendered));
+      const object = isRaising && found !== undefined ? withRoomOf(rendered, found) : rendered;
+      const hash = contentHash(object);
+      if (found !== undefined) {
+        const { owner, hash: marked } = markOf(identity, found);
+        if (owner.kind === 'foreign' && !adopt) {
+          throw new TerminalError(
+            `Kubernetes: ${object.kind} ${object.metadata.name} belongs to ${owner.by}. Remove it, or take it over by adopt: true`,
+          );
+        }
+        if (found.metadata.deletionTimestamp !== undefined) {
+          throw new RetryableError(
+            `Kubernetes: ${object.kind} ${object.metadata.name} is being deleted; it is made again once it is gone`,
+          );
+        }
+        const isRight = marked !== null && hash.startsWith(marked) && objectDrift(object, found) === null;
+        if (isRight) continue;
+      }
+      await writer.apply(object, { site: NO_SITE, hash, adopt }, signal);
+    }
+  }
+
+  /** One write of a client at a time. */
+  async #alone(client: string, work: () => Promise<void>): Promise<void> {
+    const before = this.#writes.get(client) ?? Promise.resolve();
+    const own = before.catch(() => undefined).then(work);
+    this.#writes.set(client, own);
+    try {
+      await own;
+    } finally {
+      if (this.#writes.get(client) === own) this.#writes.delete(client);
+    }
+  }
+
+  async #removeUnused(signal: AbortSignal): Promise<void> {
+    const { copies, identity, writer, log } = this.#deps;
+    const needed = new Set(
+      [...this.#sites.values()].flatMap(({ client }) =>
+        this.#rendered(client).map(({ metadata }) => metadata.namespace ?? metadata.name),
+      ),
+    );
+    for (const namespace of copies.of('Namespace')) {
+      const { name, uid, deletionTimestamp } = namespace.metadata;
+      if (needed.has(name) || deletionTimestamp !== undefined || uid === undefined) continue;
+      if (!isOurs(identity, namespace)) continue;
+      const keeping = await this.#foreignIn(name, signal);
+      if (keeping.length > 0) {
+        log.info({ namespace: name, keeping }, 'a namespace stays: objects of others are in it');
+        continue;
+      }
+      const address = { kind: 'Namespace', namespace: null, name } as const;
+      // A site of the client may have come meanwhile.
+      const isWanted = [...this.#sites.values()].some(({ client }) =>
+        this.#rendered(client).some(({ metadata }) => metadata.name === name),
+      );
+      if (!isWanted) await writer.remove(address, uid, signal);
+    }
+  }
+
+  /** Objects in a namespace that aren't its own quota and policy. Those of sites are removed with their site. */
+  async #foreignIn(namespace: string, signal: AbortSignal): Promise<string[]> {
+    const { client, identity } = this.#deps;
+    const listed = await Promise.all(
+      KEEPING.map(async (kind) => {
+        const { items } = await client.list({ kind, namespace, metadataOnly: true }, signal);
+        return items
+          .filter((item) => !isOursAlone(identity, item))
+          .map(({ metadata }) => `${kind}/${metadata.name}`);
+      }),
+    );
+    return listed.flat().filter((name) => !GIVEN.has(name));
+  }
+}
+
+/** Pods and ReplicaSets have no mark: what their Deployment gives them is its labels. */
+function isOursAlone(identity: Identity, object: KubernetesObject): boolean {
+  const { owner } = markOf(identity, object);
+  if (owner.kind === 'ours') return owner.site === NO_SITE;
+  const { labels = {}, ownerReferences = [] } = object.metadata;
+  return (
+    ownerReferences.length > 0 &&
+    labels['tagyard/instance'] === identity.instance &&
+    labels['tagyard/host'] === identity.host
+  );
+}
+
+/** A quota that has at least the room that it has now: the pods that a rollout replaces may need it. */
+function withRoomOf(object: KubernetesObject, found: KubernetesObject): KubernetesObject {
+  if (object.kind !== 'ResourceQuota') return object;
+  const { hard } = quotaSpec.parse(object.spec);
+  const now = quotaSpec.safeParse(found.spec).data?.hard ?? {};
+  const most = Object.entries(hard).map(([name, amount]) => {
+    const present = now[name];
+    return [name, present !== undefined && amountOf(present) > amountOf(amount) ? present : amount];
+  });
+  return { ...object, spec: { ...(object.spec as object), hard: Object.fromEntries(most) } };
+}

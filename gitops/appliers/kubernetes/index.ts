@@ -1,0 +1,25 @@
+import type { Registration } from '../registration.ts';
+import type { Cluster } from './cluster.ts';
+import { objectsApplier } from './objects-applier.ts';
+import { kubernetesSettings } from './settings.ts';
+import { OBJECTS, WORKLOADS } from './site-resources.ts';
+import { workloadsApplier } from './workloads-applier.ts';
+
+interface Services {
+  /** Both targets use one (`openCluster`). */
+  readonly kubernetes: Cluster;
+}
+
+/** What the pods of a site need in a cluster: Secret, Services, policies, budget and autoscaler. */
+export const objects: Registration<typeof kubernetesSettings, Services> = {
+  ...OBJECTS,
+  settings: kubernetesSettings,
+  create: (_settings, { kubernetes }) => objectsApplier(kubernetes),
+};
+
+/** The Deployments of a site in a cluster. */
+export const workloads: Registration<typeof kubernetesSettings, Services> = {
+  ...WORKLOADS,
+  settings: kubernetesSettings,
+  create: (_settings, { kubernetes }) => workloadsApplier(kubernetes),
+};

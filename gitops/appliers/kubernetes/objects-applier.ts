@@ -1,0 +1,131 @@
+import { RetryableError, TerminalError } from '../../base/errors.ts';
+import type { Kind } from '../../clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
+import { planResources } from '../plan.ts';
+import type { Cluster } from './cluster.ts';
+import { type ObjectRef, observeObjects } from './observation.ts';
+import { desiredObjects, OBJECTS } from './site-resources.ts';
+import type { ObjectSpec } from './state/object-spec.ts';
+import { secretsInUse } from './state/replica-sets.ts';
+
+const KINDS = [
+  'Secret',
+  'Service',
+  'NetworkPolicy',
+  'PodDisruptionBudget',
+  'HorizontalPodAutoscaler',
+] as const satisfies readonly Kind[];
+
+/** Applies the objects that the pods of a site need, and those of its client. Secrets outlive the pods that name them. */
+export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
+  const { copies, clients, writer } = cluster;
+  const background = new AbortController();
+
+  async function observe(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal, scope?: Scope) {
+    await copies.ready(signal);
+    const inUse = secretsInUse(copies);
+    const observed = await observeObjects(
+      cluster,
+      {
+        target: OBJECTS.target,
+        kinds: KINDS,
+        // An old pod that is started again, and the way back, need the Secret of their template.
+        isNeeded: ({ kind, metadata }) =>
+          kind === 'Secret' && inUse.has(`${metadata.namespace}/${metadata.name}`),
+      },
+      { desired, scope, signal },
+    );
+    return withClientProblems(desired, observed);
+  }
+
+  /** What is wrong with the objects of a client is repaired with an object of one of its sites. */
+  function withClientProblems(
+    desired: readonly Resource<ObjectSpec>[],
+    observed: readonly Observed<ObjectRef>[],
+  ): readonly Observed<ObjectRef>[] {
+    const problems = new Map<string, string>();
+    const seen = new Set<string>();
+    for (const { key, spec } of desired.toSorted((a, b) => (a.key < b.key ? -1 : 1))) {
+      const { client } = spec.manifest;
+      if (seen.has(client)) continue;
+      seen.add(client);
+      const problem = clients.problemOf(client);
+      if (problem !== null) problems.set(key, problem);
+    }
+    return observed.map((one) => {
+      const found = problems.get(one.key);
+      return found === undefined || one.owner.kind === 'foreign' || one.hash === null
+        ? one
+        : { ...one, hash: null, found };
+    });
+  }
+
+  const planning = {
+    ...OBJECTS,
+    desired: (manifest: LoadedManifest) => desiredObjects(manifest, OBJECTS.target, cluster.render),
+    edition: ({ site }: LoadedManifest) => cluster.edition(site),
+    plan: planResources,
+  } as const;
+
+  return {
+    ...planning,
+
+    async observe(desired, signal, scope) {
+      clients.want(
+        desired.map(({ spec }) => spec.manifest),
+        scope?.sites ?? null,
+      );
+      const observed = await observe(desired, signal, scope);
+      if (scope === undefined) clients.startRemoval(background.signal);
+      return observed;
+    },
+
+    preview: () => ({
+      ...planning,
+      observe,
+      async apply() {
+        throw new TerminalError('a preview applies nothing');
+      },
+    }),
+
+    async apply({ desired, observed, op, key, site }: Change<ObjectSpec, ObjectRef>, signal) {
+      if (desired !== undefined) {
+        const { spec, hash, adopt } = desired;
+        await clients.ensure(spec.manifest, adopt, signal);
+        await notEnding(cluster, spec, signal);
+        await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
+      } else if (observed !== undefined) {
+        const { address, uid, client } = observed.ref;
+        await writer.remove(address, uid, signal);
+        if (client !== null) await clients.settle(client, signal);
+      } else {
+        throw new TerminalError(`the change ${op} ${key} has neither a desired nor an observed object`);
+      }
+    },
+
+    events: (signal) => copies.events(signal),
+
+    async close() {
+      background.abort();
+      await clients.ended();
+    },
+  };
+}
+
+/** An object that is being deleted takes no changes that last. */
+export async function notEnding(
+  { copies }: Cluster,
+  { address }: ObjectSpec,
+  signal: AbortSignal,
+): Promise<void> {
+  const isGone = await copies.until(
+    address,
+    () => copies.find(address)?.metadata.deletionTimestamp === undefined,
+    { signal },
+  );
+  if (isGone) return;
+  throw new RetryableError(
+    `Kubernetes: ${address.kind} ${address.name} is being deleted and still there: see its finalizers`,
+  );
+}

@@ -1,0 +1,81 @@
+import { addressOf } from '../../clients/kubernetes/address.ts';
+import type { Kind, KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
+import type { Observed, Resource, Scope, Target } from '../contract.ts';
+import type { Cluster } from './cluster.ts';
+import { objectDrift } from './state/drift.ts';
+import { markOf, NO_SITE } from './state/mark.ts';
+import { type ObjectSpec, resourceKey } from './state/object-spec.ts';
+import { strangersAt } from './state/strangers.ts';
+
+/** What is needed to delete an object. */
+export interface ObjectRef {
+  readonly address: ObjectAddress;
+  readonly uid: string;
+  /** The label `tagyard/client`. */
+  readonly client: string | null;
+}
+
+interface Watching {
+  readonly target: Target;
+  readonly kinds: readonly Kind[];
+  /** More that is wrong with an object as it was applied, for people. `outdated`: it wasn't changed from outside. */
+  problemOf?(
+    resource: Resource<ObjectSpec>,
+    found: KubernetesObject,
+  ): { readonly found: string; readonly outdated?: true } | null;
+  /** An object that no manifest asks for, but that must not be deleted yet. */
+  isNeeded?(found: KubernetesObject): boolean;
+}
+
+/**
+ * What the copies have of one target: everything that is ours, and everything under a desired key. The API server is only
+ * called for desired objects that the copies don't have, because objects of others may be there.
+ */
+export async function observeObjects(
+  { copies, client, identity, namespace }: Cluster,
+  { target, kinds, problemOf, isNeeded }: Watching,
+  {
+    desired,
+    scope,
+    signal,
+  }: { desired: readonly Resource<ObjectSpec>[]; scope: Scope | undefined; signal: AbortSignal },
+): Promise<Observed<ObjectRef>[]> {
+  const described = (found: KubernetesObject) => {
+    const { owner, hash } = markOf(identity, found);
+    const address = addressOf(found);
+    const { uid = '', labels = {} } = found.metadata;
+    const ref: ObjectRef = { address, uid, client: labels['tagyard/client'] ?? null };
+    return { target, key: resourceKey(address), owner, hash, ref } as const;
+  };
+  const wanted = new Set(desired.map(({ key }) => key));
+  const sites = new Set(desired.map(({ site }) => site));
+  const present = desired.flatMap((resource): Observed<ObjectRef>[] => {
+    const found = copies.find(resource.spec.address);
+    if (found === undefined) return [];
+    const observed = described(found);
+    const isApplied = observed.owner.kind === 'ours' && observed.hash !== null;
+    if (!isApplied || !resource.hash.startsWith(observed.hash ?? '')) return [observed];
+    const drift = objectDrift(resource.spec.reveal(), found);
+    const problem = drift === null ? (problemOf?.(resource, found) ?? null) : { found: drift };
+    return [problem === null ? observed : { ...observed, hash: null, ...problem }];
+  });
+  const missing = desired
+    .map(({ spec }) => spec.address)
+    .filter((address) => copies.find(address) === undefined && isPlaced(address));
+  const strangers = await strangersAt(client, missing, signal);
+  const others = [...copies.all(kinds)]
+    .filter((found) => !wanted.has(resourceKey(addressOf(found))))
+    .map((found) => ({ found, observed: described(found) }))
+    .filter(({ found, observed: { owner } }) => {
+      if (owner.kind !== 'ours' || owner.site === NO_SITE) return false;
+      if (scope !== undefined && !scope.sites.has(owner.site)) return false;
+      return !(sites.has(owner.site) && isNeeded?.(found));
+    });
+  return [...present, ...[...strangers.values()].map(described), ...others.map(({ observed }) => observed)];
+
+  /** Nothing is in a namespace that isn't there. */
+  function isPlaced({ namespace: own }: ObjectAddress): boolean {
+    if (namespace !== null || own === null) return true;
+    return copies.find({ kind: 'Namespace', namespace: null, name: own }) !== undefined;
+  }
+}

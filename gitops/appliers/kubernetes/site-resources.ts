@@ -1,0 +1,81 @@
+import { TerminalError } from '../../base/errors.ts';
+import { contentHash } from '../../base/ownership.ts';
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { Resource, Traits } from '../contract.ts';
+import { initialReplicas } from './objects/scale.ts';
+import { ObjectSpec, resourceKey } from './state/object-spec.ts';
+
+/** Everything of a site but its Deployments. */
+export const OBJECTS = { target: 'objects' } as const satisfies Traits;
+/** The Deployments of a site. */
+export const WORKLOADS = { target: 'workloads' } as const satisfies Traits;
+
+/** Renders the objects of a site; throws `TerminalError` where a cluster can't run it. */
+export type RenderSite = (manifest: LoadedManifest) => readonly KubernetesObject[];
+
+/** The objects of one target as resources, pure. */
+export function desiredObjects(
+  manifest: LoadedManifest,
+  target: typeof OBJECTS.target | typeof WORKLOADS.target,
+  render: RenderSite,
+): Resource<ObjectSpec>[] {
+  const { objects, refusal } = rendered(manifest, render);
+  const secrets = objects.flatMap((object) =>
+    object.kind === 'Secret' ? Object.values(object.data ?? {}) : [],
+  );
+  const scaled = new Set(objects.flatMap((object) => scaledBy(object)));
+  return objects
+    .filter(({ kind }) => (kind === 'Deployment') === (target === WORKLOADS.target))
+    .map((object) => {
+      const isScaled = object.kind === 'Deployment' && scaled.has(object.metadata.name);
+      const spec = new ObjectSpec(object, {
+        manifest,
+        secrets: secrets.map((secret) => Buffer.from(String(secret), 'base64').toString()),
+        initialReplicas: isScaled ? initialReplicas(manifest) : null,
+        refusal,
+      });
+      return {
+        target,
+        site: manifest.site,
+        key: resourceKey(spec.address),
+        hash: contentHash(refusal === null || object.kind !== 'Deployment' ? object : { object, refusal }),
+        summary: summaryOf(object, spec),
+        adopt: manifest.adopt,
+        spec,
+      };
+    });
+}
+
+/**
+ * What a refused site has already must not be deleted: it keeps its objects, as they are without what is refused. Its
+ * Deployments can't be applied.
+ */
+function rendered(manifest: LoadedManifest, render: RenderSite) {
+  try {
+    return { objects: render(manifest), refusal: null };
+  } catch (error) {
+    if (!(error instanceof TerminalError)) throw error;
+    const { policy: _, ...rest } = manifest;
+    return { objects: render(rest), refusal: error.message };
+  }
+}
+
+/** The Deployments whose pods an object counts. */
+function scaledBy(object: KubernetesObject): string[] {
+  if (object.kind !== 'HorizontalPodAutoscaler') return [];
+  const { scaleTargetRef } = object.spec as { scaleTargetRef: { name: string } }; // as the renderer makes it
+  return [scaleTargetRef.name];
+}
+
+function summaryOf(
+  { kind, metadata, spec }: KubernetesObject,
+  { initialReplicas: first }: ObjectSpec,
+): string {
+  const what = `${kind} ${metadata.namespace}/${metadata.name}`;
+  if (kind !== 'Deployment') return `apply ${what}`;
+  const { template } = spec as { template: { spec: { containers: { image: string }[] } } }; // as the renderer makes it
+  const image = template.spec.containers[0]?.image ?? '';
+  const pods = first === null ? '' : first < 2 ? ', one pod: not redundant' : `, ${first} pods or more`;
+  return `roll out ${what} of ${image.replace(/(sha256:[0-9a-f]{12})[0-9a-f]+$/, '$1')}${pods}`;
+}

@@ -1,0 +1,223 @@
+import { EventEmitter, once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { RetryableError } from '../../../base/errors.ts';
+import type { Identity } from '../../../base/ownership.ts';
+import { addressOf } from '../../../clients/kubernetes/address.ts';
+import type { KubernetesClient, Watched } from '../../../clients/kubernetes/contract.ts';
+import type { Kind, KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
+import { hands } from './drift.ts';
+import { resourceKey } from './object-spec.ts';
+
+/** The kinds of objects that are kept as copies. Of Secrets only their metadata is read. */
+const KINDS = [
+  'ResourceQuota',
+  'Secret',
+  'Service',
+  'NetworkPolicy',
+  'PodDisruptionBudget',
+  'HorizontalPodAutoscaler',
+  'Deployment',
+] as const satisfies readonly Kind[];
+/** The kinds of objects that a Deployment makes. They have the labels of its pods. */
+const MADE = ['ReplicaSet'] as const satisfies readonly Kind[];
+
+/** How long a read waits for a copy that can't follow, milliseconds. */
+const WAIT_MS = 10_000;
+const POLL_MS = 50;
+
+interface CopiesOptions {
+  readonly client: KubernetesClient;
+  readonly identity: Identity;
+  /** The namespace of all objects; `null`: each client has its own. */
+  readonly namespace: string | null;
+  readonly waitMs?: number;
+}
+
+/**
+ * Copies of all objects of this host that follow the API server, so that an observation makes no call. They begin with
+ * one listing of each kind.
+ */
+export class Copies {
+  readonly #copies: ReadonlyMap<Kind, Watched>;
+  readonly #waitMs: number;
+  readonly #changes = new EventEmitter().setMaxListeners(0);
+  readonly #ended = new AbortController();
+  /** Objects that are being written by this process: their changes are no changes from outside. */
+  readonly #busy = new Map<string, number>();
+  /** Who has set what (`hands`), as far as it is known; a difference is a change from outside. */
+  readonly #known = new Map<string, string>();
+
+  constructor({ client, identity, namespace, waitMs = WAIT_MS }: CopiesOptions) {
+    this.#waitMs = waitMs;
+    const labels = `tagyard/instance=${identity.instance},tagyard/host=${identity.host}`;
+    const place = namespace === null ? {} : { namespace };
+    const copies = [...KINDS, ...MADE].map(
+      (kind) =>
+        [
+          kind,
+          client.watched({ kind, labels, ...place, ...(kind === 'Secret' ? { metadataOnly: true } : {}) }),
+        ] as const,
+    );
+    // All namespaces: a desired one may belong to others. One that others have made isn't ours to know.
+    if (namespace === null) {
+      const namespaces = client.watched({ kind: 'Namespace', metadataOnly: true });
+      this.#copies = new Map<Kind, Watched>([...copies, ['Namespace', namespaces]]);
+    } else {
+      this.#copies = new Map<Kind, Watched>(copies);
+    }
+    for (const [kind, copy] of this.#copies) void this.#follow(kind, copy);
+  }
+
+  /** Resolves when all copies are complete and follow; throws `RetryableError` if that takes too long. */
+  async ready(signal: AbortSignal): Promise<void> {
+    const limited = AbortSignal.any([signal, AbortSignal.timeout(this.#waitMs)]);
+    await Promise.all([...this.#copies].map(([kind, copy]) => this.#isReady(kind, copy, limited)));
+  }
+
+  async #isReady(kind: Kind, copy: Watched, signal: AbortSignal): Promise<void> {
+    try {
+      await copy.ready(signal);
+    } catch (cause) {
+      throw copy.fault ?? cause;
+    }
+    while (copy.fault !== null) {
+      await delay(POLL_MS, undefined, { signal }).catch(() => {
+        throw copy.fault ?? new RetryableError(`Kubernetes: the watch of ${kind}s doesn’t follow`);
+      });
+    }
+  }
+
+  of(kind: Kind): Iterable<KubernetesObject> {
+    return this.#copies.get(kind)?.objects.values() ?? [];
+  }
+
+  *all(kinds: readonly Kind[]): Iterable<KubernetesObject> {
+    for (const kind of kinds) yield* this.of(kind);
+  }
+
+  find({ kind, namespace, name }: ObjectAddress): KubernetesObject | undefined {
+    return this.#copies.get(kind)?.objects.get(namespace === null ? name : `${namespace}/${name}`);
+  }
+
+  /**
+   * Writes an object, and resolves when its copy has what was written. `write` returns it as it is stored; `null`: it
+   * doesn't exist any more.
+   */
+  async writing<Written extends KubernetesObject | null>(
+    address: ObjectAddress,
+    write: () => Promise<Written>,
+    signal: AbortSignal,
+  ): Promise<Written> {
+    const key = resourceKey(address);
+    this.#busy.set(key, (this.#busy.get(key) ?? 0) + 1);
+    try {
+      const written = await write();
+      if (written === null) {
+        await this.until(address, () => this.find(address) === undefined, { signal });
+        this.#known.delete(key);
+      } else {
+        const version = written.metadata.resourceVersion;
+        if (version !== undefined) await this.#copies.get(address.kind)?.reached(address, version, signal);
+        this.#known.set(key, hands(written));
+      }
+      return written;
+    } finally {
+      const others = (this.#busy.get(key) ?? 1) - 1;
+      if (others > 0) this.#busy.set(key, others);
+      else this.#busy.delete(key);
+      // Others may have changed it since.
+      const now = this.find(address);
+      if (now !== undefined) this.#compare(key, now);
+    }
+  }
+
+  /**
+   * Resolves when `isSo` returns true, which is asked after each change of the object, and every `everyMs`. Returns false
+   * after `timeoutMs`.
+   */
+  async until(
+    address: ObjectAddress,
+    isSo: () => boolean | Promise<boolean>,
+    {
+      signal,
+      timeoutMs = this.#waitMs,
+      everyMs = timeoutMs,
+    }: { readonly signal: AbortSignal; readonly timeoutMs?: number; readonly everyMs?: number },
+  ): Promise<boolean> {
+    const end = performance.now() + timeoutMs;
+    for (;;) {
+      signal.throwIfAborted();
+      const changed = new AbortController();
+      const next = once(this.#changes, resourceKey(address), { signal: changed.signal }).catch(
+        () => undefined,
+      );
+      try {
+        if (await isSo()) return true;
+        const left = Math.min(end - performance.now(), everyMs);
+        if (end - performance.now() <= 0) return false;
+        const pause = AbortSignal.any([signal, changed.signal]);
+        await Promise.race([next, delay(left, undefined, { signal: pause }).catch(() => undefined)]);
+      } finally {
+        changed.abort();
+      }
+    }
+  }
+
+  /** An item after changes from outside; changes that arrive before it is read make one item. */
+  async *events(signal: AbortSignal): AsyncIterable<void> {
+    const ended = AbortSignal.any([signal, this.#ended.signal]);
+    let pending = false;
+    let resume = () => {};
+    const note = () => {
+      pending = true;
+      resume();
+    };
+    this.#changes.on('outside', note);
+    ended.addEventListener('abort', note);
+    try {
+      while (!ended.aborted) {
+        if (!pending) await new Promise<void>((resolve) => (resume = resolve));
+        pending = false;
+        if (!ended.aborted) yield;
+      }
+    } finally {
+      this.#changes.off('outside', note);
+      ended.removeEventListener('abort', note);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#ended.abort();
+    await Promise.all([...this.#copies.values()].map((copy) => copy.close()));
+  }
+
+  async #follow(kind: Kind, copy: Watched): Promise<void> {
+    const { signal } = this.#ended;
+    const seen = async () => {
+      await copy.ready(signal);
+      for (const object of copy.objects.values())
+        this.#known.set(resourceKey(addressOf({ ...object, kind })), hands(object));
+    };
+    try {
+      const changes = copy.changes(signal);
+      await seen();
+      for await (const { type, object } of changes) {
+        const key = resourceKey(addressOf({ ...object, kind }));
+        this.#changes.emit(key);
+        if (MADE.some((one) => one === kind)) continue;
+        if (type !== 'deleted') this.#compare(key, object);
+        else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
+      }
+    } catch {
+      // It ends with the copies; a copy that can't follow says so itself.
+    }
+  }
+
+  #compare(key: string, object: KubernetesObject): void {
+    if (this.#busy.has(key)) return;
+    const now = hands(object);
+    if (this.#known.get(key) === now) return;
+    this.#known.set(key, now);
+    this.#changes.emit('outside');
+  }
+}

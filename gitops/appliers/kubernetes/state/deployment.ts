@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
+
+const condition = z.looseObject({
+  type: z.string(),
+  status: z.string(),
+  reason: z.string().optional(),
+  message: z.string().optional(),
+});
+const deployment = z.looseObject({
+  spec: z.looseObject({ replicas: z.number().default(1), template: z.looseObject({}) }),
+  status: z
+    .looseObject({
+      observedGeneration: z.number().default(0),
+      replicas: z.number().default(0),
+      updatedReplicas: z.number().default(0),
+      availableReplicas: z.number().default(0),
+      conditions: z.array(condition).default([]),
+    })
+    .prefault({}),
+});
+
+/** What a Deployment's controller says of it. */
+interface DeploymentState {
+  readonly replicas: number;
+  readonly updated: number;
+  readonly available: number;
+  /** The controller has seen the newest template. */
+  readonly isSeen: boolean;
+  /** All pods were of the newest template and available at once. Later losses of pods don't change this. */
+  readonly isRolledOut: boolean;
+  /** The rollout had no progress until its deadline. */
+  readonly isLate: boolean;
+  /** Why a pod can't be created: a quota, an admission's refusal; `null`: none was refused. */
+  readonly failure: string | null;
+}
+
+export function deploymentState(object: KubernetesObject): DeploymentState {
+  const { spec, status } = deployment.parse(object);
+  const of = (type: string) => status.conditions.find((one) => one.type === type);
+  const progressing = of('Progressing');
+  const failure = of('ReplicaFailure');
+  const isSeen = status.observedGeneration >= (object.metadata.generation ?? 0);
+  return {
+    replicas: spec.replicas,
+    updated: status.updatedReplicas,
+    available: status.availableReplicas,
+    isSeen,
+    // Source: k8s.io/kubernetes, pkg/controller/deployment/util, DeploymentComplete.
+    isRolledOut: isSeen && progressing?.reason === 'NewReplicaSetAvailable',
+    isLate: isSeen && progressing?.reason === 'ProgressDeadlineExceeded',
+    failure: failure?.status === 'True' ? (failure.message ?? failure.reason ?? '') : null,
+  };
+}
+
+/** True if the newest template is rolled out. */
+export function isRolledOut(object: KubernetesObject): boolean {
+  return deploymentState(object).isRolledOut;
+}
+
+/** What keeps a Deployment from serving as it was applied, for people; `null`: nothing. */
+export function outageOf(object: KubernetesObject): string | null {
+  const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
+  if (!isSeen || !isDone)
+    return `rollout not complete: ${updated} of ${replicas} pods have the newest template`;
+  if (replicas > 0 && available === 0) return `none of ${replicas} pods is available`;
+  return null;
+}

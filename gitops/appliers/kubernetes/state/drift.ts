@@ -1,0 +1,103 @@
+import type { KubernetesObject, ManagedFields } from '../../../clients/kubernetes/kinds.ts';
+import { type Field, fieldSetOf, notOwned, onlyTheirs } from './field-sets.ts';
+import { INITIAL_MANAGER, MANAGER } from './mark.ts';
+
+/** A field that others have added. */
+interface ForeignField extends Field {
+  readonly manager: string;
+  /** It changes what the object does, so it is removed. What is only about the object stays: a label, a finalizer. */
+  readonly isRemoved: boolean;
+}
+
+/** The cluster's own part that numbers revisions, and scales for an autoscaler. */
+const CONTROLLERS: ReadonlySet<string> = new Set(['kube-controller-manager']);
+const OWN_MANAGERS: ReadonlySet<string> = new Set([MANAGER, INITIAL_MANAGER]);
+/** `kubectl rollout restart`: without it, the pods would restart again. */
+const RESTARTED = '/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt';
+/** The number of pods is the autoscaler's, or a person's until its next decision. */
+const KEPT: ReadonlySet<string> = new Set([RESTARTED, '/spec/replicas']);
+/** Metadata of an object: no field of them changes what the object does. */
+const METADATA = '/metadata/';
+
+/**
+ * What differs from the object that was applied, for people; `null`: nothing. A field that only others set is a
+ * difference where it changes what the object does.
+ */
+export function objectDrift(applied: KubernetesObject, found: KubernetesObject): string | null {
+  if (found.metadata.deletionTimestamp !== undefined) return 'being deleted';
+  const own = fieldSetOf(
+    entriesOf(found).filter(({ manager, operation }) => manager === MANAGER && operation === 'Apply'),
+  );
+  const changed = notOwned(applied, own).map(({ path }) => path);
+  const added = foreignFields(found)
+    .filter(({ isRemoved }) => isRemoved)
+    .map(({ path, manager }) => `${path} (by ${manager})`);
+  if (changed.length + added.length === 0) return null;
+  return [
+    ...(changed.length === 0 ? [] : [`changed from outside: ${changed.join(', ')}`]),
+    ...(added.length === 0 ? [] : [`added from outside: ${added.join(', ')}`]),
+  ].join('; ');
+}
+
+/** The fields of an object of ours that only other managers set, besides the cluster's own parts. */
+export function foreignFields(found: KubernetesObject): ForeignField[] {
+  const entries = entriesOf(found);
+  const ours = fieldSetOf(entries.filter(({ manager }) => OWN_MANAGERS.has(manager)));
+  const isSearched = (pointer: string) =>
+    RESTARTED.startsWith(`${pointer}/`) || pointer === '/metadata' || isMetadataMember(pointer);
+  return entries.filter(isForeign).flatMap(({ manager, ...entry }) =>
+    onlyTheirs(found, { theirs: fieldSetOf([entry]), ours }, isSearched)
+      .filter(({ pointer }) => !KEPT.has(pointer))
+      .map((field) => ({ ...field, manager, isRemoved: !field.pointer.startsWith(METADATA) })),
+  );
+}
+
+/** Removes the given fields of this version of the object (RFC 6902). */
+export function removalPatch(found: KubernetesObject, fields: readonly ForeignField[]): object[] {
+  const pointers = [...new Set(fields.map(({ pointer }) => pointer))];
+  return [
+    { op: 'test', path: '/metadata/resourceVersion', value: found.metadata.resourceVersion },
+    // From the end: a removal moves the later items of a list.
+    ...pointers
+      .sort(byPointer)
+      .toReversed()
+      .map((path) => ({ op: 'remove', path })),
+  ];
+}
+
+/** True if what we have applied has this field. */
+export function ownsField(found: KubernetesObject, path: readonly string[]): boolean {
+  const applied = entriesOf(found).filter(
+    ({ manager, operation }) => manager === MANAGER && operation === 'Apply',
+  );
+  let set: object | undefined = fieldSetOf(applied);
+  for (const member of path) set = set === undefined ? undefined : Object(set)[`f:${member}`];
+  return set !== undefined;
+}
+
+/**
+ * What others have set, as text: it changes whenever others than the cluster's own parts change the object. Our own
+ * fields are in it, because others may take them.
+ */
+export function hands({ metadata }: KubernetesObject): string {
+  const entries = (metadata.managedFields ?? []).filter(
+    (entry) => OWN_MANAGERS.has(entry.manager) || isForeign(entry),
+  );
+  return JSON.stringify([metadata.uid, metadata.deletionTimestamp, entries]);
+}
+
+function entriesOf({ metadata }: KubernetesObject): readonly ManagedFields[] {
+  return metadata.managedFields ?? [];
+}
+
+function isForeign({ manager, subresource }: ManagedFields): boolean {
+  return !OWN_MANAGERS.has(manager) && !CONTROLLERS.has(manager) && subresource !== 'status';
+}
+
+function isMetadataMember(pointer: string): boolean {
+  return /^\/metadata\/[^/]+$/.test(pointer);
+}
+
+function byPointer(a: string, b: string): number {
+  return a.localeCompare(b, 'en', { numeric: true });
+}

@@ -1,0 +1,149 @@
+import { TerminalError } from '../../base/errors.ts';
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { Applier, Change, Resource, Scope } from '../contract.ts';
+import { planResources } from '../plan.ts';
+import type { Cluster } from './cluster.ts';
+import { notEnding } from './objects-applier.ts';
+import { type ObjectRef, observeObjects } from './observation.ts';
+import { earlierTemplate, RolloutFailures, rolledOut } from './rollout.ts';
+import { desiredObjects, WORKLOADS } from './site-resources.ts';
+import { deploymentState, isRolledOut, outageOf } from './state/deployment.ts';
+import { ownsField } from './state/drift.ts';
+import { EARLIER, INITIAL_MANAGER } from './state/mark.ts';
+import type { ObjectSpec } from './state/object-spec.ts';
+import { revisionNumber } from './state/replica-sets.ts';
+
+/**
+ * Applies a site's Deployments, and waits until they are rolled out. A template whose pods don't become available is
+ * replaced by the one before: its pods serve on.
+ */
+export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
+  const { copies, clients, writer } = cluster;
+  const failures = new RolloutFailures();
+  let rollouts = 0;
+
+  async function observe(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal, scope?: Scope) {
+    await copies.ready(signal);
+    return await observeObjects(
+      cluster,
+      {
+        target: WORKLOADS.target,
+        kinds: ['Deployment'],
+        problemOf({ spec, hash }, found) {
+          if (isOff(spec, found)) return { found: 'scaled to no pod' };
+          const outage = outageOf(found);
+          // An earlier process began the rollout, or pods were lost: the Deployment is as it was applied.
+          if (outage !== null) return { found: outage, outdated: true };
+          failures.prove(hash);
+          return null;
+        },
+      },
+      { desired, scope, signal },
+    );
+  }
+
+  async function rollOut(resource: Resource<ObjectSpec>, signal: AbortSignal): Promise<void> {
+    const { spec, hash, site, adopt } = resource;
+    const { address, manifest } = spec;
+    if (spec.refusal !== null) throw new TerminalError(spec.refusal, { isOfSite: true });
+    await clients.ensure(manifest, adopt, signal);
+    await notEnding(cluster, spec, signal);
+    const before = copies.find(address);
+    const completeBefore = before !== undefined && isRolledOut(before) ? revisionNumber(before) : 0;
+    await handOver(spec, before, signal);
+    await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
+    // An autoscaler doesn't count the pods of a Deployment that has none.
+    if (spec.initialReplicas !== null && (before === undefined || isOff(spec, before))) {
+      await setReplicas(spec, spec.initialReplicas, signal);
+    }
+    const failure = await rolledOut(spec, cluster, signal);
+    if (failure === null) {
+      failures.prove(hash);
+      await clients.settle(manifest.client, signal);
+      return;
+    }
+    const isServed = await goBack(resource, completeBefore, signal);
+    const after = isServed ? 'the pods of before serve on' : 'there is no earlier template to go back to';
+    const cause = spec.redacted(failure.message);
+    throw failures.errorOf(
+      hash,
+      `Kubernetes: the rollout of ${address.name} failed: ${cause}; ${after}`,
+      failure,
+    );
+  }
+
+  /** Applies the template that served before; false if there is none. */
+  async function goBack(
+    { spec, site, adopt }: Resource<ObjectSpec>,
+    completeBefore: number,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const found = copies.find(spec.address);
+    const template = found === undefined ? null : earlierTemplate(copies, found, completeBefore);
+    if (template === null) return found !== undefined && deploymentState(found).available > 0;
+    const object = spec.reveal();
+    const earlier = { ...object, spec: { ...(object.spec as object), template } };
+    await writer.apply(earlier, { site, hash: EARLIER, adopt }, signal);
+    return true;
+  }
+
+  /**
+   * Where our manager has the number of pods and won't apply it any more, another manager of ours gets it first: the API
+   * server would set it to 1.
+   */
+  async function handOver(spec: ObjectSpec, found: KubernetesObject | undefined, signal: AbortSignal) {
+    if (spec.initialReplicas === null || found === undefined || !ownsField(found, ['spec', 'replicas']))
+      return;
+    await setReplicas(spec, deploymentState(found).replicas, signal);
+  }
+
+  async function setReplicas(spec: ObjectSpec, replicas: number, signal: AbortSignal): Promise<void> {
+    const { apiVersion, kind, metadata } = spec.reveal();
+    const { name, namespace = '' } = metadata;
+    await writer.applyAs(
+      INITIAL_MANAGER,
+      { apiVersion, kind, metadata: { name, namespace }, spec: { replicas } },
+      signal,
+    );
+  }
+
+  const planning = {
+    ...WORKLOADS,
+    desired: (manifest: LoadedManifest) => desiredObjects(manifest, WORKLOADS.target, cluster.render),
+    edition: ({ site }: LoadedManifest) => cluster.edition(site),
+    plan: planResources,
+  } as const;
+
+  return {
+    ...planning,
+    observe,
+    preview: () => ({
+      ...planning,
+      observe,
+      async apply() {
+        throw new TerminalError('a preview applies nothing');
+      },
+    }),
+
+    async apply({ desired, observed, op, key }: Change<ObjectSpec, ObjectRef>, signal) {
+      if (desired !== undefined) {
+        rollouts += 1;
+        await rollOut(desired, signal).finally(() => {
+          rollouts -= 1;
+        });
+      } else if (observed !== undefined) {
+        await writer.remove(observed.ref.address, observed.ref.uid, signal);
+      } else {
+        throw new TerminalError(`the change ${op} ${key} has neither a desired nor an observed object`);
+      }
+    },
+
+    isBringingUp: () => rollouts > 0,
+  };
+}
+
+/** An autoscaler is off while the number of pods is 0. Source: k8s.io/api, autoscaling/v2, ScalingActive. */
+function isOff({ initialReplicas }: ObjectSpec, found: KubernetesObject): boolean {
+  return initialReplicas !== null && deploymentState(found).replicas === 0;
+}

@@ -1,0 +1,145 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { RetryableError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
+import type { Identity } from '../../base/ownership.ts';
+import { addressOf } from '../../clients/kubernetes/address.ts';
+import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
+import { faultReason } from '../../clients/kubernetes/errors.ts';
+import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
+import type { Copies } from './state/copies.ts';
+import { foreignFields, removalPatch } from './state/drift.ts';
+import { isOurs, MANAGER, ordinalOf, withMark } from './state/mark.ts';
+import { resourceKey } from './state/object-spec.ts';
+
+/** Attempts of one write while others change the same object; the pauses between them grow. */
+const ATTEMPTS = 5;
+const PAUSE_MS = 50;
+
+interface WriterDeps {
+  readonly client: KubernetesClient;
+  readonly copies: Copies;
+  readonly identity: Identity;
+  /** The ordinal of the revision that is in force: a later one has a greater one. `null`: unknown. */
+  ordinal(): number | null;
+  readonly log: Log;
+}
+
+interface ApplyTo {
+  /** Or `NO_SITE`. */
+  readonly site: string;
+  readonly hash: string;
+  /** The manifest allows to take over an object of others. */
+  readonly adopt?: boolean;
+}
+
+/** Writes objects with our mark, and waits until the copies have them. */
+export class Writer {
+  readonly #deps: WriterDeps;
+
+  constructor(deps: WriterDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Applies the object, and removes what others have added to it. Fields of others are taken over only where the object has
+   * our mark or may be adopted.
+   */
+  async apply(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<KubernetesObject> {
+    const { client, copies, identity, log } = this.#deps;
+    const address = addressOf(object);
+    const marked = withMark(object, { ...to, identity, ordinal: this.#ordinal(copies.find(address)) });
+    return await copies.writing(
+      address,
+      () =>
+        persistently(signal, async () => {
+          const existing = copies.find(address);
+          await this.#removeForeign(address, existing, signal);
+          const force = to.adopt === true || (existing !== undefined && isOurs(identity, existing));
+          const applied = await client.apply(marked, { manager: MANAGER, force }, signal);
+          for (const warning of applied.warnings) log.warn({ object: resourceKey(address) }, warning);
+          return applied.object;
+        }),
+      signal,
+    );
+  }
+
+  /** Sets the fields of an object that another manager of ours has. */
+  async applyAs(manager: string, object: KubernetesObject, signal: AbortSignal): Promise<void> {
+    const { client, copies } = this.#deps;
+    await copies.writing(
+      addressOf(object),
+      async () => (await client.apply(object, { manager, force: true }, signal)).object,
+      signal,
+    );
+  }
+
+  /** Deletes this object; another one of the same name stays. */
+  async remove(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void> {
+    const { client, copies } = this.#deps;
+    const existing = copies.find(address);
+    // Others have deleted it, and may have made another one.
+    if (existing === undefined || existing.metadata.uid !== uid) return;
+    this.#ordinal(existing);
+    const remove = async () => {
+      await client.delete(address, uid, signal);
+      return null;
+    };
+    await copies.writing(address, remove, signal);
+  }
+
+  /**
+   * Our ordinal. Throws if a newer revision was applied to the object: another provisioner, which has taken over, did that.
+   */
+  #ordinal(existing: KubernetesObject | undefined): number | null {
+    const own = this.#deps.ordinal();
+    const theirs = existing === undefined ? null : ordinalOf(existing);
+    if (existing === undefined || theirs === null || own === null || theirs <= own) return own;
+    throw new RetryableError(
+      `${resourceKey(addressOf(existing))} has a newer revision (${theirs}) than this provisioner (${own}): another one has taken over. If none has, remove the annotation tagyard/ordinal`,
+    );
+  }
+
+  /** An apply can't remove what it never set. */
+  async #removeForeign(
+    address: ObjectAddress,
+    existing: KubernetesObject | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, identity, log } = this.#deps;
+    for (
+      let found = existing ?? null, left = ATTEMPTS;
+      found !== null && isOurs(identity, found);
+      left -= 1
+    ) {
+      const fields = foreignFields(found).filter(({ isRemoved }) => isRemoved);
+      if (fields.length === 0) return;
+      log.warn(
+        {
+          object: resourceKey(address),
+          fields: fields.map(({ path, manager }) => `${path} (by ${manager})`),
+        },
+        'removes what others have added to an object',
+      );
+      try {
+        await client.patch(address, removalPatch(found, fields), signal);
+        return;
+      } catch (error) {
+        // The copy isn't the newest version: its test in the patch has failed.
+        if (left <= 1 || !['invalid', 'changed'].includes(faultReason(error) ?? '')) throw error;
+        found = await client.get(address, signal);
+      }
+    }
+  }
+}
+
+/** Calls again while others change the object at the same time. */
+async function persistently<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === ATTEMPTS || faultReason(error) !== 'changed') throw error;
+      await delay(PAUSE_MS * 2 ** attempt * Math.random(), undefined, { signal });
+    }
+  }
+}

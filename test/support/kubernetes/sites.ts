@@ -1,0 +1,111 @@
+import { join } from 'node:path';
+import { openCluster, type Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
+import { kubernetesSettings } from '../../../gitops/appliers/kubernetes/settings.ts';
+import type { Log } from '../../../gitops/base/log.ts';
+import type { Identity } from '../../../gitops/base/ownership.ts';
+import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
+import type { Cluster } from './cluster.ts';
+import { writeProgramImage } from './image.ts';
+
+/**
+ * Answers with the text of the CONTAINER_CONFIG. It ends at its start if the configuration says `env=broken`, as the real
+ * image does with one that Google refuses.
+ */
+const SERVER = `
+b=/bin/busybox
+config=$(echo "$CONTAINER_CONFIG" | $b base64 -d)
+case "$config" in *env=broken*) echo "server.js?$config answered 400"; exit 1;; esac
+$b mkdir -p /tmp/web && echo "$config" > /tmp/web/index.html && echo ok > /tmp/web/healthz
+$b httpd -f -p $PORT -h /tmp/web & server=$!
+trap "kill $server" TERM
+wait
+`;
+
+const IMAGE = 'tag-server.test/tag-server:1';
+/** The image of the test manifests. */
+const PLACEHOLDER = `sha256:${'a'.repeat(64)}`;
+
+/** Imports the image of a tag server into every node. */
+export async function importTagServer(cluster: Cluster): Promise<void> {
+  const file = join(cluster.folder, 'tag-server.tar');
+  await writeProgramImage(file, {
+    name: IMAGE,
+    program: '/bin/busybox',
+    entrypoint: ['/bin/busybox', 'sh', '-c', SERVER],
+  });
+  await cluster.importImages(file);
+}
+
+interface SitesOptions {
+  readonly kubeconfig: string;
+  readonly identity: Identity;
+  readonly log?: Log;
+  readonly ordinal?: () => number | null;
+  readonly namespace?: string;
+  /** See `ClusterServices`. */
+  readonly waitMs?: number;
+  /** Replaces a rendered Deployment. */
+  readonly deployment?: (object: KubernetesObject) => KubernetesObject;
+}
+
+/** What the appliers use, with rollouts that take as little time as possible. */
+export async function openSites({
+  kubeconfig,
+  identity,
+  log = { info() {}, warn() {} },
+  ordinal = () => null,
+  namespace = '',
+  waitMs = 10_000,
+  deployment = (object) => object,
+}: SitesOptions): Promise<SitesCluster> {
+  const opened = await openCluster(
+    kubernetesSettings.parse({ KUBECONFIG: kubeconfig, KUBERNETES_NAMESPACE: namespace }),
+    {
+      identity,
+      log,
+      ordinal,
+      originPort: 443,
+      edition: () => '',
+      times: { refusedMs: 2_000, readMs: 2_000, longestMs: 60_000 },
+      waitMs,
+    },
+  );
+  const render = (manifest: Parameters<SitesCluster['render']>[0]) =>
+    opened
+      .render(manifest)
+      .map((object) => (object.kind === 'Deployment' ? deployment(withoutPauses(object)) : object));
+  return { ...opened, render };
+}
+
+interface DeploymentSpec {
+  readonly template: {
+    readonly spec: {
+      readonly containers: readonly {
+        readonly image: string;
+        readonly resources: object;
+        readonly lifecycle?: object;
+      }[];
+    };
+  };
+}
+
+/**
+ * The pauses protect requests under load. Pods ask for little, so that a machine can hold those of many sites. The
+ * imported image has the place of the test manifests' one.
+ */
+function withoutPauses(object: KubernetesObject): KubernetesObject {
+  const spec = object.spec as DeploymentSpec; // as the renderer makes it
+  const containers = spec.template.spec.containers.map(({ lifecycle: _, ...container }) => ({
+    ...container,
+    image: container.image === PLACEHOLDER ? IMAGE : container.image,
+    resources: {
+      ...container.resources,
+      requests: { cpu: '1m', memory: '1Mi', 'ephemeral-storage': '1Mi' },
+    },
+  }));
+  const template = {
+    ...spec.template,
+    spec: { ...spec.template.spec, terminationGracePeriodSeconds: 2, containers },
+  };
+  return { ...object, spec: { ...spec, minReadySeconds: 0, template } };
+}
