@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import type { Traits } from './appliers/contract.ts';
-import { MACHINE_APPLIERS, type MachineApplierSettings } from './appliers/index.ts';
+import {
+  CLUSTER_APPLIERS,
+  type ClusterApplierSettings,
+  MACHINE_APPLIERS,
+  type MachineApplierSettings,
+} from './appliers/index.ts';
 import { optionalText, portNumber, textList } from './base/env-values.ts';
 import { edgePublicUrl } from './manifest/description.ts';
 import { DRIFT_MODES, type DriftMode } from './pass/drift.ts';
@@ -41,6 +46,7 @@ const sharedSettings = z.object({
 
 /** What only a machine has: an address of its own, certificates, the output of its containers. */
 const machineSettings = z.object({
+  HOST_KIND: z.literal('machine').default('machine'),
   HOST_ADDRESS: z.ipv4(),
   TLS_DIR: optionalText,
   ACME_DIRECTORY_URL: optionalText.pipe(z.url({ protocol: /^https$/ }).optional()),
@@ -55,6 +61,18 @@ const machineSettings = z.object({
   CONTAINER_LOGS_MB: z.coerce.number().int().min(1).default(32),
   CONTAINER_LOGS_LINES_PER_SECOND: z.coerce.number().int().min(1).default(50),
 });
+
+/** What only a cluster has. */
+const clusterSettings = z.object({
+  HOST_KIND: z.literal('kubernetes'),
+  KUBERNETES_GATEWAY_ADDRESS: optionalText.pipe(
+    z.union([z.ipv4(), z.ipv6(), z.string().regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/)]).optional(),
+  ),
+  KUBERNETES_TLS_PORT: portNumber.default(443),
+  RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
+});
+
+const hostKind = z.enum(['machine', 'kubernetes']);
 
 /** `dns=warn,kv=ignore`, with these targets. */
 function driftModes(targets: readonly string[]) {
@@ -80,23 +98,34 @@ type Read<Own extends z.ZodObject, Appliers> = z.output<typeof sharedSettings> &
 
 /** The environment of a provisioner on a machine. */
 export type MachineEnv = Read<typeof machineSettings, MachineApplierSettings>;
-export type Env = MachineEnv;
+/** The environment of a provisioner for a Kubernetes cluster. */
+export type ClusterEnv = Read<typeof clusterSettings, ClusterApplierSettings>;
+export type Env = MachineEnv | ClusterEnv;
+
+const KINDS = {
+  machine: { own: machineSettings, appliers: MACHINE_APPLIERS },
+  kubernetes: { own: clusterSettings, appliers: CLUSTER_APPLIERS },
+} as const;
 
 /**
- * Reads the settings of a machine and of its appliers. `Extra` is the type of settings of appliers outside the list.
- * Throws an `Error` whose message is one line with every wrong variable and what it must be.
+ * Reads the settings of a host of the kind that HOST_KIND names, and of its appliers. `Extra` is the type of settings of
+ * appliers outside the lists. Throws an `Error` whose message is one line with every wrong variable and what it must be.
  */
 export function readEnv<Extra = unknown>(
   source: NodeJS.ProcessEnv,
-  registrations: readonly (Traits & { readonly settings: z.ZodObject })[] = MACHINE_APPLIERS,
+  registrations?: readonly (Traits & { readonly settings: z.ZodObject })[],
 ): Env & Extra {
+  const kind = hostKind.safeParse(source.HOST_KIND ?? 'machine');
+  if (!kind.success) throw new Error(`HOST_KIND must be ${Object.keys(KINDS).join(' or ')}`);
+  const { own, appliers } = KINDS[kind.data];
+  const used = registrations ?? appliers;
   const shape = Object.assign(
     {},
     sharedSettings.shape,
-    machineSettings.shape,
-    ...registrations.map(({ settings }) => settings.shape),
+    own.shape,
+    ...used.map(({ settings }) => settings.shape),
   );
-  const modes = driftModes(registrations.map(({ target }) => target)).default({});
+  const modes = driftModes(used.map(({ target }) => target)).default({});
   const result = z.object({ ...shape, DRIFT_MODES: modes }).safeParse(source);
   if (result.success) return result.data as Env & Extra; // composed at run time from the very schemas of these types
   const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);

@@ -43,7 +43,10 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
-  const built = await buildHost(env, stack, { log });
+  const built = await buildHost(env, stack, {
+    log,
+    ordinal: async () => (reader.revision === null ? null : await repo.ordinal(reader.revision)),
+  });
   const { appliers, certificates } = built;
 
   const host = env.HOST_NAME;

@@ -27,3 +27,8 @@ export interface HostOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
+
+export interface ClusterOptions extends HostOptions {
+  /** The number of commits up to the revision that is in force; `null`: none is. */
+  ordinal(): Promise<number | null>;
+}

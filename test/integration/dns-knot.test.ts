@@ -430,7 +430,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       const stack = new AsyncDisposableStack();
       cleanups.push(() => stack.disposeAsync());
       const log = { info: () => undefined, warn: () => undefined };
-      return (await buildHost(readEnv(env), stack, { log })).appliers;
+      return (await buildHost(readEnv(env), stack, { log, ordinal: async () => null })).appliers;
     };
 
     test('makes the daemon write there', async () => {

@@ -37,7 +37,7 @@ interface ClusterServices
    * The ordinal of the revision that is in force: a later revision has a greater one. Objects carry it, and an older one
    * isn't applied to them. `null`: unknown.
    */
-  ordinal(): number | null;
+  ordinal(): Promise<number | null>;
   readonly times?: RolloutTimes;
   /** Milliseconds that a read waits for copies that don't follow. */
   readonly waitMs?: number;

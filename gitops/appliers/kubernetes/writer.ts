@@ -20,7 +20,7 @@ interface WriterDeps {
   readonly copies: Copies;
   readonly identity: Identity;
   /** The ordinal of the revision that is in force: a later one has a greater one. `null`: unknown. */
-  ordinal(): number | null;
+  ordinal(): Promise<number | null>;
   readonly log: Log;
 }
 
@@ -47,7 +47,7 @@ export class Writer {
   async apply(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<KubernetesObject> {
     const { client, copies, identity, log } = this.#deps;
     const address = addressOf(object);
-    const marked = withMark(object, { ...to, identity, ordinal: this.#ordinal(copies.find(address)) });
+    const marked = withMark(object, { ...to, identity, ordinal: await this.#ordinal(copies.find(address)) });
     return await copies.writing(
       address,
       () =>
@@ -79,7 +79,7 @@ export class Writer {
     const existing = copies.find(address);
     // Others have deleted it, and may have made another one.
     if (existing === undefined || existing.metadata.uid !== uid) return;
-    this.#ordinal(existing);
+    await this.#ordinal(existing);
     const remove = async () => {
       await client.delete(address, uid, signal);
       return null;
@@ -90,8 +90,8 @@ export class Writer {
   /**
    * Our ordinal. Throws if a newer revision was applied to the object: another provisioner, which has taken over, did that.
    */
-  #ordinal(existing: KubernetesObject | undefined): number | null {
-    const own = this.#deps.ordinal();
+  async #ordinal(existing: KubernetesObject | undefined): Promise<number | null> {
+    const own = await this.#deps.ordinal();
     const theirs = existing === undefined ? null : ordinalOf(existing);
     if (existing === undefined || theirs === null || own === null || theirs <= own) return own;
     throw new RetryableError(

@@ -25,22 +25,23 @@ const IMAGE = 'tag-server.test/tag-server:1';
 /** The image of the test manifests. */
 const PLACEHOLDER = `sha256:${'a'.repeat(64)}`;
 
-/** Imports the image of a tag server into every node. */
-export async function importTagServer(cluster: Cluster): Promise<void> {
+/** Imports the image of a tag server into every node. Returns its id. */
+export async function importTagServer(cluster: Cluster): Promise<string> {
   const file = join(cluster.folder, 'tag-server.tar');
-  await writeProgramImage(file, {
+  const id = await writeProgramImage(file, {
     name: IMAGE,
     program: '/bin/busybox',
     entrypoint: ['/bin/busybox', 'sh', '-c', SERVER],
   });
   await cluster.importImages(file);
+  return id;
 }
 
 interface SitesOptions {
   readonly kubeconfig: string;
   readonly identity: Identity;
   readonly log?: Log;
-  readonly ordinal?: () => number | null;
+  readonly ordinal?: () => Promise<number | null>;
   readonly namespace?: string;
   /** See `ClusterServices`. */
   readonly waitMs?: number;
@@ -53,7 +54,7 @@ export async function openSites({
   kubeconfig,
   identity,
   log = { info() {}, warn() {} },
-  ordinal = () => null,
+  ordinal = async () => null,
   namespace = '',
   waitMs = 10_000,
   deployment = (object) => object,

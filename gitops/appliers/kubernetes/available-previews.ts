@@ -1,0 +1,19 @@
+import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { Cluster } from './cluster.ts';
+import { deploymentState } from './state/deployment.ts';
+
+/** How many preview servers of a site serve. Throws where the cluster can't be read. */
+export async function availablePreviews(
+  { copies, render }: Pick<Cluster, 'copies' | 'render'>,
+  manifest: LoadedManifest,
+  signal: AbortSignal,
+): Promise<number> {
+  await copies.ready(signal);
+  const previews = render(manifest).filter(
+    ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-preview'),
+  );
+  const found = previews.map(({ kind, metadata: { name, namespace = null } }) =>
+    copies.find({ kind, namespace, name }),
+  );
+  return found.reduce((sum, one) => sum + (one === undefined ? 0 : deploymentState(one).available), 0);
+}

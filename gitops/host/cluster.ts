@@ -1,0 +1,75 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { Recycling } from '../appliers/containers/recycling.ts';
+import { CLUSTER_APPLIERS } from '../appliers/index.ts';
+import { availablePreviews } from '../appliers/kubernetes/available-previews.ts';
+import { openCluster } from '../appliers/kubernetes/cluster.ts';
+import { combineCertificates } from '../certificates/contract.ts';
+import { dnsLookup } from '../clients/dns-lookup.ts';
+import type { ClusterEnv } from '../env.ts';
+import { checkPart } from '../host-report/check-part.ts';
+import { hostReporter } from '../host-report/report.ts';
+import type { ClusterOptions, Host } from './contract.ts';
+import { gatewayDestination } from './gateway-destination.ts';
+import { createAppliers, openSharedServices, reportSettings, sharedPartChecks } from './shared.ts';
+
+/** The timeout of each resolver that is asked where a balancer's name leads. */
+const DNS_TIMEOUT_MS = 2_000;
+
+/** A Kubernetes cluster, which schedules and restarts the sites' pods. `stack` closes what is opened. */
+export async function buildCluster(
+  env: ClusterEnv,
+  stack: AsyncDisposableStack,
+  { log, now, ordinal }: ClusterOptions,
+): Promise<Host> {
+  const shared = openSharedServices(env, { log, now });
+  const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
+  const port = env.KUBERNETES_TLS_PORT;
+  const kubernetes = await openCluster(env, {
+    ...{ identity: shared.identity, log, ordinal },
+    originPort: port,
+    edition: (site) => recycling.edition(site),
+  });
+  stack.defer(() => kubernetes.close());
+  const destination = gatewayDestination(env, kubernetes.client);
+  stack.defer(() => destination.close());
+  const services = { ...shared, kubernetes, hostAddress: destination, containers: { originPort: port } };
+  const appliers = await createAppliers(CLUSTER_APPLIERS, { env, services, stack });
+  const checkShared = sharedPartChecks(env, shared.cloudflare.client);
+  const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const addressesOf = async (current: string | null) => {
+    if (current === null) return [];
+    return isIP(current) === 0 ? await lookup.addresses(current).catch(() => []) : [current];
+  };
+  return {
+    appliers,
+    // The cluster's gateway holds them.
+    certificates: combineCertificates([]),
+    profiles: shared.edgeStore,
+    async reportSite(manifest) {
+      const address = destination.current();
+      const report = hostReporter({
+        ...reportSettings(env),
+        hostAddresses: await addressesOf(address),
+        otherAddresses: [],
+        proxy: { address, port },
+        previews: async (site, signal) => await availablePreviews(kubernetes, site, signal),
+      });
+      return await report(manifest);
+    },
+    async checkParts(sites) {
+      return await Promise.all([
+        ...checkShared(sites),
+        checkPart('cluster', {
+          fix: 'Make the API server reachable with the account of KUBECONFIG, or of the pod that runs this.',
+          async ask(signal) {
+            const { gitVersion } = version.parse(await kubernetes.client.raw('/version', signal));
+            return `Kubernetes ${gitVersion} answers`;
+          },
+        }),
+      ]);
+    },
+  };
+}
+
+const version = z.object({ gitVersion: z.string() });
