@@ -1,16 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs';
-import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import type { KubeConfig } from '@kubernetes/client-node';
-import { parse as parseYaml } from 'yaml';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { TerminalError } from '../../base/errors.ts';
 import { missingPackages } from '../../base/runtime/optional.ts';
+import { type ClusterUser, type Credentials, credentialsOf, type ServerTrust } from './credentials.ts';
 
-/** Loaded only where a cluster is used: it takes half a second, and 50 MB. */
 const PACKAGE = '@kubernetes/client-node';
-const ACCOUNT_TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount/token';
+/** Where Kubernetes puts the account of a pod. */
+const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Which cluster, and as whom. */
 export interface ClusterAccess {
@@ -20,133 +19,155 @@ export interface ClusterAccess {
   readonly context?: string | undefined;
 }
 
-/** What TLS needs; the server's certificate is checked unless the kubeconfig says otherwise. */
-export interface TlsMaterial {
-  readonly ca?: string | Buffer;
-  readonly cert?: string | Buffer;
-  readonly key?: string | Buffer;
-  readonly servername?: string;
-  readonly rejectUnauthorized?: boolean;
-}
-
-/** What each request needs. */
-export interface Credentials {
-  readonly tls: TlsMaterial;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 export interface ClusterConfig {
   /** Origin, and a path if the API server is below one. */
   readonly server: URL;
+  /** The URL of an HTTP proxy on the way. */
   readonly proxy: string | null;
   /** The context's namespace. */
   readonly namespace: string | null;
-  /** Files are read and programs are run as they are now: tokens and certificates are replaced while a process runs. */
+  /** As files and programs give them now: tokens and certificates are replaced while a process runs. */
   credentials(): Promise<Credentials>;
-  /** The credentials were refused: what is kept of files and programs is read again. */
+  /** The credentials were refused: what programs have answered is forgotten. */
   forget(): void;
 }
 
-/** Throws `TerminalError` with what to set. */
-export async function readClusterConfig(access: ClusterAccess): Promise<ClusterConfig> {
-  if (missingPackages([PACKAGE]).length > 0) {
-    throw new TerminalError(
-      `Kubernetes: ${PACKAGE} is not installed; install it: npm install --include=optional`,
-    );
-  }
-  const { KubeConfig: Config } = await import('@kubernetes/client-node');
-  const read = () => load(new Config(), () => new Config(), access);
-  let config = read();
-  const cluster = config.getCurrentCluster();
-  if (cluster === null || config.getCurrentUser() === null) {
-    const names = config.getContexts().map(({ name }) => name);
-    throw new TerminalError(
-      `Kubernetes: the context ${config.getCurrentContext() ?? '(none)'} is incomplete or missing; there are ${names.join(', ') || 'none'}. Set KUBERNETES_CONTEXT`,
-    );
-  }
-  return {
-    server: new URL(cluster.server),
-    proxy: cluster.proxyUrl ?? null,
-    namespace: config.getContextObject(config.getCurrentContext())?.namespace ?? null,
-    credentials: () => credentialsOf(config),
-    forget() {
-      config = read();
-    },
-  };
+interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly account: string;
+  readonly home: string;
 }
 
-function load(
-  config: KubeConfig,
-  create: () => KubeConfig,
-  { kubeconfig, context }: ClusterAccess,
-): KubeConfig {
-  const standard = join(homedir(), '.kube', 'config');
+interface Found {
+  readonly server: string;
+  readonly proxy?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly trust: ServerTrust;
+  readonly user: ClusterUser;
+}
+
+/** Throws `TerminalError` with what to set. */
+export async function readClusterConfig(
+  access: ClusterAccess,
+  { env, account, home }: Surroundings = { env: process.env, account: ACCOUNT, home: homedir() },
+): Promise<ClusterConfig> {
+  const standard = join(home, '.kube', 'config');
+  const paths = access.kubeconfig?.split(delimiter).filter(Boolean) ?? [];
+  let found: Found;
   try {
-    if (kubeconfig !== undefined) {
-      const [first, ...others] = kubeconfig.split(delimiter).filter(Boolean);
-      loadFile(config, first ?? '');
-      for (const path of others) {
-        const other = create();
-        loadFile(other, path);
-        config.mergeConfig(other, true);
-      }
-    } else if (existsSync(ACCOUNT_TOKEN)) {
-      config.loadFromCluster();
-    } else if (existsSync(standard)) {
-      loadFile(config, standard);
-    } else {
-      throw new Error(`this is no pod with an account, and there is no ${standard}`);
-    }
+    if (paths.length > 0) found = await ofFiles(paths, access.context);
+    else if (existsSync(join(account, 'token'))) found = ofAccount(account, env);
+    else if (existsSync(standard)) found = await ofFiles([standard], access.context);
+    else throw new Error(`this is no pod with an account, and there is no ${standard}`);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new TerminalError(`Kubernetes: no usable configuration: ${why}. Set KUBECONFIG`, { cause });
+    throw new TerminalError(`Kubernetes: no usable configuration: ${why}. See KUBECONFIG`, { cause });
   }
-  if (context !== undefined) config.setCurrentContext(context);
-  return config;
+  if (!URL.canParse(found.server))
+    throw new TerminalError(`Kubernetes: ${found.server} is no URL of a server`);
+  const { ask, forget } = credentialsOf(found.user, found.trust);
+  return {
+    server: new URL(found.server),
+    proxy: found.proxy ?? null,
+    namespace: found.namespace ?? null,
+    credentials: ask,
+    forget,
+  };
 }
 
-const tokenFiles = z.object({
-  users: z.array(
-    z.object({ name: z.string(), user: z.object({ tokenFile: z.string().optional() }).nullish() }),
-  ),
+function ofAccount(folder: string, env: Surroundings['env']): Found {
+  const { KUBERNETES_SERVICE_HOST: host = 'kubernetes.default.svc', KUBERNETES_SERVICE_PORT: port = '443' } =
+    env;
+  return {
+    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    namespace: readFileSync(join(folder, 'namespace'), 'utf8').trim(),
+    trust: { caFile: join(folder, 'ca.crt') },
+    user: { tokenFile: join(folder, 'token') },
+  };
+}
+
+const named = z.array(z.looseObject({ name: z.string() })).nullish();
+const document = z.looseObject({
+  'current-context': z.string().nullish(),
+  clusters: named,
+  contexts: named,
+  users: named,
 });
 
-/** KubeConfig knows `tokenFile` only as a provider of its own. */
-function loadFile(config: KubeConfig, path: string): void {
-  config.loadFromFile(path);
-  const read = tokenFiles.safeParse(parseYaml(readFileSync(path, 'utf8')));
-  for (const { name, user } of read.data?.users ?? []) {
-    if (user?.tokenFile === undefined) continue;
-    const tokenFile = resolve(dirname(path), user.tokenFile);
-    const index = config.users.findIndex((one) => one.name === name);
-    const known = config.users[index];
-    if (known !== undefined) {
-      config.users[index] = { ...known, authProvider: { name: 'tokenFile', config: { tokenFile } } };
+/** Of several files, the first one that names something counts, as kubectl does it. */
+async function ofFiles(paths: readonly string[], wanted: string | undefined): Promise<Found> {
+  if (missingPackages([PACKAGE]).length > 0) {
+    throw new Error(`${PACKAGE} reads it, and isn't installed; install it: npm install --include=optional`);
+  }
+  // These files of the package load in milliseconds. Its KubeConfig loads all API types: 0.5 s and 50 MB.
+  const { newClusters, newContexts, newUsers } = await import('@kubernetes/client-node/dist/config_types.js');
+  const files = paths.map((path) => {
+    const read = document.safeParse(parse(readFileSync(path, 'utf8')));
+    if (!read.success) throw new Error(`${path} is no kubeconfig`);
+    return { folder: dirname(resolve(path)), content: read.data };
+  });
+  const first = <Item extends { readonly name: string }>(
+    list: (content: z.output<typeof document>) => readonly Item[],
+    name: string,
+  ) => {
+    for (const { folder, content } of files) {
+      const item = list(content).find((one) => one.name === name);
+      if (item !== undefined)
+        return { item, absolute: (path: string | undefined) => path && resolve(folder, path) };
     }
-  }
-}
-
-async function credentialsOf(config: KubeConfig): Promise<Credentials> {
-  const options: RequestOptions = {};
-  await config.applyToHTTPSOptions(options);
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(options.headers ?? {}))
-    headers[name.toLowerCase()] = String(value).trim();
-  if (typeof options.auth === 'string') {
-    headers.authorization = `Basic ${Buffer.from(options.auth).toString('base64')}`;
-  }
-  const { ca, cert, key, servername, rejectUnauthorized } = options;
+    return undefined;
+  };
+  const current = wanted ?? files.map(({ content }) => content['current-context']).find(Boolean);
+  if (!current) throw new Error('it has no current-context, and KUBERNETES_CONTEXT names none');
+  const context = first(({ contexts }) => newContexts(contexts ?? []), current)?.item;
+  if (context === undefined) throw new Error(`it has no context ${current}`);
+  const cluster = first(({ clusters }) => newClusters(clusters ?? []), context.cluster);
+  if (cluster === undefined) throw new Error(`it has no cluster ${context.cluster}`);
+  const user = first(({ users }) => newUsers(users ?? []), context.user);
+  if (user === undefined) throw new Error(`it has no user ${context.user}`);
+  const raw = first(({ users }) => (users ?? []) as unknown as readonly RawUser[], context.user);
+  const { item: server, absolute } = cluster;
   return {
-    headers,
-    tls: {
-      ...(isPem(ca) && { ca }),
-      ...(isPem(cert) && { cert }),
-      ...(isPem(key) && { key }),
-      ...(servername !== undefined && { servername }),
-      ...(rejectUnauthorized !== undefined && { rejectUnauthorized }),
+    server: server.server,
+    proxy: server.proxyUrl,
+    namespace: context.namespace,
+    trust: {
+      caFile: absolute(server.caFile),
+      caData: server.caData,
+      skipsCheck: server.skipTLSVerify,
+      name: server.tlsServerName,
+    },
+    user: {
+      ...user.item,
+      exec: programIn(user.item.exec, user.absolute),
+      certFile: user.absolute(user.item.certFile),
+      keyFile: user.absolute(user.item.keyFile),
+      // The package doesn't know this member.
+      tokenFile: user.absolute(raw?.item.user?.tokenFile),
     },
   };
 }
 
-const isPem = (value: unknown): value is string | Buffer =>
-  typeof value === 'string' || Buffer.isBuffer(value);
+/** A command with a slash is relative to the file. Programs are asked without a terminal. */
+function programIn(exec: unknown, absolute: (path: string) => string | undefined): ClusterUser['exec'] {
+  if (exec === null || exec === undefined) return undefined;
+  const { command, args, env, apiVersion } = execPlugin.parse(exec);
+  const info = { apiVersion, kind: 'ExecCredential', spec: { interactive: false } };
+  return {
+    command: command.includes('/') ? absolute(command) : command,
+    args: args ?? [],
+    env: [...(env ?? []), { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify(info) }],
+  };
+}
+
+const execPlugin = z.object({
+  command: z.string(),
+  args: z.array(z.string()).nullish(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).nullish(),
+  apiVersion: z.string(),
+});
+
+interface RawUser {
+  readonly name: string;
+  readonly user?: { readonly tokenFile?: string };
+}

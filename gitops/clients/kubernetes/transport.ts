@@ -1,7 +1,8 @@
 import type { Agent, Dispatcher, ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { TerminalError } from '../../base/errors.ts';
-import type { ClusterConfig, Credentials, TlsMaterial } from './config.ts';
+import type { ClusterConfig } from './config.ts';
+import type { Credentials, TlsMaterial } from './credentials.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
 
 /** The timeout of a call, its body included. A webhook in the cluster may take 30 s of it. */
@@ -51,6 +52,7 @@ export class Transport {
   readonly #clock: Clock;
   #agents: Promise<Agents> | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
+  #isSuspect = false;
 
   constructor(config: ClusterConfig, clock: Clock = systemClock) {
     this.#config = config;
@@ -80,12 +82,22 @@ export class Transport {
   /** The open answer of a watch, to be read until its end. It must be read or aborted. */
   async stream(call: Call): Promise<AsyncIterable<Buffer>> {
     const opened = await this.#open(call, 'watches').catch((error: unknown) => {
-      throw faultReason(error) === null ? lost(call, error) : error;
+      if (faultReason(error) !== null) throw error;
+      throw call.signal.aborted ? call.signal.reason : lost(call, error);
     });
     if (opened.status === 200) return opened.body;
     const error = await this.#refused(call, opened);
     if (faultReason(error) === 'unauthorized') this.#forget();
     throw error;
+  }
+
+  /**
+   * A connection passed nothing on. The idle ones may be like it, so calls begin on new ones; what is under way ends on
+   * the old ones.
+   */
+  renew(): void {
+    this.#isSuspect = true;
+    this.#readAt = Number.NEGATIVE_INFINITY;
   }
 
   async close(): Promise<void> {
@@ -103,7 +115,9 @@ export class Transport {
       if (opened.status >= 300) throw await this.#refused(call, opened);
       return { body: parsed(await opened.body.text()), warnings: warningsOf(opened.headers.warning) };
     } catch (error) {
-      throw faultReason(error) === null ? lost(call, error) : error;
+      if (limited.signal.aborted) this.renew();
+      if (faultReason(error) !== null) throw error;
+      throw call.signal.aborted ? call.signal.reason : lost(call, error);
     } finally {
       clearTimeout(late);
     }
@@ -157,7 +171,9 @@ export class Transport {
   async #next(before: Promise<Agents> | null): Promise<Agents> {
     const credentials = await this.#config.credentials();
     const known = await before?.catch(() => null);
-    const next = await Agents.with(this.#config, credentials, known ?? null);
+    const isSuspect = this.#isSuspect;
+    this.#isSuspect = false;
+    const next = await Agents.with(this.#config, credentials, isSuspect ? null : (known ?? null));
     // Calls under way end on the old connections.
     if (known !== undefined && known !== null && !known.isSameConnection(next)) void known.close();
     return next;
@@ -219,8 +235,7 @@ class Agents {
   }
 }
 
-const fingerprint = (tls: TlsMaterial): string =>
-  JSON.stringify([tls.ca?.toString(), tls.cert?.toString(), tls.key?.toString(), tls.servername]);
+const fingerprint = (tls: TlsMaterial): string => JSON.stringify(tls);
 
 /** Seconds until the next try; `null`: the caller decides. */
 function pauseBefore(error: unknown, { isRepeatable }: Call): number | null {
@@ -231,9 +246,9 @@ function pauseBefore(error: unknown, { isRepeatable }: Call): number | null {
   return didNothing && pause !== undefined && pause <= LONGEST_PAUSE_SECONDS ? pause : null;
 }
 
-/** The error for a call without an answer; the caller's own reason where it has aborted the call. */
-function lost({ method, what, isRepeatable, signal }: Call, cause: unknown): unknown {
-  if (signal.aborted || cause instanceof TerminalError) return signal.aborted ? signal.reason : cause;
+/** The error for a call without an answer. */
+function lost({ method, what, isRepeatable }: Call, cause: unknown): unknown {
+  if (cause instanceof TerminalError) return cause;
   const { message, code } = (cause ?? {}) as { message?: string; code?: unknown };
   const outcome = method === 'GET' || isRepeatable ? '' : '; whether it was carried out is unknown';
   const why = message || String(code ?? cause);

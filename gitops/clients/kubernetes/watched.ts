@@ -93,7 +93,8 @@ export class WatchedCopy implements Watched {
     const ended = new AbortController();
     this.#waiters.add(waiter);
     void this.#dependencies.clock.sleep(OVERDUE_MS, { signal: ended.signal, ref: false }).then(() => {
-      if (!ended.signal.aborted) this.#open?.abort(this.#silent(OVERDUE_MS));
+      if (!ended.signal.aborted)
+        this.#open?.abort(this.#stalled(`a version is overdue for ${OVERDUE_MS / 1000} s`));
     });
     try {
       await this.#until(promise, signal);
@@ -173,8 +174,9 @@ export class WatchedCopy implements Watched {
       while (!signal.aborted) {
         const now = clock.now();
         if (now >= this.#relistAt) return open.abort(null);
-        if (now >= deadline) return open.abort(this.#silent(deadline - now));
-        if (now >= heardAt + SILENCE_MS) return open.abort(this.#silent(SILENCE_MS));
+        if (now >= deadline) return open.abort(this.#stalled('it has not ended in its time'));
+        if (now >= heardAt + SILENCE_MS)
+          return open.abort(this.#stalled(`nothing came for ${SILENCE_MS / 1000} s`));
         const until = Math.min(this.#relistAt, deadline, heardAt + SILENCE_MS);
         await clock.sleep(until - now, { signal, ref: false });
       }
@@ -200,9 +202,9 @@ export class WatchedCopy implements Watched {
     }
   }
 
-  #silent(ms: number): KubernetesRetryable {
-    const { kind } = this.#selection;
-    return new KubernetesRetryable('unreachable', `Kubernetes: watch ${kind}: silent for ${ms / 1000} s`);
+  #stalled(why: string): KubernetesRetryable {
+    this.#transport.renew();
+    return new KubernetesRetryable('unreachable', `Kubernetes: watch ${this.#selection.kind}: ${why}`);
   }
 
   #publish(changes: readonly ObjectChange[]): void {

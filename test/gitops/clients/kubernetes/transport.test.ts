@@ -1,0 +1,125 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Call, Transport, warningsOf } from '../../../../gitops/clients/kubernetes/transport.ts';
+import { fakeClock } from '../../../support/fake-clock.ts';
+
+type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
+
+const answer =
+  (status: number, headers: Record<string, string> = {}): Answerer =>
+  (_, response) =>
+    void response.writeHead(status, headers).end('{}');
+const cut: Answerer = (request) => request.socket.destroy();
+
+/** A server that answers each request as the next of the list says, and the last one again and again. */
+async function serve(...answers: readonly Answerer[]) {
+  let count = 0;
+  const seen: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request.headers.authorization);
+    answers[Math.min(count, answers.length - 1)]?.(request, response);
+    count += 1;
+  });
+  await once(server.listen({ port: 0, host: '127.0.0.1' }), 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  let token = 0;
+  const clock = fakeClock();
+  const transport = new Transport(
+    {
+      server: new URL(`http://127.0.0.1:${address.port}`),
+      proxy: null,
+      namespace: null,
+      credentials: async () => ({ tls: {}, headers: { authorization: `token ${token}` } }),
+      forget: () => {
+        token += 1;
+      },
+    },
+    clock,
+  );
+  opened.push(async () => {
+    await transport.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return { transport, seen, clock };
+}
+
+const opened: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0)) await close();
+});
+
+const call = (isRepeatable: boolean): Call => ({
+  method: isRepeatable ? 'GET' : 'POST',
+  path: '/',
+  what: 'test',
+  isRepeatable,
+  signal: AbortSignal.timeout(60_000),
+});
+
+describe('a call', () => {
+  test('is sent again after the pause that the API server asks for, whatever it is', async () => {
+    const { transport, seen, clock } = await serve(
+      answer(429, { 'retry-after': '2' }),
+      answer(503, { 'retry-after': '3' }),
+      answer(200),
+    );
+    await transport.call(call(false));
+    expect(seen).toHaveLength(3);
+    expect(clock.now()).toBe(5_000);
+  });
+
+  test.each([
+    ['a pause that is too long', answer(429, { 'retry-after': '60' }), { reason: 'busy', retryAfter: 60 }],
+    ['a failure that may have done something', answer(500), { reason: 'unavailable' }],
+  ])('is left to the caller after %s', async (_, answerer, error) => {
+    const { transport, seen } = await serve(answerer);
+    await expect(transport.call(call(true))).rejects.toMatchObject(error);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('ends after four answers that ask for a pause', async () => {
+    const { transport, seen } = await serve(answer(429));
+    await expect(transport.call(call(false))).rejects.toMatchObject({ reason: 'busy' });
+    expect(seen).toHaveLength(4);
+  });
+
+  test('whose answer is lost is sent again only where that is harmless', async () => {
+    const harmless = await serve(cut, answer(200));
+    await harmless.transport.call(call(true));
+    expect(harmless.seen).toHaveLength(2);
+    const other = await serve(cut, answer(200));
+    await expect(other.transport.call(call(false))).rejects.toMatchObject({
+      reason: 'unreachable',
+      message: expect.stringMatching(
+        /^Kubernetes: test: no answer: .*; whether it was carried out is unknown$/,
+      ),
+    });
+    expect(other.seen).toHaveLength(1);
+  });
+
+  test('is sent once more with new credentials where the old ones are refused', async () => {
+    const { transport, seen } = await serve(answer(401), answer(200));
+    await transport.call(call(false));
+    expect(seen).toEqual(['token 0', 'token 1']);
+    const refused = await serve(answer(401));
+    await expect(refused.transport.call(call(true))).rejects.toMatchObject({ reason: 'unauthorized' });
+    expect(refused.seen).toHaveLength(2);
+  });
+
+  test('ends with the reason of the caller that has aborted it', async () => {
+    const { transport } = await serve(() => undefined);
+    const end = new AbortController();
+    const answered = transport.call({ ...call(true), signal: end.signal });
+    end.abort(new Error('no longer needed'));
+    await expect(answered).rejects.toThrow('no longer needed');
+  });
+});
+
+test('the texts of warnings are read from one header or several', () => {
+  expect(warningsOf(undefined)).toEqual([]);
+  expect(warningsOf('299 - "say \\"a\\", b", 299 - "c"')).toEqual(['say "a", b', 'c']);
+  expect(warningsOf(['299 - "a"', '299 - "b"'])).toEqual(['a', 'b']);
+});
