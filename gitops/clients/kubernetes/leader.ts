@@ -4,6 +4,7 @@ import type { KubernetesClient } from './contract.ts';
 import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { heldLease, isFree, type ObservedLease, observeLease, releasedLease } from './lease.ts';
+import { untilAborted } from './until-aborted.ts';
 
 /** Of a term: the holder writes for two thirds of it after a renewal, and another one takes over after all of it. */
 const WRITES = 2 / 3;
@@ -63,15 +64,9 @@ export class Election {
     const either = AbortSignal.any([signal, this.#end.signal]);
     for (;;) {
       either.throwIfAborted();
-      const aborted = Promise.withResolvers<never>();
-      const abort = () => aborted.reject(this.#fault ?? either.reason);
-      either.addEventListener('abort', abort, { once: true });
-      try {
-        const held = await Promise.race([this.#acquired.promise, aborted.promise]);
-        if (!held.aborted) return held;
-      } finally {
-        either.removeEventListener('abort', abort);
-      }
+      const reason = () => this.#fault ?? either.reason;
+      const held = await untilAborted(this.#acquired.promise, either, reason);
+      if (!held.aborted) return held;
     }
   }
 

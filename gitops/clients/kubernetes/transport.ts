@@ -4,6 +4,7 @@ import { TerminalError } from '../../base/errors.ts';
 import type { ClusterConfig } from './config.ts';
 import type { Credentials, TlsMaterial } from './credentials.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
+import { untilAborted } from './until-aborted.ts';
 
 /** The timeout of a call, its body included. A webhook in the cluster may take 30 s of it. */
 const CALL_MS = 40_000;
@@ -127,7 +128,7 @@ export class Transport {
     const agents = await this.#current();
     const { origin, pathname } = this.#config.server;
     const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
-    const { statusCode, headers, body } = await agents[use].request({
+    const request = agents[use].request({
       origin,
       path: `${pathname.replace(/\/$/, '')}${call.path}${query}`,
       method: call.method,
@@ -140,6 +141,8 @@ export class Transport {
       ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
       signal: call.signal,
     });
+    // While it connects, the request doesn't end with its signal. It isn't sent then, though.
+    const { statusCode, headers, body } = await untilAborted(request, call.signal);
     return { status: statusCode, headers, body };
   }
 

@@ -8,6 +8,7 @@ import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { ObjectCopy } from './object-copy.ts';
 import { listPaged, watchCall } from './paging.ts';
 import type { Transport } from './transport.ts';
+import { untilAborted } from './until-aborted.ts';
 import { WatchDecoder } from './watch-events.ts';
 
 /** A watch ends after a random time between these, so that many don't begin again at once. As client-go. */
@@ -22,7 +23,7 @@ const RELIST_MS = 30 * 60_000;
 const SHORTEST_MS = 1_000;
 /** How long a version that a caller waits for may be missing before the watch is opened again. */
 const OVERDUE_MS = 10_000;
-const PAUSES = { firstMs: 1_000, longestMs: 30_000 } as const;
+const PAUSES = { firstMs: 1_000, longestMs: 10_000 } as const;
 
 interface Dependencies {
   readonly clock: Clock;
@@ -112,15 +113,7 @@ export class WatchedCopy implements Watched {
   /** Waits, but ends with the copy's fault when the signal aborts or the copy is closed. */
   async #until(promise: Promise<void>, signal: AbortSignal): Promise<void> {
     const either = AbortSignal.any([signal, this.closed]);
-    const aborted = Promise.withResolvers<never>();
-    const abort = () => aborted.reject(this.#fault ?? either.reason);
-    if (either.aborted) abort();
-    either.addEventListener('abort', abort, { once: true });
-    try {
-      await Promise.race([promise, aborted.promise]);
-    } finally {
-      either.removeEventListener('abort', abort);
-    }
+    await untilAborted(promise, either, () => this.#fault ?? either.reason);
   }
 
   async #run(): Promise<void> {
@@ -133,21 +126,16 @@ export class WatchedCopy implements Watched {
         failures = clock.now() - startedAt < SHORTEST_MS ? failures + 1 : 0;
       } catch (error) {
         if (this.closed.aborted) return;
-        failures = clock.now() - startedAt < PAUSES.longestMs ? failures + 1 : 1;
-        this.#failed(error);
+        const isExpired = faultReason(error) === 'expired';
+        if (isExpired) this.#relistAt = Number.NEGATIVE_INFINITY;
+        else this.#fault = error instanceof Error ? error : new Error(String(error));
+        const isFirst = isExpired || clock.now() - startedAt >= PAUSES.longestMs;
+        failures = isFirst ? 1 : failures + 1;
       }
       if (failures > 0) {
         await clock.sleep(backoffMs(failures, random, PAUSES), { signal: this.closed, ref: false });
       }
     }
-  }
-
-  #failed(error: unknown): void {
-    if (faultReason(error) === 'expired') {
-      this.#relistAt = Number.NEGATIVE_INFINITY;
-      return;
-    }
-    this.#fault = error instanceof Error ? error : new Error(String(error));
   }
 
   async #list(): Promise<void> {

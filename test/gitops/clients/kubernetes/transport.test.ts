@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Call, Transport, warningsOf } from '../../../../gitops/clients/kubernetes/transport.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
@@ -115,6 +116,32 @@ describe('a call', () => {
     const answered = transport.call({ ...call(true), signal: end.signal });
     end.abort(new Error('no longer needed'));
     await expect(answered).rejects.toThrow('no longer needed');
+  });
+
+  test('ends with the caller also while its connection is being made', async () => {
+    const silent = createTcpServer().listen({ port: 0, host: '127.0.0.1' });
+    await once(silent, 'listening');
+    const address = silent.address();
+    if (address === null || typeof address === 'string') throw new Error('the server has no port');
+    const transport = new Transport({
+      server: new URL(`https://127.0.0.1:${address.port}`),
+      proxy: null,
+      namespace: null,
+      credentials: async () => ({ tls: {}, headers: {} }),
+      forget: () => undefined,
+    });
+    const end = new AbortController();
+    let outcome: unknown;
+    void transport.call({ ...call(true), signal: end.signal }).catch((error: unknown) => {
+      outcome = error;
+    });
+    const [socket] = await once(silent, 'connection');
+    end.abort(new Error('no longer needed'));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(String(outcome)).toBe('Error: no longer needed');
+    socket.destroy();
+    silent.close();
+    await transport.close();
   });
 });
 
