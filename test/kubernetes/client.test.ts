@@ -299,6 +299,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     test('notices a connection that passes nothing on, by its silence or by a caller that waits', async () => {
       await using one = await proxied('silent');
       await eventually(() => expect(one.proxy.accepted).toBe(2));
+      const lists = calls('list').length;
       one.proxy.silence();
       const { object } = await apply(service('waited'));
       const reached = one.copy.reached(at('waited'), object.metadata.resourceVersion ?? '', limit());
@@ -308,6 +309,10 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await apply(service('silent'));
       one.clock.advance(150_000);
       await eventually(() => expect(one.copy.objects.has('default/silent')).toBe(true));
+      // It went on from its version; half an hour later all is listed, whatever the watch has shown.
+      expect(calls('list').length).toBe(lists);
+      one.clock.advance(34 * 60_000);
+      await eventually(() => expect(calls('list').length).toBe(lists + 1));
     });
 
     test('lists again when its version is no longer kept', async () => {

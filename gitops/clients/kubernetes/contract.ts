@@ -29,7 +29,7 @@ export interface ObjectSelection {
 
 /**
  * Calls of the API server. All throw `RetryableError` or `TerminalError` with what to do, classified by the status'
- * `reason` and causes.
+ * `reason` and causes; `faultReason` of `errors.ts` gives callers what to branch on.
  */
 export interface KubernetesClient {
   /** Server-side apply, with strict validation of fields. */
@@ -40,11 +40,11 @@ export interface KubernetesClient {
     patch: readonly object[],
     signal: AbortSignal,
   ): Promise<KubernetesObject | null>;
-  /** Creates an object that doesn't exist. Throws `RetryableError` where it does. */
+  /** Creates an object that doesn't exist. Throws `KubernetesRetryable` (`exists`) where it does. */
   create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
   /** Replaces an object whose `resourceVersion` is still the given one. */
   replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
-  /** Deletes the object with this uid; another or a missing one is no error. */
+  /** Deletes the object with this uid, and then what it owns; another or a missing one is no error. */
   delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void>;
   /** `null`: it doesn't exist. */
   get(address: ObjectAddress, signal: AbortSignal): Promise<KubernetesObject | null>;
@@ -79,7 +79,10 @@ export interface Watched {
    * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader.
    */
   changes(signal: AbortSignal): AsyncIterable<ObjectChange>;
-  /** Resolves once the copy has this version of the object, or a newer one. */
+  /**
+   * Resolves once the copy has this version of the object, a newer one, or its deletion. A watch that hasn't brought it
+   * after ten seconds is opened again.
+   */
   reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
 }

@@ -6,11 +6,11 @@ import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { heldLease, isFree, type ObservedLease, observeLease, releasedLease } from './lease.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** Of a term: the holder writes for two thirds of it after a renewal, and another one takes over after all of it. */
+/** Of the Lease's duration: the holder writes so long after a renewal. Another one takes over after all of it. */
 const WRITES = 2 / 3;
-/** Of a term: the pause between renewals, and between readings of another's Lease; up to twice as long by chance. */
+/** Of the duration: the pause between renewals, and between readings of another's Lease; up to twice as long by chance. */
 const PAUSE = 1 / 8;
-/** Of a term: the timeout of one attempt. */
+/** Of the duration: the timeout of one attempt. */
 const ATTEMPT = 1 / 4;
 
 interface ElectionOptions {
@@ -19,7 +19,7 @@ interface ElectionOptions {
   readonly name: string;
   /** Unique to this process: a host's name with a random part. */
   readonly identity: string;
-  /** The term. Default: 15. A whole number. */
+  /** The Lease's duration, a whole number. Default: 15. */
   readonly seconds?: number;
   readonly clock?: Clock;
   /** 0 to below 1. */
@@ -92,16 +92,16 @@ export class Election {
   async #run(): Promise<void> {
     const { clock, seconds, random } = this.#options;
     const { signal } = this.#end;
-    const term = seconds * 1000;
+    const duration = seconds * 1000;
     while (!signal.aborted) {
       try {
         const attempt = (limited: AbortSignal) => this.#attempt(limited);
-        await withinTime(term * ATTEMPT, attempt, { signal, clock });
+        await withinTime(duration * ATTEMPT, attempt, { signal, clock });
         this.#fault = null;
       } catch (error) {
         this.#fault = error instanceof Error ? error : new Error(String(error));
       }
-      const pause = clock.sleep(term * PAUSE * (1 + random()), { signal, ref: false });
+      const pause = clock.sleep(duration * PAUSE * (1 + random()), { signal, ref: false });
       await (this.#until === null ? pause : this.#holdUntil(pause));
     }
   }
@@ -150,7 +150,7 @@ export class Election {
   }
 
   #hold(deadline: { readonly now: number; readonly date: number }): void {
-    // Another one may have held it since: who wrote for the last term must notice.
+    // Another one may have held it since: who wrote before must notice.
     if (!this.mayWrite()) this.#lose();
     const wasHolder = this.#until !== null;
     this.#until = deadline;

@@ -31,7 +31,7 @@ export function observeLease(
   return { object, spec, since: isSame ? before.since : now };
 }
 
-/** Whether `identity` may take the Lease: no other one holds it, or hasn't renewed it for its term. */
+/** Whether `identity` may take the Lease: no other one holds it, or hasn't renewed it for its duration. */
 export function isFree(
   { spec, since }: ObservedLease,
   { identity, now }: { identity: string; now: number },

@@ -38,7 +38,11 @@ interface Waiter {
   readonly resolve: () => void;
 }
 
-/** A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. */
+/**
+ * A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. How long
+ * a dead connection may stay unnoticed: 25 s where packets get lost (TCP's probes), 150 s where something on the way still
+ * answers for the server (no bookmark), and 10 s where a caller waits for a version.
+ */
 export class WatchedCopy implements Watched {
   readonly #transport: Transport;
   readonly #selection: ObjectSelection;
@@ -120,12 +124,14 @@ export class WatchedCopy implements Watched {
     const { clock, random } = this.#dependencies;
     for (let failures = 0; !this.closed.aborted; ) {
       const startedAt = clock.now();
+      let retryAfter = 0;
       try {
         if (clock.now() >= this.#relistAt) await this.#list();
         await this.#follow();
         failures = clock.now() - startedAt < SHORTEST_MS ? failures + 1 : 0;
       } catch (error) {
         if (this.closed.aborted) return;
+        if (error instanceof KubernetesRetryable) retryAfter = error.retryAfter ?? 0;
         const isExpired = faultReason(error) === 'expired';
         if (isExpired) this.#relistAt = Number.NEGATIVE_INFINITY;
         else this.#fault = error instanceof Error ? error : new Error(String(error));
@@ -133,7 +139,8 @@ export class WatchedCopy implements Watched {
         failures = isFirst ? 1 : failures + 1;
       }
       if (failures > 0) {
-        await clock.sleep(backoffMs(failures, random, PAUSES), { signal: this.closed, ref: false });
+        const pause = Math.max(backoffMs(failures, random, PAUSES), retryAfter * 1000);
+        await clock.sleep(pause, { signal: this.closed, ref: false });
       }
     }
   }
