@@ -10,7 +10,7 @@ import type { ClusterSettings } from './settings.ts';
 
 /**
  * The objects of a site, pure, without their ownership marks: the Deployments last, and all that they need before. Throws a
- * `TerminalError` where `clusterRefusal` gives a reason.
+ * `TerminalError` where a cluster can’t run the site: its objects that exist stay as they are.
  */
 export function siteObjects(
   manifest: LoadedManifest,
@@ -28,7 +28,7 @@ export function siteObjects(
 }
 
 /** Why a cluster can't run the site, and what to do; `null`: it can. */
-export function clusterRefusal(
+function clusterRefusal(
   { policy }: Pick<LoadedManifest, 'policy'>,
   { policyUrlOf }: Pick<ClusterSettings, 'policyUrlOf'>,
 ): string | null {
