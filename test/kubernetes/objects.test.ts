@@ -2,30 +2,24 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { ExecaError } from 'execa';
+import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { clientObjects, footprintOf } from '../../gitops/appliers/kubernetes/objects/client.ts';
 import { initialReplicas, scaleOf } from '../../gitops/appliers/kubernetes/objects/scale.ts';
-import type { ClusterSettings } from '../../gitops/appliers/kubernetes/objects/settings.ts';
 import { siteObjects } from '../../gitops/appliers/kubernetes/objects/site.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { Secret } from '../../gitops/manifest/secrets.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
 import { writeProgramImage } from '../support/kubernetes/image.ts';
+import { CLUSTER, manifests, withAccount } from '../support/kubernetes/manifests.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 const WAIT = { timeoutMs: 120_000, intervalMs: 300 };
 
-const SETTINGS: ClusterSettings = {
-  identity: { instance: 'tagyard', host: 'tag-1' },
-  namespace: null,
-  admitCidrs: ['198.18.0.0/15', '2001:db8::/32'],
-  gatewayNamespace: null,
-  originPort: 443,
-  edition: () => '0',
-};
+/** Random manifests that the API server judges: each has nine objects. */
+const SAMPLES = 10;
 
 /** What the API server adds by itself. It can't be written: it assigns it, or it depends on the cluster. */
 const ASSIGNED: Readonly<Record<string, readonly string[]>> = {
@@ -56,19 +50,8 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
       entrypoint: ['/bin/busybox', 'sh', '-c', 'exec /bin/busybox httpd -f -p $PORT -h /tmp'],
     });
     await cluster.importImages(file);
-    site = {
-      ...loadedManifest('acme-shop', 0, {
-        image,
-        resources: { processing: { replicas: { min: 2, max: 4 } } },
-        serviceAccount: {
-          clientEmail: 'tags@acme.iam.gserviceaccount.com',
-          projectId: 'acme',
-          keyId: '0123',
-          key: '-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n',
-        },
-      }),
-      serviceAccountKey: new Secret('{}'),
-    };
+    const resources = { processing: { replicas: { min: 2, max: 4 } } };
+    site = withAccount(loadedManifest('acme-shop', 0, { image, resources }));
   });
   afterAll(() => cluster?.[Symbol.asyncDispose]());
 
@@ -80,7 +63,7 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
   };
   const apply = (objects: readonly KubernetesObject[], ...args: string[]) =>
     kubectl('apply', objects, '--validate=strict', ...args);
-  const ofClient = (manifest = site) => clientObjects(manifest.client, SETTINGS, footprintOf([manifest]));
+  const ofClient = (manifest = site) => clientObjects(manifest.client, CLUSTER, footprintOf([manifest]));
   const get = async (kind: string, name: string, namespace?: string) => {
     const within = namespace === undefined ? [] : ['--namespace', namespace];
     return JSON.parse(await cluster.kubectl('get', kind, name, ...within, '--output', 'json'));
@@ -90,16 +73,29 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
     const client = ofClient();
     await apply(client.slice(0, 1), '--dry-run=server');
     await apply(client.slice(0, 1));
-    const rest = [...client.slice(1), ...siteObjects(site, SETTINGS)];
+    const rest = [...client.slice(1), ...siteObjects(site, CLUSTER)];
     const answer = await apply(rest, '--dry-run=server');
     expect(answer.split('\n')).toHaveLength(rest.length);
-    const [secret] = siteObjects(site, SETTINGS);
+    const [secret] = siteObjects(site, CLUSTER);
     const wrong = { ...secret, spec: {} } as KubernetesObject;
     await expect(apply([wrong], '--dry-run=server')).rejects.toThrow(/unknown field/);
   });
 
+  test('are valid for other manifests, with the longest names and odd limits', async () => {
+    const sites = [
+      loadedManifest('x'.repeat(48)),
+      loadedManifest('0--0', 1, { resources: { processing: { memory: '999999g', cpus: 0.000_1 } } }),
+      ...fc.sample(manifests, SAMPLES),
+    ];
+    const others = sites.flatMap((one) => siteObjects(one, CLUSTER));
+    const answer = await apply(others, '--dry-run=server');
+    expect(answer.split('\n')).toHaveLength(others.length);
+    const footprint = footprintOf(sites);
+    await apply(clientObjects(site.client, CLUSTER, footprint), '--dry-run=server');
+  });
+
   test('are stored as they are written, with nothing that a later apply would change', async () => {
-    const objects = [...ofClient(), ...siteObjects(site, SETTINGS)];
+    const objects = [...ofClient(), ...siteObjects(site, CLUSTER)];
     await apply(objects);
     expect(await kubectl('diff', objects)).toBe('');
     for (const object of objects) {
@@ -132,7 +128,7 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
     const { max } = scaleOf(site);
     const name = 'deployment/tag-acme-shop-processing';
     await cluster.kubectl('scale', name, '-n', namespace, `--replicas=${max}`);
-    await apply(siteObjects(site, { ...SETTINGS, edition: () => '1' }));
+    await apply(siteObjects(site, { ...CLUSTER, edition: () => '1' }));
     let most = 0;
     const quota = async () => {
       const { status } = await get('resourcequota', 'tagyard', namespace);
@@ -159,7 +155,7 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
 
   test('have no critical finding of kube-score but those that are meant', async () => {
     const file = join(cluster.folder, 'scored.yaml');
-    const objects = [...ofClient(), ...siteObjects(site, SETTINGS)];
+    const objects = [...ofClient(), ...siteObjects(site, CLUSTER)];
     await writeFile(file, objects.map((object) => JSON.stringify(object)).join('\n---\n'));
     const score = ['score', '--kubernetes-version', 'v1.36', '--output-format', 'json', file];
     const scored = JSON.parse(await cluster.program('kube-score', ...score).catch(answerOf));

@@ -112,6 +112,51 @@ test('changes resources in part, within limits for tenants', async () => {
   expect(replicas.body.resources.processing).toEqual({ memory: '1g', cpus: 1, replicas: 2 });
 });
 
+test('takes a range of replicas and what a pod requests, at most the limits', async () => {
+  const set = (processing: object) => call('PATCH', '', { resources: { processing } }, 'editor');
+  const range = await set({ replicas: { min: 2, max: 4 }, requests: { memory: '512m', cpus: 0.2 } });
+  expect(range.body.resources.processing).toEqual({
+    memory: '1g',
+    cpus: 1,
+    requests: { memory: '512m', cpus: 0.2 },
+    replicas: { min: 2, max: 4 },
+  });
+  expect(await world.file(site)).toMatch(/replicas:\s+min: 2\s+max: 4/);
+  const above = await set({ memory: '256m' });
+  expect([above.status, above.body.errors]).toEqual([
+    400,
+    [{ path: 'resources.processing.requests.memory', message: 'must be at most the limit, 256m' }],
+  ]);
+  const many = await set({ replicas: { min: 1, max: 5 } });
+  expect([many.status, many.body.errors]).toEqual([
+    403,
+    [{ path: 'resources.processing.replicas', message: 'must be at most 4' }],
+  ]);
+  expect((await set({ replicas: { min: 3, max: 2 } })).body.errors[0].path).toMatch(/processing\.replicas$/);
+  const dry = await call('PATCH', '?dryRun=1', { resources: { processing: { replicas: 3 } } });
+  expect(dry.body.plan.changes).toEqual([
+    { path: 'resources.processing.replicas', from: { min: 2, max: 4 }, to: 3 },
+  ]);
+  const restored = await set({ requests: {}, replicas: 2 });
+  expect(restored.body.resources.processing).toMatchObject({ requests: {}, replicas: 2 });
+});
+
+test('refuses a new container that would request more than its limit', async () => {
+  const resources = { processing: { memory: '256m', requests: { memory: '1g' } } };
+  const body = {
+    ...creation(client),
+    name: 'Other',
+    domains: ['other-shop.example'],
+    webTagIds: { 'other-shop.example': 'GTM-AAAA' },
+    resources,
+  };
+  const refused = await world.call('POST', '/server-containers', { as: 'owner', body });
+  expect([refused.status, refused.body.errors]).toEqual([
+    400,
+    [{ path: 'resources.processing.requests.memory', message: 'must be at most the limit, 256m' }],
+  ]);
+});
+
 test('orders the domains, all of them and no other', async () => {
   await call('POST', '/domains', { domain: 'second.example', webTagId: 'GTM-AAAA' });
   const order = (...domains: string[]) => call('PUT', '/domains/order', { domains }, 'editor');

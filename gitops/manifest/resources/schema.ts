@@ -6,9 +6,11 @@ const memory = z.string().regex(/^[1-9][0-9]{0,5}[mg]$/, 'must be like 512m or 1
 const cpus = z.number().positive().max(1, 'must be at most 1: the server is single-threaded');
 
 const count = z.int().min(1).max(MOST_REPLICAS);
-const range = z.strictObject({ min: count, max: count }).refine(({ min, max }) => min <= max);
+const range = z
+  .strictObject({ min: count, max: count })
+  .refine(({ min, max }) => min <= max, 'min must be at most max');
 const replicas = z.union([count, range], {
-  error: `must be a number from 1 to ${MOST_REPLICAS}, or { min, max } of such numbers with min at most max`,
+  error: `must be a number from 1 to ${MOST_REPLICAS}, or { min, max } of such numbers`,
 });
 
 /** What a pod of a cluster is sure to have; what isn't named has a default (`podRequests`). */

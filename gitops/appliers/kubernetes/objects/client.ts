@@ -8,7 +8,7 @@ import { scaleOf } from './scale.ts';
 import type { ClusterSettings } from './settings.ts';
 
 /** The most that the pods of a client's sites may need together. */
-export interface Footprint {
+interface Footprint {
   readonly pods: number;
   readonly requests: Amount;
   readonly limits: Amount;
