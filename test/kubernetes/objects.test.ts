@@ -87,7 +87,8 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
       loadedManifest('0--0', 1, { resources: { processing: { memory: '999999g', cpus: 0.000_1 } } }),
       ...fc.sample(manifests, SAMPLES),
     ];
-    const others = sites.flatMap((one) => siteObjects(one, CLUSTER));
+    const behind = { ...CLUSTER, gatewayNamespace: 'edge' };
+    const others = sites.flatMap((one, index) => siteObjects(one, index % 2 === 0 ? CLUSTER : behind));
     const answer = await apply(others, '--dry-run=server');
     expect(answer.split('\n')).toHaveLength(others.length);
     const footprint = footprintOf(sites);

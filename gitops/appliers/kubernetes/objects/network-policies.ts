@@ -45,7 +45,9 @@ export function networkPolicies(manifest: LoadedManifest, settings: ClusterSetti
             ports: ['UDP', 'TCP'].map((protocol) => ({ port: 53, protocol })),
           },
           { to: Object.entries(PRIVATE).map(([cidr, except]) => ({ ipBlock: { cidr, except } })) },
-          ...(role === 'processing' ? [{ to: [podsOf('preview')], ports: portOf('preview') }] : []),
+          ...(role === 'processing'
+            ? [{ to: [podsOf('preview')], ports: portOf('preview') }, ...toGateway(settings)]
+            : []),
         ],
       },
     };
@@ -55,5 +57,14 @@ export function networkPolicies(manifest: LoadedManifest, settings: ClusterSetti
 function admitted({ gatewayNamespace, admitCidrs }: ClusterSettings): object[] {
   return gatewayNamespace === null
     ? admitCidrs.map((cidr) => ({ ipBlock: { cidr } }))
-    : [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': gatewayNamespace } } }];
+    : [podsIn(gatewayNamespace)];
+}
+
+/** The preview's public name leads to the gateway, whose pods have private addresses. */
+function toGateway({ gatewayNamespace }: ClusterSettings): object[] {
+  return gatewayNamespace === null ? [] : [{ to: [podsIn(gatewayNamespace)], ports: [{ protocol: 'TCP' }] }];
+}
+
+function podsIn(namespace: string): object {
+  return { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } } };
 }

@@ -296,6 +296,12 @@ describe('the objects of a site in a cluster', () => {
       'tagyard/role': 'preview',
     });
     expect(find('NetworkPolicy', loadedManifest(), CLUSTER, 'preview').spec.egress).toHaveLength(2);
+    const behind = { ...CLUSTER, gatewayNamespace: 'edge' };
+    expect(find('NetworkPolicy', loadedManifest(), behind, 'processing').spec.egress[3]).toEqual({
+      to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'edge' } } }],
+      ports: [{ protocol: 'TCP' }],
+    });
+    expect(find('NetworkPolicy', loadedManifest(), behind, 'preview').spec.egress).toHaveLength(2);
   });
 
   test('are rolled by the ten-day edition before the image reports itself unhealthy', () => {
