@@ -1,5 +1,4 @@
 import { get } from 'node:http';
-import { setTimeout as wait } from 'node:timers/promises';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { limit } from '../../base/limit.ts';
 import type { Endpoint } from './runtime.ts';
@@ -57,7 +56,7 @@ export async function waitForHealth(
   const startedAt = clock.now();
   let interval = DEATH_INTERVAL_MS;
   for (let askAt = startedAt + interval; ; ) {
-    const health = await probeInSlot(endpoint, signal);
+    const health = await probeInSlot(endpoint, clock, signal);
     if (health === 'healthy') return health;
     const isOver = clock.now() >= startedAt + deadlineMs;
     if (isOver || clock.now() >= askAt) {
@@ -78,9 +77,9 @@ const slots = limit(1);
  * Limits the rate of probes of starting containers, so that many starts at once don't use up the host's CPU time. A
  * slow answer delays the next probe by one slot only.
  */
-async function probeInSlot(endpoint: Endpoint, signal: AbortSignal): Promise<ContainerHealth> {
+async function probeInSlot(endpoint: Endpoint, clock: Clock, signal: AbortSignal): Promise<ContainerHealth> {
   const { health } = await slots(async () => {
-    const slot = wait(PROBE_SLOT_MS);
+    const slot = clock.sleep(PROBE_SLOT_MS);
     const health = healthOf(endpoint, signal);
     if ((await Promise.race([health, slot])) !== 'healthy') await slot;
     // Returned in an object, because an async function that returns a promise itself waits for that promise.
