@@ -25,7 +25,7 @@ interface Selection {
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, as many as there are cores, the longest first; those that must be alone run after them. The last lines say how
+ * other, one more than there are cores, the longest first; those that must be alone run after them. The last lines say how
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
  * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *
@@ -38,11 +38,12 @@ const selections = await Promise.all(Object.keys(POOLS).map((pool) => select(poo
 const probes = probe(selections.flatMap(({ files }) => files));
 process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
-// As many pools at once as there are cores: with more of them, tests wait for a core until they time out.
-const perCore = limit(availableParallelism());
+// A pool waits for a third of its time, so one more than there are cores keeps them busy. With still more of them, tests
+// wait for a core until they time out.
+const beside = limit(availableParallelism() + 1);
 const run = async ({ vitest, files }: Selection) => files.length > 0 && (await vitest.start(filters));
 await Promise.all(
-  selections.filter(({ pool }) => !ALONE.has(pool)).map((one) => perCore(async () => await run(one))),
+  selections.filter(({ pool }) => !ALONE.has(pool)).map((one) => beside(async () => await run(one))),
 );
 for (const one of selections.filter(({ pool }) => ALONE.has(pool))) await run(one);
 const first = selections.flatMap(outcomesOf);

@@ -26,8 +26,9 @@ describe('the suites', () => {
     ['test/integration/containers-process.test.ts', 'processes', 'services'],
     ['test/integration/containers-docker.test.ts', 'containers', 'containers'],
     ['test/browser/shop.test.ts', 'browser', 'containers'],
-    ['test/faults/management.test.ts', 'database', 'services'],
+    ['test/faults/management.test.ts', 'database', 'databases'],
     ['test/faults/cloudflare.test.ts', 'outages', 'faults'],
+    ['test/kubernetes/cluster.test.ts', 'cluster', 'cluster'],
     ['test/fuzz/fuzz.test.ts', 'fuzz', 'fuzz'],
   ])('%s is one of %s, in the project %s', (path, name, project) => {
     expect(suiteOf(path)).toMatchObject({ name, project });

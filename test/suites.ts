@@ -6,20 +6,27 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same thing of the machine; the pools run beside each
- * other, as many as there are cores, in this order. Each pool is one or more projects of `vitest.config.ts`.
+ * other, one more than there are cores, in this order: the longest first. Each pool is one or more projects of
+ * `vitest.config.ts`.
  */
 export const POOLS = {
-  /** Daemons and whole instances that are killed again and again. */
-  faults: ['faults'],
   /**
    * The machine's Docker engine and Chromium. A container that starts or ends changes the machine's network interfaces,
    * and Chromium drops requests when that happens: so never both at once.
    */
   containers: ['containers'],
-  /** Name servers, proxies, databases and authorities on free ports. */
+  /** A Kubernetes cluster of this machine's own processes. */
+  cluster: ['cluster'],
+  /** Whole daemons, workerd, git or this runner, started many times. No component. */
+  daemons: ['daemons'],
+  /** PostgreSQL, and management processes that are killed again and again. */
+  databases: ['databases'],
+  /** Daemons and whole instances that are killed again and again. */
+  faults: ['faults'],
+  /** Name servers, proxies and authorities on free ports. */
   services: ['services'],
-  /** No component. `unit` is the quick loop; `daemons` start whole daemons, workerd, git or this runner many times. */
-  unit: ['unit', 'daemons'],
+  /** The quick loop. No component. */
+  unit: ['unit'],
   /** A whole instance whose parts must answer in time. */
   fuzz: ['fuzz'],
 } as const;
@@ -83,7 +90,7 @@ export const SUITES: readonly Suite[] = [
   { name: 'sites', project: 'unit', files: ['test/sites/**/*.test.ts'], budget: 15 },
   {
     name: 'database',
-    project: 'services',
+    project: 'databases',
     files: ['test/integration/management-*.test.ts', 'test/faults/management.test.ts'],
     budget: 440,
   },
@@ -110,7 +117,7 @@ export const SUITES: readonly Suite[] = [
     ],
     budget: 185,
   },
-  { name: 'cluster', project: 'services', files: ['test/kubernetes/*.test.ts'], budget: 120 },
+  { name: 'cluster', project: 'cluster', files: ['test/kubernetes/*.test.ts'], budget: 120 },
   {
     name: 'containers',
     project: 'containers',

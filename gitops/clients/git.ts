@@ -38,29 +38,22 @@ export type GitAnswer =
   | { readonly id: number; readonly stdout: Buffer }
   | { readonly id: number; readonly failure: { readonly exitCode: number; readonly message: string } };
 
-/**
- * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with `--progress`
- * may take as long as it makes progress. Throws `GitError`.
- *
- * A small helper process starts git. To start a process, the system copies the page tables of its parent, whose event
- * loop is blocked meanwhile: 3 ms at 50 MB, 40 ms at 600 MB.
- */
-export async function git(
-  directory: string,
-  args: readonly string[],
-  options: GitOptions = {},
-): Promise<Buffer> {
-  if (starter === undefined || starter.hasEnded) starter = new GitStarter();
-  return await starter.run(directory, args, options);
+/** Milliseconds. */
+interface GitTimes {
+  /** How often the helper's signs of life are checked. Without one in two such periods, it is replaced. */
+  readonly checkMs: number;
+  /** A helper without work ends after this time: it has 75 MB, and starts in a tenth of a second. */
+  readonly idleMs: number;
 }
 
-let starter: GitStarter | undefined;
-
-/** How often the helper's signs of life are checked, milliseconds. Without one in two such periods, it is replaced. */
-const CHECK_MS = 10_000;
-
-/** A helper without work ends after this time, milliseconds: it has 75 MB, and starts in a tenth of a second. */
-const IDLE_MS = 5_000;
+/** A function `git` with a helper process of its own. */
+export function gitRunner({ checkMs = 10_000, idleMs = 5_000 }: Partial<GitTimes> = {}) {
+  let starter: GitStarter | undefined;
+  return async (directory: string, args: readonly string[], options: GitOptions = {}): Promise<Buffer> => {
+    if (starter === undefined || starter.hasEnded) starter = new GitStarter({ checkMs, idleMs });
+    return await starter.run(directory, args, options);
+  };
+}
 
 interface Waiting {
   resolve(stdout: Buffer): void;
@@ -69,6 +62,7 @@ interface Waiting {
 
 /** The process that starts git. It doesn't keep this process alive unless a command runs. */
 class GitStarter {
+  readonly #times: GitTimes;
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
   #lastId = 0;
@@ -81,7 +75,8 @@ class GitStarter {
    */
   #silentChecks = 0;
 
-  constructor() {
+  constructor(times: GitTimes) {
+    this.#times = times;
     this.#child = fork(PROCESS, {
       serialization: 'advanced',
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
@@ -114,13 +109,14 @@ class GitStarter {
   }
 
   #watch(): void {
+    const { checkMs } = this.#times;
     this.#silentChecks = 0;
     this.#check = setInterval(() => {
       this.#silentChecks += 1;
       if (this.#silentChecks < 2) return;
       this.#child.kill('SIGKILL');
-      this.#end(`the process that starts git did not respond for ${(2 * CHECK_MS) / 1000} s; it was ended`);
-    }, CHECK_MS);
+      this.#end(`the process that starts git did not respond for ${(2 * checkMs) / 1000} s; it was ended`);
+    }, checkMs);
   }
 
   /** It ends when its channel closes. The next call starts another one. */
@@ -145,9 +141,18 @@ class GitStarter {
     if (this.#waiting.size === 0) {
       clearInterval(this.#check);
       this.#child.channel?.unref();
-      this.#idle = setTimeout(() => this.#dismiss(), IDLE_MS).unref();
+      this.#idle = setTimeout(() => this.#dismiss(), this.#times.idleMs).unref();
     }
     if ('stdout' in answer) waiting?.resolve(answer.stdout);
     else waiting?.reject(new GitError(answer.failure.exitCode, answer.failure.message));
   }
 }
+
+/**
+ * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with `--progress`
+ * may take as long as it makes progress. Throws `GitError`.
+ *
+ * A small helper process starts git. To start a process, the system copies the page tables of its parent, whose event
+ * loop is blocked meanwhile: 3 ms at 50 MB, 40 ms at 600 MB.
+ */
+export const git = gitRunner();

@@ -26,11 +26,15 @@ const SUITES = {
 
 describeWith('postgresql', 'the same suites on PostgreSQL, with a role that owns nothing', () => {
   let postgresql: PostgresqlFixture;
+  let undo: (() => void) | undefined;
   beforeAll(async () => {
     postgresql = await PostgresqlFixture.start();
-    openWorldsOn(() => postgresql.connections());
+    undo = openWorldsOn(() => postgresql.connections());
   });
-  afterAll(() => postgresql?.stop());
+  afterAll(async () => {
+    undo?.();
+    await postgresql?.stop();
+  });
 
   for (const [name, suite] of Object.entries(SUITES)) describe(name, async () => void (await suite()));
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
@@ -30,6 +30,12 @@ beforeAll(async () => {
 afterAll(() => scratch[Symbol.dispose]());
 
 const at = (folder: string, ...path: string[]) => join(folder, 'node_modules/tagyard', ...path);
+/** The same installation in another folder, its packages as links to the same files: a tenth of the time. */
+async function copyInstallation(from: string, into: string): Promise<void> {
+  mkdirSync(into);
+  for (const file of ['package.json', 'package-lock.json']) cpSync(join(from, file), join(into, file));
+  await execa('cp', ['--archive', '--link', join(from, 'node_modules'), into]);
+}
 const run = (cwd: string, file: string, ...args: string[]) =>
   execa(file, args, { cwd, reject: false, env: { ...THIS_NODE, TAGYARD_HOME: join(cwd, 'home') } });
 
@@ -100,7 +106,7 @@ describe('the package', () => {
 
   test('has `tagyard/plugin/kit`: a plugin in a repository of its own is made, checked and run in workerd', async () => {
     const author = join(scratch.path, 'author');
-    await installPackage(tarball, author);
+    await copyInstallation(whole, author);
     await run(author, 'npm', 'pkg', 'set', 'type=module');
     // What `npm install --save-dev esbuild` adds.
     symlinkSync(join(ROOT, 'node_modules/esbuild'), join(author, 'node_modules/esbuild'));

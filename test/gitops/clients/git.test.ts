@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { GitError, git } from '../../../gitops/clients/git.ts';
+import { GitError, git, gitRunner } from '../../../gitops/clients/git.ts';
 import { eventually } from '../../support/eventually.ts';
 import { signal } from '../../support/signal.ts';
 
@@ -42,11 +42,20 @@ const starters = (parent: number): number[] =>
       }
     });
 
-const starter = (parent: number): number => {
-  const [pid] = starters(parent);
+/** The process that starts git for process `parent`, and is none of `others`. */
+const starter = (parent: number, others: readonly number[] = []): number => {
+  const [pid] = starters(parent).filter((one) => !others.includes(one));
   if (pid === undefined) throw new Error(`no process starts git for ${parent}`);
   return pid;
 };
+
+/** git with short times and a helper process of its own, which has begun. */
+async function ownGit() {
+  const others = starters(process.pid);
+  const run = gitRunner({ checkMs: 1_000, idleMs: 500 });
+  await run(directory, ['version']);
+  return { run, first: starter(process.pid, others), others };
+}
 
 describe('git', () => {
   test('gets its input and answers its output byte by byte', async () => {
@@ -74,26 +83,27 @@ describe('git', () => {
   });
 
   test('fails, and is started by a new process, when the one that started it is stopped', async () => {
-    await git(directory, ['version']);
-    const first = starter(process.pid);
+    const { run, first } = await ownGit();
     signal(first, 'SIGSTOP');
-    const error = await git(directory, ['version']).catch((reason: unknown) => reason);
-    expect(error).toMatchObject({ exitCode: -1, message: expect.stringContaining('did not respond') });
-    expect(String(await git(directory, ['version']))).toMatch(/^git version/);
+    const error = await run(directory, ['version']).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      exitCode: -1,
+      message: expect.stringContaining('did not respond for 2 s'),
+    });
+    expect(String(await run(directory, ['version']))).toMatch(/^git version/);
     await eventually(() => expect(starters(process.pid)).not.toContain(first));
   });
 
   test('is started by a new process when the one that started it is killed', async () => {
-    await git(directory, ['version']);
-    const first = starter(process.pid);
-    const running = git(directory, ['hang']);
+    const { run, first, others } = await ownGit();
+    const running = run(directory, ['hang']);
     await eventually(() => expect(existsSync(join(directory, 'hangs'))).toBe(true));
     const failed = expect(running).rejects.toThrow('ended before git did');
     signal(first, 'SIGKILL');
     await failed;
     await writeFile(join(directory, 'hang'), ''); // ends the git that lost its parent
-    expect(String(await git(directory, ['version']))).toContain('git version');
-    expect(starter(process.pid)).not.toBe(first);
+    expect(String(await run(directory, ['version']))).toContain('git version');
+    expect(starter(process.pid, others)).not.toBe(first);
   });
 
   test('is finished if the process that asked for it is killed, and nothing stays behind', async () => {
@@ -118,10 +128,9 @@ describe('git', () => {
   });
 
   test('is started by no process that waits for long: it ends without work, and the next call starts another', async () => {
-    await git(directory, ['version']);
-    const first = starter(process.pid);
+    const { run, first } = await ownGit();
     await eventually(() => expect(starters(process.pid)).not.toContain(first));
-    expect(String(await git(directory, ['version']))).toContain('git version');
+    expect(String(await run(directory, ['version']))).toContain('git version');
   });
 
   test('does not keep a process alive that has its answer', async () => {
