@@ -25,6 +25,7 @@ describe('the suites', () => {
     ['test/gitops/appliers/dns/conformance.test.ts', 'gitops', 'unit'],
     ['test/integration/containers-process.test.ts', 'processes', 'services'],
     ['test/integration/containers-docker.test.ts', 'containers', 'containers'],
+    ['test/integration/containers-isolation.test.ts', 'isolation', 'faults'],
     ['test/browser/shop.test.ts', 'browser', 'containers'],
     ['test/faults/management.test.ts', 'database', 'databases'],
     ['test/faults/cloudflare.test.ts', 'outages', 'faults'],
