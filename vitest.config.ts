@@ -12,6 +12,11 @@ const project = (name: Project, settings: object) => ({
 
 /** Suites that start real components: long timeouts, and no two files of a project at once. */
 const REAL = { testTimeout: 360_000, hookTimeout: 360_000, fileParallelism: false };
+/**
+ * All files in one process. To load the code and to bundle the edge again for each of them takes two seconds of CPU time a
+ * file: in ten files of `daemons`, a third of all of it.
+ */
+const ONE_PROCESS = { isolate: false };
 
 /** A timeout only ends a test that hangs. Four projects run beside each other, so a test can wait long for a core. */
 const UNIT = {
@@ -36,13 +41,12 @@ export default defineConfig({
   test: {
     sequence: { sequencer: InOrder },
     projects: [
-      project('unit', { ...UNIT, maxWorkers: 2, isolate: false }),
-      // In one process: loading the code again for each file took a third of the time.
-      project('daemons', { ...UNIT, fileParallelism: false, isolate: false }),
+      project('unit', { ...UNIT, ...ONE_PROCESS, maxWorkers: 2 }),
+      project('daemons', { ...UNIT, ...ONE_PROCESS, fileParallelism: false }),
       project('databases', REAL),
       project('cluster', REAL),
       project('services', REAL),
-      project('containers', REAL),
+      project('containers', { ...REAL, ...ONE_PROCESS }),
       project('faults', REAL),
       project('fuzz', REAL),
     ],
