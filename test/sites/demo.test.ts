@@ -1,35 +1,29 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import getPort from 'get-port';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { serveDemo } from '../../sites/demo/servers.ts';
 
 async function get(port: number, path: string): Promise<{ status: number; text: string }> {
   const { statusCode, body } = await request(`http://127.0.0.1:${port}${path}`);
   return { status: statusCode, text: await body.text() };
 }
 
-describe('the demo’s process', () => {
+describe('the demo’s servers', () => {
   const folder = mkdtempSync(join(tmpdir(), 'tagyard-demo-'));
   const file = join(folder, 'site.json');
-  let child: ChildProcess;
+  let demo: Awaited<ReturnType<typeof serveDemo>>;
   let shop = 0;
   let vendor = 0;
 
   beforeAll(async () => {
     [shop, vendor] = [await getPort({ host: '127.0.0.1' }), await getPort({ host: '127.0.0.1' })];
-    child = fork(new URL('../../sites/demo/main.ts', import.meta.url), {
-      execArgv: [],
-      env: { ...process.env, SHOP_PORT: String(shop), VENDOR_PORT: String(vendor), DEMO_SITE_FILE: file },
-    });
-    const [message] = await once(child, 'message');
-    expect(message).toEqual({ type: 'ready' });
+    demo = await serveDemo({ shopPort: shop, vendorPort: vendor, siteFile: file });
   });
-  afterAll(() => {
-    child.kill('SIGKILL');
+  afterAll(async () => {
+    await demo.close();
     rmSync(folder, { recursive: true });
   });
 
@@ -61,9 +55,11 @@ describe('the demo’s process', () => {
     expect((await get(vendor, '/gtm.js?id=GTM-OTHER123')).text).not.toContain('server_container_url');
   });
 
-  test('exits with its supervisor', async () => {
-    const exit = once(child, 'exit');
-    child.disconnect();
-    expect(await exit).toEqual([0, null]);
+  test('say which port is in use, and free the other one', async () => {
+    const free = await getPort({ host: '127.0.0.1' });
+    const taken = { shopPort: free, vendorPort: vendor, siteFile: file };
+    await expect(serveDemo(taken)).rejects.toThrow('EADDRINUSE');
+    const again = await serveDemo({ ...taken, vendorPort: await getPort({ host: '127.0.0.1' }) });
+    await again.close();
   });
 });

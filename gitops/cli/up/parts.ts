@@ -7,7 +7,7 @@ import { LOGIN_ACCOUNTS } from './accounts.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Ports } from './ports.ts';
-import { QUICK_WASM, SMALL_HEAP, SMALL_V8, WAITING_V8 } from './v8-options.ts';
+import { QUICK_WASM, SMALL_HEAP, SMALL_V8 } from './v8-options.ts';
 
 /** The zone of the embedded instance. Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3). */
 const ZONE = 'tagyard.localhost';
@@ -156,15 +156,4 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     TAG_SERVER_IMAGE: setup.tagServerImage,
   });
   return { ...management, v8Options: [...SMALL_V8, QUICK_WASM] };
-}
-
-/** The shop and the stand-in for Google's tag upstream. */
-export function demoPart(setup: Setup): ChildSpec {
-  const { ports } = setup;
-  const demo = part(setup, 'demo', 'sites/demo/main', {
-    SHOP_PORT: String(ports.shop),
-    VENDOR_PORT: String(ports.vendor),
-    DEMO_SITE_FILE: setup.demoSiteFile,
-  });
-  return { ...demo, v8Options: WAITING_V8 };
 }

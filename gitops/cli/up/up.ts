@@ -19,7 +19,6 @@ import { clearLeftovers, rememberPids } from './leftovers.ts';
 import { loginProvider } from './login.ts';
 import {
   cloudflareUrl,
-  demoPart,
   edgePart,
   managementPart,
   pageVendorUrl,
@@ -34,8 +33,9 @@ const RUN_FILE = 'run.json';
 const noop = () => undefined;
 
 /**
- * Runs a whole instance under `homePath` until SIGTERM or SIGINT. Each part is a child process with its own entry file.
- * Throws `CliError` if the start fails; in that case, no process keeps running.
+ * Runs a whole instance under `homePath` until SIGTERM or SIGINT. Each part is a child process with its own entry file; the
+ * OpenID provider and the demo's servers run in this process. Throws `CliError` if the start fails; in that case, no
+ * process keeps running.
  */
 export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();
@@ -107,7 +107,8 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
     zoneId: String(zoneId),
   }));
   const provisioner = zone.then((known) => launch(provisionerPart(setup, known)));
-  await settleAll([provisioner, launch(managementPart(setup, issuer.jwksUrl)), launch(demoPart(setup))]);
+  const management = launch(managementPart(setup, issuer.jwksUrl));
+  await settleAll([provisioner, management, phases.time('demo', () => startDemo(setup, stack))]);
   const { demo, container } = await phases.time('sites', () => settleSites(setup));
 
   const run = { ...describeRun(setup, demo, (await zone).accountId), phases: phases.seconds };
@@ -145,6 +146,18 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   };
   if (docker) await replaceImages(setup);
   return setup;
+}
+
+/** The shop and the stand-in for Google's servers. A process of their own would need as much memory again as Node itself. */
+async function startDemo({ ports, demoSiteFile }: Setup, stack: AsyncDisposableStack): Promise<void> {
+  // While the other processes start.
+  const { serveDemo } = await import('../../../sites/demo/servers.ts');
+  const addresses = { shopPort: ports.shop, vendorPort: ports.vendor };
+  const demo = await serveDemo({ ...addresses, siteFile: demoSiteFile }).catch((cause: Error) => {
+    throw new CliError(`the demo could not start: ${cause.message}`, { cause });
+  });
+  if (stack.disposed) await demo.close();
+  else stack.defer(() => demo.close());
 }
 
 /** Waits for the demo site and all other sites, and tells the demo's shop its site. */

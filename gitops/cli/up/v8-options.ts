@@ -16,8 +16,8 @@ export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size'] as const;
 
 /**
- * Options for processes that wait most of the time: what starts the parts, and the demo. Without its compilers, V8 takes
- * 5 to 10 MB less of each. `npm start` and the first line of `cli.ts` have the same ones, which Node 18 knows, too.
+ * Options for the process that starts the parts and waits most of the time. Without its compilers, V8 takes
+ * 5 to 10 MB less. `npm start` and the first line of `cli.ts` have the same ones, which Node 18 knows, too.
  */
 export const WAITING_V8 = [...SMALL_V8, '--no-opt', '--no-sparkplug'] as const;
 
