@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
+import { CLAIMS } from '../../../gitops/appliers/proxy/policy.ts';
 import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
 import { type Seen, startUpstream } from '../upstream.ts';
 import { ask, HOP_SECRET, proxyHome, put } from './proxy.ts';
@@ -44,7 +45,11 @@ const SPOOFED = {
 };
 
 /** How every proxy treats requests, whatever it is made of; run for each over real sockets. */
-export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings) => ProxyBackend): void {
+export function proxyBehaviour(
+  name: string,
+  backendOf: (settings: ProxySettings) => ProxyBackend,
+  claims: Readonly<Record<keyof typeof CLAIMS.host, string>> = CLAIMS.host,
+): void {
   describe(`${name} behaves as a proxy of Tagyard`, () => {
     let home: Awaited<ReturnType<typeof proxyHome>>;
     let container: Awaited<ReturnType<typeof startUpstream>>;
@@ -153,11 +158,13 @@ export function proxyBehaviour(name: string, backendOf: (settings: ProxySettings
       async (_case, name, old) => {
         const headers = {
           'x-tagyard-hop': old,
+          // What a controller before a gateway makes of the edge's headers; the claims follow it.
+          ...(claims === CLAIMS.host ? {} : SPOOFED),
           [name]: HOP_SECRET,
-          'x-forwarded-for': '198.51.100.7',
-          'x-forwarded-host': 'metrics.acme.example:8443',
-          'x-forwarded-proto': 'http',
-          'x-forwarded-country': 'AT',
+          [claims.visitor]: '198.51.100.7',
+          [claims.host]: 'metrics.acme.example:8443',
+          [claims.scheme]: 'http',
+          [claims.country]: 'AT',
         };
         const { body } = await ask(endpoint, { host: ORIGIN, headers });
         expect(seen(body).headers).toMatchObject({

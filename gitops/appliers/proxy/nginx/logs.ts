@@ -15,6 +15,8 @@ interface LogRotation {
   readonly sites: ReadonlySet<string>;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** Further logs in the folder. */
+  readonly others?: readonly string[];
   /** Most bytes of a log and its rotated files together. */
   readonly maxBytes: number;
 }
@@ -23,7 +25,7 @@ interface LogRotation {
  * Rotates full logs and removes logs that no served site owns and that are unchanged for a week. Returns true if nginx
  * must reopen its logs: until then, it writes to the renamed files.
  */
-export async function rotateLogs({ directory, sites, now, maxBytes }: LogRotation): Promise<boolean> {
+export async function rotateLogs({ directory, sites, now, maxBytes, others = [] }: LogRotation): Promise<boolean> {
   const folder = join(directory, 'sites');
   const names = (await readdir(folder)).filter((name) => /\.log(?:\.[0-9]+)?$/.test(name));
   const gone = names.filter((name) => !sites.has(name.replace(/\.log.*$/, '')));
@@ -31,7 +33,7 @@ export async function rotateLogs({ directory, sites, now, maxBytes }: LogRotatio
 
   let mustReopen = false;
   for (const path of [
-    join(directory, 'error.log'),
+    ...['error.log', ...others].map((name) => join(directory, name)),
     ...[...sites].map((site) => join(folder, `${site}.log`)),
   ]) {
     const bytes = await sizeOf(path);

@@ -6,11 +6,7 @@ const MASTER = 'nginx: master process';
 const POLL_MS = 20;
 const TERM_MS = 3_000;
 /** Requests in flight may finish, long polls of 20 s may not. */
-const ENDINGS = [
-  ['SIGQUIT', 3_000],
-  ['SIGTERM', TERM_MS],
-  ['SIGKILL', TERM_MS],
-] as const;
+const GRACE_MS = 3_000;
 
 /**
  * The process id of the nginx master that runs under `prefix`, or `null`. A pid file may be stale and its number in use
@@ -94,7 +90,17 @@ export async function allRetired(workers: readonly number[]): Promise<boolean> {
  * Resolves when nginx has ended.
  */
 export async function stopNginx(prefix: string): Promise<void> {
-  for (const [signal, timeoutMs] of ENDINGS) {
+  await endNginx(prefix, GRACE_MS);
+}
+
+/** The same with another time for requests in flight, in milliseconds. */
+export async function endNginx(prefix: string, graceMs: number): Promise<void> {
+  const endings = [
+    ['SIGQUIT', graceMs],
+    ['SIGTERM', TERM_MS],
+    ['SIGKILL', TERM_MS],
+  ] as const;
+  for (const [signal, timeoutMs] of endings) {
     const master = await runningMaster(prefix);
     if (master === null) break;
     process.kill(master, signal);

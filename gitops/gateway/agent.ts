@@ -1,0 +1,169 @@
+import { reviveNginx } from '../appliers/proxy/nginx/revive.ts';
+import type { Clock } from '../base/clock.ts';
+import { type Log, warner } from '../base/log.ts';
+import { type Configuration, configurationOf, type Deliveries } from './configuration.ts';
+import { checkPeers } from './connects.ts';
+import { GatewayNginx, type GatewayNginxSettings } from './nginx.ts';
+import { type Endpoint, Peers } from './peers.ts';
+import { PeerResolver } from './resolver.ts';
+import { Saved } from './saved.ts';
+
+/** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
+const START_MS = 55_000;
+const POLL_MS = 50;
+const ROTATION_MS = 30_000;
+const NOTHING = configurationOf(new Map());
+
+interface AgentDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the API server lists of a service (`<namespace>/<name>`); `null`: not known. */
+  readonly endpointsOf?: (service: string) => readonly Endpoint[] | null;
+  /** Gives a Deployment on demand its pod. Called again and again while its service has none. */
+  readonly start?: (namespace: string, deployment: string) => Promise<void>;
+}
+
+/**
+ * The agent beside nginx in a gateway's pod: it makes nginx serve what was delivered, answers nginx's queries for the
+ * addresses of pods, and tests these once a second. What it knew last is on its disk.
+ */
+export class GatewayAgent {
+  readonly nginx: GatewayNginx;
+  readonly #peers = new Peers();
+  readonly #saved: Saved;
+  readonly #resolver: PeerResolver;
+  readonly #settings: GatewayNginxSettings;
+  readonly #deps: AgentDeps;
+  readonly #ended = new AbortController();
+  readonly #ports = new Map<string, number>();
+  #configuration: Configuration = NOTHING;
+  #isServed = false;
+  #wasReady = false;
+  #reviver: ReturnType<typeof reviveNginx> | null = null;
+  #checks: Promise<void> = Promise.resolve();
+  #rotation: NodeJS.Timeout | undefined;
+
+  constructor(settings: GatewayNginxSettings, deps: AgentDeps) {
+    this.#settings = settings;
+    this.#deps = deps;
+    this.nginx = new GatewayNginx(settings);
+    this.#saved = new Saved(settings.directory);
+    this.#resolver = new PeerResolver((service) => this.#lookup(service));
+  }
+
+  /** Serves what was known last, if anything. */
+  async open(): Promise<void> {
+    const { resolverPort } = this.#settings;
+    const { clock, log } = this.#deps;
+    await this.nginx.prepare();
+    this.#peers.restore(await this.#saved.peers(), clock.now());
+    await this.#resolver.listen(resolverPort);
+    const known = await this.#saved.deliveries();
+    if (known.size > 0) {
+      await this.deliver(known).catch((error: Error) =>
+        log.warn({ reason: error.message }, 'what was served last can’t be served'),
+      );
+    }
+    await this.nginx.daemon.adopt();
+    this.#reviver = reviveNginx(this.nginx.daemon, () => this.nginx.revive(this.#configuration));
+    const warn = warner((message) => log.warn({}, `the last known pods can’t be saved: ${message}`));
+    this.#checks = checkPeers(this.#peers, clock, {
+      signal: this.#ended.signal,
+      onRound: () => void this.#saved.savePeers(this.#peers.save()).then(() => warn(null), warn),
+    });
+    const warnLogs = warner((message) => log.warn({}, `the logs can’t be rotated: ${message}`));
+    this.#rotation = setInterval(() => {
+      void this.nginx.rotateLogs(clock.date().getTime()).then(() => warnLogs(null), warnLogs);
+    }, ROTATION_MS).unref();
+  }
+
+  /**
+   * Makes nginx serve this, in place of all that was delivered before. Resolves when it does, with what of it can't be
+   * served, by the name of the Secret. Rejects if nothing of it can be: then the last one is served on.
+   */
+  async deliver(deliveries: Deliveries): Promise<ReadonlyMap<string, string>> {
+    const configuration = configurationOf(deliveries);
+    const services = [...configuration.targets.values()].map(({ namespace, service, port }) => {
+      const name: string = `${namespace}/${service}`;
+      return [name, port] as const;
+    });
+    this.#configuration = configuration;
+    for (const [service, port] of services) {
+      this.#ports.set(service, port);
+      // Before the first request for a new name.
+      const endpoints = this.#deps.endpointsOf?.(service);
+      if (endpoints) this.list(service, endpoints);
+    }
+    const { refused } = await this.nginx.serve(configuration);
+    this.#isServed = configuration.instance !== null;
+    await this.#saved.saveDeliveries(deliveries);
+    const wanted = new Set(services.map(([service]) => service));
+    for (const service of [...this.#ports.keys()].filter((one) => !wanted.has(one)))
+      this.#ports.delete(service);
+    this.#peers.retain(wanted);
+    return new Map([...configuration.faults, ...refused]);
+  }
+
+  /** What the API server lists of a service (`<namespace>/<name>`). */
+  list(service: string, endpoints: readonly Endpoint[]): void {
+    if (this.#ports.has(service)) this.#peers.listed(service, endpoints, this.#deps.clock.now());
+  }
+
+  /** The services (`<namespace>/<name>`) whose pods get requests. */
+  get services(): ReadonlySet<string> {
+    return new Set(this.#ports.keys());
+  }
+
+  /**
+   * Why the gateway can't take requests yet; empty: it can. At first, each service that has endpoints must have one that
+   * accepts connections. Later, a fault of one site must not take the gateway from all others.
+   */
+  async obstacles(): Promise<string[]> {
+    if (!this.#isServed) return ['nothing was delivered yet'];
+    if (!(await this.nginx.daemon.isRunning())) return ['nginx doesn’t run'];
+    if (this.#wasReady) return [];
+    const unproven = [...this.#ports.keys()].filter((service) => !this.#peers.isProven(service));
+    this.#wasReady = unproven.length === 0;
+    return unproven.map((service) => `no pod of ${service} accepts connections`);
+  }
+
+  /** Ends nginx; requests in flight may take this long. Pods are still found meanwhile. */
+  async end(graceMs: number): Promise<void> {
+    this.#reviver?.stop();
+    clearInterval(this.#rotation);
+    await this.nginx.end(graceMs);
+    await this.release();
+  }
+
+  /** Ends everything but nginx. */
+  async release(): Promise<void> {
+    if (this.#ended.signal.aborted) return;
+    this.#reviver?.stop();
+    clearInterval(this.#rotation);
+    this.nginx.daemon.release();
+    this.#ended.abort();
+    await this.#checks;
+    await this.#resolver.close();
+  }
+
+  async #lookup(service: string): Promise<readonly string[]> {
+    const port = this.#ports.get(service);
+    if (port === undefined) return [];
+    const found = this.#peers.addresses(service, port);
+    const deployment = this.#configuration.onDemand.get(service);
+    if (found.length > 0 || deployment === undefined) return found;
+    return await this.#awaitFirst(service, port, deployment);
+  }
+
+  async #awaitFirst(service: string, port: number, deployment: string): Promise<readonly string[]> {
+    const { clock, start } = this.#deps;
+    const namespace = service.slice(0, service.indexOf('/'));
+    const deadline = clock.now() + START_MS;
+    await start?.(namespace, deployment);
+    for (;;) {
+      const found = this.#peers.addresses(service, port);
+      if (found.length > 0 || clock.now() >= deadline || this.#ended.signal.aborted) return found;
+      await clock.sleep(POLL_MS, { signal: this.#ended.signal });
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { syncDirectory, writeDurably } from '../base/durable.ts';
+import { hash16 } from '../base/ownership.ts';
+
+/** A certificate with its key, which belong together. */
+export interface Pair {
+  /** Names its files. */
+  readonly id: string;
+  /** The names that it is for: host names, and `*.domain`. */
+  readonly names: readonly string[];
+  /** Milliseconds since 1970. */
+  readonly notAfter: number;
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Reads a pair of PEM texts. Throws an `Error` whose message contains no part of the key. An expired one is served on. */
+export function readPair({ cert, key }: { cert: string; key: string }): Pair {
+  const leaf = certificateOf(cert);
+  if (!leaf.checkPrivateKey(keyOf(key))) throw new Error('the key is not that of the certificate');
+  const names = (leaf.subjectAltName ?? '')
+    .split(', ')
+    .flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length).toLowerCase()] : []));
+  const id = hash16(`${cert}\n${key}`);
+  return { id, names, notAfter: leaf.validToDate.getTime(), cert, key };
+}
+
+function certificateOf(pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    throw new Error('tls.crt holds no certificate in PEM');
+  }
+}
+
+function keyOf(pem: string) {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    throw new Error('tls.key holds no unencrypted private key in PEM');
+  }
+}
+
+/** The pair for a name: one that has the name itself, else one for all names under its domain; the latest to expire. */
+export function pairFor(pairs: readonly Pair[], host: string): Pair | undefined {
+  const wildcard = `*.${host.slice(host.indexOf('.') + 1)}`;
+  const latest = (name: string) =>
+    pairs
+      .filter(({ names }) => names.includes(name))
+      .toSorted((a, b) => b.notAfter - a.notAfter || (a.id < b.id ? -1 : 1))[0];
+  return latest(host) ?? latest(wildcard);
+}
+
+/** The files of pairs in a folder. They never change: another pair has other names. */
+export class PairFiles {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  pathsOf({ id }: Pair): { cert: string; key: string } {
+    return { cert: join(this.#directory, `${id}.pem`), key: join(this.#directory, `${id}.key`) };
+  }
+
+  /** Writes what is missing. */
+  async write(pairs: readonly Pair[]): Promise<void> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    const known = new Set(await readdir(this.#directory));
+    for (const pair of pairs) {
+      const paths = this.pathsOf(pair);
+      if (!known.has(`${pair.id}.key`)) await writeDurably(paths.key, pair.key);
+      if (!known.has(`${pair.id}.pem`)) await writeDurably(paths.cert, pair.cert);
+    }
+  }
+
+  /** Removes all others. */
+  async retain(pairs: readonly Pair[]): Promise<void> {
+    const ids = new Set(pairs.map(({ id }) => id));
+    const names = await readdir(this.#directory);
+    const unused = names.filter((name) => !ids.has(name.replace(/\..*$/, '')));
+    for (const name of unused) await rm(join(this.#directory, name), { force: true });
+    if (unused.length > 0) await syncDirectory(this.#directory);
+  }
+}

@@ -1,0 +1,117 @@
+import type { ProxySpec } from '../appliers/proxy/desired.ts';
+import { fileNameOf } from '../appliers/proxy/file-name.ts';
+import type { InstanceDocument, Served, SiteDocument } from '../delivery/documents.ts';
+import type { Delivered } from '../delivery/secrets.ts';
+import { type Pair, pairFor, readPair } from './certificates.ts';
+import type { Target } from './names.ts';
+
+/** What was delivered, by the name of its Secret, the oldest first. */
+export type Deliveries = ReadonlyMap<string, Delivered>;
+
+/** One file of nginx's configuration. */
+export type ServerFile =
+  /** One server for all names that lead to pods and have this certificate. */
+  | { readonly kind: 'platform'; readonly names: readonly string[]; readonly pair: Pair }
+  /** A server for one name of a site. `pair`: `null`: no TLS yet. */
+  | { readonly kind: 'own'; readonly secret: string; readonly spec: ProxySpec; readonly pair: Pair | null };
+
+/** What the gateway must serve. */
+export interface Configuration {
+  /** `null`: not delivered yet, so nothing can be served. */
+  readonly instance: InstanceDocument | null;
+  readonly targets: ReadonlyMap<string, Target>;
+  /** Deployments that run on demand, by service (`<namespace>/<name>`). */
+  readonly onDemand: ReadonlyMap<string, string>;
+  /** By file name. */
+  readonly files: ReadonlyMap<string, ServerFile>;
+  /** The pairs that files use. */
+  readonly pairs: readonly Pair[];
+  /** By name of the Secret: what of it can't be served, and why. */
+  readonly faults: ReadonlyMap<string, string>;
+}
+
+/** Computes what is served from what was delivered, without effects. The first of two sites that claim a name has it. */
+export function configurationOf(deliveries: Deliveries): Configuration {
+  const faults = new Map<string, string>();
+  const pairs: Pair[] = [];
+  const sites: [string, SiteDocument][] = [];
+  let instance: InstanceDocument | null = null;
+  for (const [secret, delivered] of deliveries) {
+    if (delivered.kind === 'site') sites.push([secret, delivered.document]);
+    else if (delivered.kind === 'instance') instance ??= delivered.document;
+    else {
+      try {
+        pairs.push(readPair(delivered));
+      } catch (error) {
+        faults.set(secret, error instanceof Error ? error.message : String(error));
+      }
+    }
+  }
+
+  const targets = new Map<string, Target>();
+  const onDemand = new Map<string, string>();
+  const files = new Map<string, ServerFile>();
+  const owners = new Map<string, string>();
+  for (const [secret, { site, names }] of sites) {
+    for (const served of names) {
+      const { host } = served;
+      const owner = owners.get(host);
+      if (owner !== undefined) {
+        faults.set(secret, `conflicting server name "${host}": the Secret ${owner} has it`);
+        continue;
+      }
+      owners.set(host, secret);
+      if (served.kind === 'origin' || served.kind === 'preview') {
+        const { namespace, service, port, kind: role } = served;
+        targets.set(host, { namespace, service, port, role });
+        if (served.kind === 'preview' && served.onDemand !== undefined) {
+          onDemand.set(`${namespace}/${service}`, served.onDemand);
+        }
+      } else {
+        const pair = pairFor(pairs, host) ?? null;
+        const key = served.kind === 'policy' ? `${site}/policy` : `${site}/${host}`;
+        const spec = specOf(site, served, instance?.challengeKey !== undefined);
+        files.set(fileNameOf(key, '.conf'), { kind: 'own', secret, spec, pair });
+      }
+    }
+  }
+  for (const [name, file] of platformFiles(pairs, [...targets.keys()])) files.set(name, file);
+  const used = new Set([...files.values()].flatMap(({ pair }) => pair ?? []));
+  return { instance, targets, onDemand, files, pairs: [...used], faults };
+}
+
+function specOf(
+  site: string,
+  served: Extract<Served, { kind: 'custom' | 'policy' }>,
+  acme: boolean,
+): ProxySpec {
+  const { kind, host } = served;
+  if (kind === 'policy') return { site, vhosts: [{ kind, host, tls: 'inside', script: served.script }] };
+  const tls = acme ? ({ tls: 'acme' } as const) : {};
+  return { site, vhosts: [{ kind, host, ...tls, edgeHost: served.edgeHost }] };
+}
+
+/**
+ * One file for each certificate that names need. A wildcard is served by its own name, with or without sites under it: a
+ * site that comes under it changes no file.
+ */
+function platformFiles(pairs: readonly Pair[], hosts: readonly string[]): [string, ServerFile][] {
+  const byPair = new Map<Pair, Set<string>>();
+  const add = (pair: Pair | undefined, name: string) => {
+    if (pair === undefined) return;
+    byPair.set(pair, (byPair.get(pair) ?? new Set()).add(name));
+  };
+  for (const name of new Set(pairs.flatMap(({ names }) => names))) {
+    if (name.startsWith('*.')) add(pairFor(pairs, `any${name.slice(1)}`), name);
+  }
+  for (const host of hosts) {
+    const pair = pairFor(pairs, host);
+    if (pair?.names.includes(host)) add(pair, host);
+  }
+  return [...byPair].map(([pair, found]) => {
+    const names = [...found].sort();
+    const [first = ''] = names;
+    // A site's file never begins so.
+    return [fileNameOf(`_${first.replace('*', '')}`, '.conf'), { kind: 'platform', names, pair }];
+  });
+}

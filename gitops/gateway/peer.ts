@@ -1,0 +1,63 @@
+/** After this many failed connects in a row, a peer gets no requests. */
+const MISSES_TO_BE_OUT = 2;
+
+/** One pod of a service, as far as its peers are decided by it. */
+export class Peer {
+  readonly address: string;
+  readonly port: number;
+  #misses = 0;
+  #accepts = false;
+  #unlistedAt: number | null = null;
+  #left = false;
+  #kept = false;
+
+  constructor(address: string, port: number) {
+    this.address = address;
+    this.port = port;
+  }
+
+  /** When the API server stopped listing it as ready, in milliseconds; `null`: it is listed. */
+  get unlistedAt(): number | null {
+    return this.#unlistedAt;
+  }
+
+  /** True if it isn't listed because it ends on purpose. */
+  get left(): boolean {
+    return this.#left;
+  }
+
+  /** True if it stays although it isn't listed. */
+  get kept(): boolean {
+    return this.#kept;
+  }
+
+  /** True if the last connect succeeded. */
+  get accepts(): boolean {
+    return this.#accepts;
+  }
+
+  get isOut(): boolean {
+    return this.#misses >= MISSES_TO_BE_OUT;
+  }
+
+  list(): void {
+    this.#unlistedAt = null;
+    this.#left = false;
+    this.#kept = false;
+  }
+
+  unlist(now: number, left: boolean): void {
+    this.#unlistedAt = now;
+    this.#left = left;
+  }
+
+  keep(): void {
+    this.#kept = true;
+  }
+
+  /** Counts a connect. */
+  count(accepted: boolean): void {
+    this.#accepts = accepted;
+    this.#misses = accepted ? 0 : this.#misses + 1;
+  }
+}

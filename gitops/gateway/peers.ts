@@ -1,0 +1,155 @@
+import { Peer } from './peer.ts';
+
+/** A pod's address with the port on which its container listens. */
+export interface Endpoint {
+  /** IPv4. */
+  readonly address: string;
+  readonly port: number;
+  /** `leaving`: it was ready and ends on purpose (its slice says `terminating`). */
+  readonly state: 'ready' | 'leaving';
+}
+
+/** The last known peers, as they are saved: addresses with ports, by service. */
+export type SavedPeers = Readonly<Record<string, readonly { address: string; port: number }[]>>;
+
+/** If half of all ready endpoints vanish in this time, those that still accept connections stay. */
+const MASS_WINDOW_MS = 10_000;
+/** Most peers in one answer: more would not fit into a UDP answer of 512 bytes. */
+const MOST_ANSWERED = 16;
+/** nginx tries as many peers as an answer has, so one or two peers are repeated. */
+const TRIES = 3;
+
+/**
+ * Decides to which pods requests are sent; has no clock and no sockets of its own. A listed endpoint is in until two
+ * connects in a row have failed. If none of a service accepts connections, all listed ones are in: an error of one pod is
+ * no worse than none.
+ *
+ * It fails static, because a control plane that is cut off from its nodes empties every service while the pods run on.
+ * When the endpoints of a service become none, or half of all vanish within ten seconds, the last known ones stay as long
+ * as they accept connections. A pod that ends on purpose doesn't count as vanished.
+ */
+export class Peers {
+  /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */
+  readonly #services = new Map<string, Map<string, Peer>>();
+  /** When endpoints vanished that did not end on purpose, within the last ten seconds. */
+  #vanished: number[] = [];
+
+  /** What the API server lists of a service now. Times are milliseconds. */
+  listed(service: string, endpoints: readonly Endpoint[], now: number): void {
+    const peers = this.#services.get(service) ?? new Map<string, Peer>();
+    this.#services.set(service, peers);
+    const ready = new Map(
+      endpoints.flatMap((one) => (one.state === 'ready' ? [[keyOf(one), one] as const] : [])),
+    );
+    const leaving = new Set(endpoints.flatMap((one) => (one.state === 'leaving' ? [keyOf(one)] : [])));
+    for (const [key, { address, port }] of ready) {
+      const peer = peers.get(key);
+      if (peer === undefined) peers.set(key, new Peer(address, port));
+      else peer.list();
+    }
+    for (const [key, peer] of peers) {
+      if (ready.has(key) || peer.unlistedAt !== null) continue;
+      peer.unlist(now, leaving.has(key));
+      if (!peer.left) this.#vanished.push(now);
+    }
+    this.#keepLastKnown(now);
+  }
+
+  /** Forgets all other services. */
+  retain(services: ReadonlySet<string>): void {
+    for (const service of [...this.#services.keys()].filter((one) => !services.has(one)))
+      this.#services.delete(service);
+  }
+
+  /** The outcome of a connect to a peer. */
+  answered(service: string, endpoint: { address: string; port: number }, accepted: boolean): void {
+    const peers = this.#services.get(service);
+    const peer = peers?.get(keyOf(endpoint));
+    if (peers === undefined || peer === undefined) return;
+    peer.count(accepted);
+    if (peer.unlistedAt !== null && peer.isOut) peers.delete(keyOf(endpoint));
+  }
+
+  /** The addresses to which a service's requests are sent, for one answer of the resolver; empty: there is none. */
+  addresses(service: string, port: number, random: () => number = Math.random): string[] {
+    const inUse = this.#inUse(service).filter((peer) => peer.port === port);
+    const found = inUse.map(({ address }) => address);
+    if (found.length === 0) return [];
+    const start = Math.floor(random() * found.length);
+    const rotated = [...found.slice(start), ...found.slice(0, start)].slice(0, MOST_ANSWERED);
+    const times = Math.ceil(TRIES / rotated.length);
+    return Array.from({ length: times }, () => rotated).flat();
+  }
+
+  /** True if the service has a peer that has accepted a connection, or has no endpoints at all. */
+  isProven(service: string): boolean {
+    const peers = [...(this.#services.get(service)?.values() ?? [])];
+    const listed = peers.filter(({ unlistedAt }) => unlistedAt === null);
+    return listed.length === 0 || peers.some(({ accepts }) => accepts);
+  }
+
+  /** Whom to connect to, to learn whether they accept connections. Forgets those that are of no use any more. */
+  toConnect(now: number): { service: string; address: string; port: number }[] {
+    this.#forget(now);
+    return [...this.#services].flatMap(([service, peers]) =>
+      [...peers.values()].map(({ address, port }) => ({ service, address, port })),
+    );
+  }
+
+  /** What `restore` takes after a restart. */
+  save(): SavedPeers {
+    return Object.fromEntries(
+      [...this.#services.keys()]
+        .sort()
+        .map((service) => [service, this.#inUse(service).map(({ address, port }) => ({ address, port }))]),
+    );
+  }
+
+  /** Takes the last known peers of an earlier process: they stay until the API server has listed the service. */
+  restore(saved: SavedPeers, now: number): void {
+    for (const [service, endpoints] of Object.entries(saved)) {
+      const peers = endpoints.map(({ address, port }) => {
+        const peer = new Peer(address, port);
+        peer.unlist(now, false);
+        peer.keep();
+        return [keyOf(peer), peer] as const;
+      });
+      this.#services.set(service, new Map(peers));
+    }
+  }
+
+  #inUse(service: string): Peer[] {
+    const peers = [...(this.#services.get(service)?.values() ?? [])];
+    const candidates = peers.filter(({ unlistedAt, kept }) => unlistedAt === null || kept);
+    const accepting = candidates.filter(({ isOut }) => !isOut);
+    return accepting.length > 0 ? accepting : candidates;
+  }
+
+  #keepLastKnown(now: number): void {
+    this.#vanished = this.#vanished.filter((at) => now - at < MASS_WINDOW_MS);
+    const all = [...this.#services.values()].flatMap((peers) => [...peers.values()]);
+    const listed = all.filter(({ unlistedAt }) => unlistedAt === null).length;
+    const isMass = this.#vanished.length > 0 && this.#vanished.length >= listed;
+    for (const peers of this.#services.values()) {
+      const values = [...peers.values()];
+      const isEmpty = values.every(({ unlistedAt }) => unlistedAt !== null);
+      for (const peer of values) {
+        if (peer.unlistedAt === null) continue;
+        if (isEmpty || (isMass && !peer.left && now - peer.unlistedAt < MASS_WINDOW_MS)) peer.keep();
+      }
+    }
+  }
+
+  #forget(now: number): void {
+    for (const peers of this.#services.values()) {
+      for (const [key, { unlistedAt, kept }] of peers) {
+        if (unlistedAt !== null && !kept && now - unlistedAt >= MASS_WINDOW_MS) peers.delete(key);
+      }
+    }
+  }
+}
+
+function keyOf({ address, port }: { address: string; port: number }): string {
+  return `${address}:${port}`;
+}
+
