@@ -1,5 +1,6 @@
 import { reviveNginx } from '../appliers/proxy/nginx/revive.ts';
 import type { Clock } from '../base/clock.ts';
+import { RetryableError } from '../base/errors.ts';
 import { type Log, warner } from '../base/log.ts';
 import { type Configuration, configurationOf, type Deliveries } from './configuration.ts';
 import { checkPeers } from './connects.ts';
@@ -83,6 +84,9 @@ export class GatewayAgent {
    */
   async deliver(deliveries: Deliveries): Promise<ReadonlyMap<string, string>> {
     const configuration = configurationOf(deliveries);
+    if (configuration.instance === null) {
+      throw new RetryableError('there is no Secret of the instance: the provisioner writes it');
+    }
     const services = [...configuration.targets.values()].map(({ namespace, service, port }) => {
       const name: string = `${namespace}/${service}`;
       return [name, port] as const;
@@ -95,7 +99,7 @@ export class GatewayAgent {
       if (endpoints) this.list(service, endpoints);
     }
     const { refused } = await this.nginx.serve(configuration);
-    this.#isServed = configuration.instance !== null;
+    this.#isServed = true;
     await this.#saved.saveDeliveries(deliveries);
     const wanted = new Set(services.map(([service]) => service));
     for (const service of [...this.#ports.keys()].filter((one) => !wanted.has(one)))

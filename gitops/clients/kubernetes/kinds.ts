@@ -42,6 +42,7 @@ export interface KubernetesObject {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly ownerReferences?: readonly {
+      readonly apiVersion?: string;
       readonly kind: string;
       readonly name: string;
       readonly uid: string;

@@ -1,0 +1,65 @@
+import { z } from 'zod';
+import { contentHash } from '../base/ownership.ts';
+import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
+
+/** The value of the delivery label on the Leases by which gateways report. */
+export const REPORT = 'report';
+
+/** What a gateway serves, as it reports in the annotations of its Lease. */
+export interface GatewayReport {
+  /** `deliveryDigest` of the Secrets that it serves. */
+  readonly delivered: string;
+  /** The version of its nginx's generation. */
+  readonly generation: string;
+  /** True if it takes requests. */
+  readonly ready: boolean;
+  /** By name of the Secret: why it isn't served as delivered. At most ten. */
+  readonly refused: Readonly<Record<string, string>>;
+}
+
+const PREFIX = 'tagyard/gateway-';
+const MOST_REFUSED = 10;
+
+const annotations = z.object({
+  [`${PREFIX}delivered`]: z.string(),
+  [`${PREFIX}generation`]: z.string(),
+  [`${PREFIX}ready`]: z.enum(['true', 'false']),
+  [`${PREFIX}refused`]: z.string(),
+});
+const refusals = z.record(z.string(), z.string());
+
+/** Names a set of Secrets with their contents: gateway and provisioner compute it of what each sees. */
+export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadata'>>): string {
+  const versions = [...secrets].map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion ?? ''}`);
+  return contentHash(versions.sort());
+}
+
+/** The annotations of a report. */
+export function formatReport({ delivered, generation, ready, refused }: GatewayReport): Record<string, string> {
+  const first = Object.entries(refused).slice(0, MOST_REFUSED);
+  return {
+    [`${PREFIX}delivered`]: delivered,
+    [`${PREFIX}generation`]: generation,
+    [`${PREFIX}ready`]: String(ready),
+    [`${PREFIX}refused`]: JSON.stringify(Object.fromEntries(first.map(([name, why]) => [name, why.slice(0, 500)]))),
+  };
+}
+
+/** Reads a gateway's Lease; `null` if it holds no report. */
+export function readReport({ metadata }: KubernetesObject): GatewayReport | null {
+  const read = annotations.safeParse(metadata.annotations ?? {});
+  if (!read.success) return null;
+  const found = read.data;
+  let refused: unknown;
+  try {
+    refused = JSON.parse(found[`${PREFIX}refused`] ?? '{}');
+  } catch {
+    return null;
+  }
+  return {
+    delivered: found[`${PREFIX}delivered`] ?? '',
+    generation: found[`${PREFIX}generation`] ?? '',
+    ready: found[`${PREFIX}ready`] === 'true',
+    refused: refusals.catch({}).parse(refused),
+  };
+}

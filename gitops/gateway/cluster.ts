@@ -1,0 +1,222 @@
+import type { Clock } from '../base/clock.ts';
+import { type Log, warner } from '../base/log.ts';
+import type { KubernetesClient, Watched } from '../clients/kubernetes/contract.ts';
+import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
+import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
+import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
+import type { GatewayAgent } from './agent.ts';
+import type { Endpoint } from './peers.ts';
+import { endpointsOf, serviceOf } from './slices.ts';
+
+/** A gateway whose Lease is older than this doesn't run any more. */
+const LEASE_SECONDS = 15;
+const RENEW_MS = 5_000;
+const MANAGER = 'tagyard-gateway';
+/** Changes that come together are one generation. */
+const GATHER_MS = 50;
+const FIRST_RETRY_MS = 1_000;
+const LONGEST_RETRY_MS = 30_000;
+
+interface ClusterPlace {
+  readonly client: KubernetesClient;
+  /** The gateway's namespace: that of the Secrets and of its Lease. */
+  readonly namespace: string;
+  readonly instance: string;
+  /** The Lease gets the pod's name, and ends with the pod if its uid is known. */
+  readonly pod: { readonly name: string; readonly uid?: string | undefined };
+}
+
+interface FeedDeps extends ClusterPlace {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Follows the cluster: feeds an agent with Secrets and endpoints, and reports what it serves. */
+export class ClusterFeed {
+  readonly #deps: FeedDeps;
+  readonly #secrets: Watched;
+  readonly #slices: Watched;
+  readonly #ended = new AbortController();
+  /** The slices of each service. Rebuilt from changes, not searched: each event concerns one of thousands. */
+  readonly #byService = new Map<string, Map<string, KubernetesObject>>();
+  /** The last document of each Secret that could be read. */
+  readonly #readable = new Map<string, { readonly version: string; readonly delivered: Delivered }>();
+  #areSlicesKnown = false;
+  #digest = '';
+  #refused: ReadonlyMap<string, string> = new Map();
+  #work: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: FeedDeps) {
+    const { client, namespace, instance } = deps;
+    this.#deps = deps;
+    const ours = `tagyard/instance=${instance}`;
+    const kinds = `${DELIVERY_LABEL} in (site,certificate,instance)`;
+    this.#secrets = client.watched({ kind: 'Secret', namespace, labels: `${ours},${kinds}` });
+    this.#slices = client.watched({ kind: 'EndpointSlice', labels: ours });
+  }
+
+  /** What the API server lists of a service; `null`: not known yet. */
+  endpointsOf(service: string): Endpoint[] | null {
+    return this.#areSlicesKnown ? endpointsOf(this.#byService.get(service)?.values() ?? []) : null;
+  }
+
+  /** Sets the pods of a Deployment that has none to one. */
+  async start(namespace: string, deployment: string): Promise<void> {
+    const address = { kind: 'Deployment', namespace, name: deployment, subresource: 'scale' } as const;
+    const { signal } = this.#ended;
+    const scale = await this.#deps.client.patch(
+      address,
+      [{ op: 'replace', path: '/spec/replicas', value: 1 }],
+      signal,
+    );
+    if (scale === null) throw new Error(`there is no Deployment ${namespace}/${deployment}`);
+  }
+
+  /** Feeds the agent until `end`. Errors are retried: what was delivered last is served meanwhile. */
+  follow(agent: GatewayAgent): void {
+    this.#work = Promise.all([this.#followSlices(agent), this.#followSecrets(agent), this.#report(agent)]);
+  }
+
+  async end(): Promise<void> {
+    this.#ended.abort(new Error('the gateway ends'));
+    await this.#work;
+    await Promise.all([this.#secrets.close(), this.#slices.close()]);
+  }
+
+  async #followSlices(agent: GatewayAgent): Promise<void> {
+    const { signal } = this.#ended;
+    const changes = this.#slices.changes(signal);
+    await this.#slices.ready(signal).catch(() => undefined);
+    if (signal.aborted) return;
+    for (const object of this.#slices.objects.values()) this.#keep(object);
+    this.#areSlicesKnown = true;
+    for (const service of agent.services) agent.list(service, this.endpointsOf(service) ?? []);
+    for await (const { type, object } of changes) {
+      const service = type === 'deleted' ? this.#drop(object) : this.#keep(object);
+      if (service !== null) agent.list(service, this.endpointsOf(service) ?? []);
+    }
+  }
+
+  #keep(object: KubernetesObject): string | null {
+    const service = serviceOf(object);
+    if (service === null) return null;
+    const slices = this.#byService.get(service) ?? new Map<string, KubernetesObject>();
+    this.#byService.set(service, slices.set(object.metadata.name, object));
+    return service;
+  }
+
+  #drop(object: KubernetesObject): string | null {
+    const service = serviceOf(object);
+    if (service === null) return null;
+    const slices = this.#byService.get(service);
+    slices?.delete(object.metadata.name);
+    if (slices?.size === 0) this.#byService.delete(service);
+    return service;
+  }
+
+  async #followSecrets(agent: GatewayAgent): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { signal } = this.#ended;
+    const changes = this.#secrets.changes(signal)[Symbol.asyncIterator]();
+    await this.#secrets.ready(signal).catch(() => undefined);
+    const warn = warner((message) => log.warn({}, `what was delivered can’t be served: ${message}`));
+    let retryMs = FIRST_RETRY_MS;
+    let next = changes.next();
+    while (!signal.aborted) {
+      const failed = await this.#deliver(agent).then(
+        () => warn(null),
+        (error: unknown) => {
+          warn(error);
+          return true;
+        },
+      );
+      const retry = failed ? clock.sleep(retryMs, { signal, ref: false }) : new Promise<never>(() => undefined);
+      retryMs = failed ? Math.min(2 * retryMs, LONGEST_RETRY_MS) : FIRST_RETRY_MS;
+      const result = await Promise.race([next, retry]);
+      if (result === undefined) continue;
+      if (result.done) return;
+      await clock.sleep(GATHER_MS, { signal, ref: false });
+      next = changes.next();
+    }
+  }
+
+  async #deliver(agent: GatewayAgent): Promise<void> {
+    const secrets = [...this.#secrets.objects.values()].toSorted(byAge);
+    const digest = deliveryDigest(secrets);
+    if (digest === this.#digest) return;
+    const { deliveries, faults } = this.#read(secrets);
+    const refused = await agent.deliver(deliveries);
+    this.#refused = new Map([...faults, ...refused]);
+    this.#digest = digest;
+    if (this.#refused.size > 0) {
+      this.#deps.log.warn({ refused: Object.fromEntries(this.#refused) }, 'some of what was delivered is not served');
+    }
+    await this.#renew(agent).catch(() => undefined);
+  }
+
+  /** A Secret that can't be read counts as it was when it could. */
+  #read(secrets: readonly KubernetesObject[]) {
+    const deliveries = new Map<string, Delivered>();
+    const faults = new Map<string, string>();
+    for (const secret of secrets) {
+      const { name, resourceVersion: version = '' } = secret.metadata;
+      let known = this.#readable.get(name);
+      try {
+        if (known?.version !== version) known = { version, delivered: readDelivered(secret) };
+        this.#readable.set(name, known);
+      } catch (error) {
+        faults.set(name, error instanceof Error ? error.message : String(error));
+      }
+      if (known !== undefined) deliveries.set(name, known.delivered);
+    }
+    const names = new Set(secrets.map(({ metadata }) => metadata.name));
+    for (const name of this.#readable.keys()) if (!names.has(name)) this.#readable.delete(name);
+    return { deliveries, faults };
+  }
+
+  async #report(agent: GatewayAgent): Promise<void> {
+    const { clock, log } = this.#deps;
+    const { signal } = this.#ended;
+    const warn = warner((message) => log.warn({}, `the Lease can’t be renewed: ${message}`));
+    while (!signal.aborted) {
+      await this.#renew(agent).then(() => warn(null), (error) => signal.aborted || warn(error));
+      await clock.sleep(RENEW_MS, { signal, ref: false });
+    }
+  }
+
+  async #renew(agent: GatewayAgent): Promise<void> {
+    const { client, namespace, instance, pod, clock } = this.#deps;
+    const report = {
+      delivered: this.#digest,
+      generation: (await agent.nginx.daemon.servedVersion()) ?? '',
+      ready: (await agent.obstacles()).length === 0,
+      refused: Object.fromEntries(this.#refused),
+    };
+    const lease: KubernetesObject = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: {
+        name: pod.name,
+        namespace,
+        labels: { 'tagyard/instance': instance, [DELIVERY_LABEL]: REPORT },
+        annotations: formatReport(report),
+        ...(pod.uid === undefined
+          ? {}
+          : { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid }] }),
+      },
+      spec: {
+        holderIdentity: pod.name,
+        leaseDurationSeconds: LEASE_SECONDS,
+        renewTime: clock.date().toISOString().replace('Z', '000Z'),
+      },
+    };
+    const limited = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(RENEW_MS)]);
+    await client.apply(lease, { manager: MANAGER, force: true }, limited);
+  }
+}
+
+/** Oldest first: it keeps a name that a younger one claims, too. */
+function byAge({ metadata: a }: KubernetesObject, { metadata: b }: KubernetesObject): number {
+  const [first, second] = [a.creationTimestamp ?? '', b.creationTimestamp ?? ''];
+  return first === second ? (a.name < b.name ? -1 : 1) : first < second ? -1 : 1;
+}
