@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 export const REPORT = 'report';
 
 /** What a gateway serves, as it reports in the annotations of its Lease. */
-export interface GatewayReport {
+interface GatewayReport {
   /** `deliveryDigest` of the Secrets that it serves. */
   readonly delivered: string;
   /** The version of its nginx's generation. */
@@ -35,13 +35,20 @@ export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadat
 }
 
 /** The annotations of a report. */
-export function formatReport({ delivered, generation, ready, refused }: GatewayReport): Record<string, string> {
+export function formatReport({
+  delivered,
+  generation,
+  ready,
+  refused,
+}: GatewayReport): Record<string, string> {
   const first = Object.entries(refused).slice(0, MOST_REFUSED);
   return {
     [`${PREFIX}delivered`]: delivered,
     [`${PREFIX}generation`]: generation,
     [`${PREFIX}ready`]: String(ready),
-    [`${PREFIX}refused`]: JSON.stringify(Object.fromEntries(first.map(([name, why]) => [name, why.slice(0, 500)]))),
+    [`${PREFIX}refused`]: JSON.stringify(
+      Object.fromEntries(first.map(([name, why]) => [name, why.slice(0, 500)])),
+    ),
   };
 }
 

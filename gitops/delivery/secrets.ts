@@ -14,7 +14,7 @@ export type Delivered =
   | { readonly kind: 'certificate'; readonly cert: string; readonly key: string };
 
 /** The part of a Secret that carries what is delivered: its label, type and data. */
-export interface DeliverySecret {
+interface DeliverySecret {
   readonly labels: { readonly [DELIVERY_LABEL]: Delivered['kind'] };
   readonly type: 'Opaque' | 'kubernetes.io/tls';
   /** Base64, as in the API. */

@@ -2,10 +2,10 @@ import { reviveNginx } from '../appliers/proxy/nginx/revive.ts';
 import type { Clock } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
 import { type Log, warner } from '../base/log.ts';
-import { type Configuration, configurationOf, type Deliveries } from './configuration.ts';
+import { type Configuration, configurationOf, type DeliveredSecrets } from './configuration.ts';
 import { checkPeers } from './connects.ts';
 import { GatewayNginx, type GatewayNginxSettings } from './nginx.ts';
-import { type Endpoint, Peers } from './peers.ts';
+import { Peers, type PodEndpoint } from './peers.ts';
 import { PeerResolver } from './resolver.ts';
 import { Saved } from './saved.ts';
 
@@ -19,7 +19,7 @@ interface AgentDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** What the API server lists of a service (`<namespace>/<name>`); `null`: not known. */
-  readonly endpointsOf?: (service: string) => readonly Endpoint[] | null;
+  readonly endpointsOf?: (service: string) => readonly PodEndpoint[] | null;
   /** Gives a Deployment on demand its pod. Called again and again while its service has none. */
   readonly start?: (namespace: string, deployment: string) => Promise<void>;
 }
@@ -82,7 +82,7 @@ export class GatewayAgent {
    * Makes nginx serve this, in place of all that was delivered before. Resolves when it does, with what of it can't be
    * served, by the name of the Secret. Rejects if nothing of it can be: then the last one is served on.
    */
-  async deliver(deliveries: Deliveries): Promise<ReadonlyMap<string, string>> {
+  async deliver(deliveries: DeliveredSecrets): Promise<ReadonlyMap<string, string>> {
     const configuration = configurationOf(deliveries);
     if (configuration.instance === null) {
       throw new RetryableError('there is no Secret of the instance: the provisioner writes it');
@@ -109,7 +109,7 @@ export class GatewayAgent {
   }
 
   /** What the API server lists of a service (`<namespace>/<name>`). */
-  list(service: string, endpoints: readonly Endpoint[]): void {
+  list(service: string, endpoints: readonly PodEndpoint[]): void {
     if (this.#ports.has(service)) this.#peers.listed(service, endpoints, this.#deps.clock.now());
   }
 

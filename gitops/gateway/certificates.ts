@@ -5,7 +5,7 @@ import { syncDirectory, writeDurably } from '../base/durable.ts';
 import { hash16 } from '../base/ownership.ts';
 
 /** A certificate with its key, which belong together. */
-export interface Pair {
+export interface CertificatePair {
   /** Names its files. */
   readonly id: string;
   /** The names that it is for: host names, and `*.domain`. */
@@ -17,7 +17,7 @@ export interface Pair {
 }
 
 /** Reads a pair of PEM texts. Throws an `Error` whose message contains no part of the key. An expired one is served on. */
-export function readPair({ cert, key }: { cert: string; key: string }): Pair {
+export function readPair({ cert, key }: { cert: string; key: string }): CertificatePair {
   const leaf = certificateOf(cert);
   if (!leaf.checkPrivateKey(keyOf(key))) throw new Error('the key is not that of the certificate');
   const names = (leaf.subjectAltName ?? '')
@@ -44,7 +44,7 @@ function keyOf(pem: string) {
 }
 
 /** The pair for a name: one that has the name itself, else one for all names under its domain; the latest to expire. */
-export function pairFor(pairs: readonly Pair[], host: string): Pair | undefined {
+export function pairFor(pairs: readonly CertificatePair[], host: string): CertificatePair | undefined {
   const wildcard = `*.${host.slice(host.indexOf('.') + 1)}`;
   const latest = (name: string) =>
     pairs
@@ -61,12 +61,12 @@ export class PairFiles {
     this.#directory = directory;
   }
 
-  pathsOf({ id }: Pair): { cert: string; key: string } {
+  pathsOf({ id }: CertificatePair): { cert: string; key: string } {
     return { cert: join(this.#directory, `${id}.pem`), key: join(this.#directory, `${id}.key`) };
   }
 
   /** Writes what is missing. */
-  async write(pairs: readonly Pair[]): Promise<void> {
+  async write(pairs: readonly CertificatePair[]): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const known = new Set(await readdir(this.#directory));
     for (const pair of pairs) {
@@ -77,7 +77,7 @@ export class PairFiles {
   }
 
   /** Removes all others. */
-  async retain(pairs: readonly Pair[]): Promise<void> {
+  async retain(pairs: readonly CertificatePair[]): Promise<void> {
     const ids = new Set(pairs.map(({ id }) => id));
     const names = await readdir(this.#directory);
     const unused = names.filter((name) => !ids.has(name.replace(/\..*$/, '')));

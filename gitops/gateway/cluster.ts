@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
 import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
 import type { GatewayAgent } from './agent.ts';
-import type { Endpoint } from './peers.ts';
+import type { PodEndpoint } from './peers.ts';
 import { endpointsOf, serviceOf } from './slices.ts';
 
 /** A gateway whose Lease is older than this doesn't run any more. */
@@ -56,7 +56,7 @@ export class ClusterFeed {
   }
 
   /** What the API server lists of a service; `null`: not known yet. */
-  endpointsOf(service: string): Endpoint[] | null {
+  endpointsOf(service: string): PodEndpoint[] | null {
     return this.#areSlicesKnown ? endpointsOf(this.#byService.get(service)?.values() ?? []) : null;
   }
 
@@ -130,7 +130,9 @@ export class ClusterFeed {
           return true;
         },
       );
-      const retry = failed ? clock.sleep(retryMs, { signal, ref: false }) : new Promise<never>(() => undefined);
+      const retry = failed
+        ? clock.sleep(retryMs, { signal, ref: false })
+        : new Promise<never>(() => undefined);
       retryMs = failed ? Math.min(2 * retryMs, LONGEST_RETRY_MS) : FIRST_RETRY_MS;
       const result = await Promise.race([next, retry]);
       if (result === undefined) continue;
@@ -149,7 +151,10 @@ export class ClusterFeed {
     this.#refused = new Map([...faults, ...refused]);
     this.#digest = digest;
     if (this.#refused.size > 0) {
-      this.#deps.log.warn({ refused: Object.fromEntries(this.#refused) }, 'some of what was delivered is not served');
+      this.#deps.log.warn(
+        { refused: Object.fromEntries(this.#refused) },
+        'some of what was delivered is not served',
+      );
     }
     await this.#renew(agent).catch(() => undefined);
   }
@@ -179,7 +184,10 @@ export class ClusterFeed {
     const { signal } = this.#ended;
     const warn = warner((message) => log.warn({}, `the Lease can’t be renewed: ${message}`));
     while (!signal.aborted) {
-      await this.#renew(agent).then(() => warn(null), (error) => signal.aborted || warn(error));
+      await this.#renew(agent).then(
+        () => warn(null),
+        (error) => signal.aborted || warn(error),
+      );
       await clock.sleep(RENEW_MS, { signal, ref: false });
     }
   }

@@ -2,38 +2,43 @@ import type { ProxySpec } from '../appliers/proxy/desired.ts';
 import { fileNameOf } from '../appliers/proxy/file-name.ts';
 import type { InstanceDocument, Served, SiteDocument } from '../delivery/documents.ts';
 import type { Delivered } from '../delivery/secrets.ts';
-import { type Pair, pairFor, readPair } from './certificates.ts';
-import type { Target } from './names.ts';
+import { type CertificatePair, pairFor, readPair } from './certificates.ts';
+import type { NameTarget } from './names.ts';
 
 /** What was delivered, by the name of its Secret, the oldest first. */
-export type Deliveries = ReadonlyMap<string, Delivered>;
+export type DeliveredSecrets = ReadonlyMap<string, Delivered>;
 
 /** One file of nginx's configuration. */
 export type ServerFile =
   /** One server for all names that lead to pods and have this certificate. */
-  | { readonly kind: 'platform'; readonly names: readonly string[]; readonly pair: Pair }
+  | { readonly kind: 'platform'; readonly names: readonly string[]; readonly pair: CertificatePair }
   /** A server for one name of a site. `pair`: `null`: no TLS yet. */
-  | { readonly kind: 'own'; readonly secret: string; readonly spec: ProxySpec; readonly pair: Pair | null };
+  | {
+      readonly kind: 'own';
+      readonly secret: string;
+      readonly spec: ProxySpec;
+      readonly pair: CertificatePair | null;
+    };
 
 /** What the gateway must serve. */
 export interface Configuration {
   /** `null`: not delivered yet, so nothing can be served. */
   readonly instance: InstanceDocument | null;
-  readonly targets: ReadonlyMap<string, Target>;
+  readonly targets: ReadonlyMap<string, NameTarget>;
   /** Deployments that run on demand, by service (`<namespace>/<name>`). */
   readonly onDemand: ReadonlyMap<string, string>;
   /** By file name. */
   readonly files: ReadonlyMap<string, ServerFile>;
   /** The pairs that files use. */
-  readonly pairs: readonly Pair[];
+  readonly pairs: readonly CertificatePair[];
   /** By name of the Secret: what of it can't be served, and why. */
   readonly faults: ReadonlyMap<string, string>;
 }
 
 /** Computes what is served from what was delivered, without effects. The first of two sites that claim a name has it. */
-export function configurationOf(deliveries: Deliveries): Configuration {
+export function configurationOf(deliveries: DeliveredSecrets): Configuration {
   const faults = new Map<string, string>();
-  const pairs: Pair[] = [];
+  const pairs: CertificatePair[] = [];
   const sites: [string, SiteDocument][] = [];
   let instance: InstanceDocument | null = null;
   for (const [secret, delivered] of deliveries) {
@@ -48,7 +53,7 @@ export function configurationOf(deliveries: Deliveries): Configuration {
     }
   }
 
-  const targets = new Map<string, Target>();
+  const targets = new Map<string, NameTarget>();
   const onDemand = new Map<string, string>();
   const files = new Map<string, ServerFile>();
   const owners = new Map<string, string>();
@@ -95,9 +100,9 @@ function specOf(
  * One file for each certificate that names need. A wildcard is served by its own name, with or without sites under it: a
  * site that comes under it changes no file.
  */
-function platformFiles(pairs: readonly Pair[], hosts: readonly string[]): [string, ServerFile][] {
-  const byPair = new Map<Pair, Set<string>>();
-  const add = (pair: Pair | undefined, name: string) => {
+function platformFiles(pairs: readonly CertificatePair[], hosts: readonly string[]): [string, ServerFile][] {
+  const byPair = new Map<CertificatePair, Set<string>>();
+  const add = (pair: CertificatePair | undefined, name: string) => {
     if (pair === undefined) return;
     byPair.set(pair, (byPair.get(pair) ?? new Set()).add(name));
   };

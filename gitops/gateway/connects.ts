@@ -6,7 +6,7 @@ const INTERVAL_MS = 1_000;
 const TIMEOUT_MS = 500;
 
 /** True if a connection is accepted in time. It is ended by a reset, so that it keeps no port of ours for a minute. */
-export function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise<boolean> {
+function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: address, port });
     const end = (accepted: boolean) => {

@@ -1,5 +1,5 @@
 /** A query of one question. */
-export interface Query {
+export interface DnsQuery {
   readonly id: number;
   /** Lower case, without the last dot. */
   readonly name: string;
@@ -19,7 +19,7 @@ const MOST_UDP = 512;
 const FLAGS = { answer: 0x8000, authoritative: 0x0400, truncated: 0x0200, recursionDesired: 0x0100 } as const;
 
 /** Reads a query; `null` for everything else, which gets no answer. */
-export function readQuery(message: Buffer): Query | null {
+export function readQuery(message: Buffer): DnsQuery | null {
   if (message.length < HEADER || message.length > MOST_UDP) return null;
   const flags = message.readUInt16BE(2);
   const isQuery = (flags & FLAGS.answer) === 0 && (flags & 0x7800) === 0;
@@ -50,7 +50,7 @@ export function readQuery(message: Buffer): Query | null {
  * marked as truncated, so that the query comes again over TCP.
  */
 export function answerTo(
-  query: Query,
+  query: DnsQuery,
   { code, addresses, seconds }: { code: number; addresses: readonly string[]; seconds: number },
   overUdp: boolean,
 ): Buffer {

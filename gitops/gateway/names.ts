@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { syncDirectory } from '../base/durable.ts';
 
 /** The pods that a name leads to. */
-export interface Target {
+export interface NameTarget {
   readonly namespace: string;
   readonly service: string;
   readonly port: number;
@@ -37,7 +37,7 @@ export class NameTable {
   }
 
   /** Makes the table have exactly these names. Resolves to true if anything changed. */
-  async write(targets: ReadonlyMap<string, Target>): Promise<boolean> {
+  async write(targets: ReadonlyMap<string, NameTarget>): Promise<boolean> {
     this.#written ??= await this.#read();
     const wanted = new Map([...targets].map(([name, target]) => [name, pathOf(target)]));
     const changed = [...wanted].filter(([name, path]) => this.#written?.get(name) !== path);
@@ -72,6 +72,6 @@ export class NameTable {
 }
 
 /** As the map `$tagyard_target` reads it. */
-function pathOf({ namespace, service, port, role }: Target): string {
+function pathOf({ namespace, service, port, role }: NameTarget): string {
   return join(TARGETS, namespace, service, String(port), role);
 }

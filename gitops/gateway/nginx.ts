@@ -18,7 +18,7 @@ import type { Configuration, ServerFile } from './configuration.ts';
 import { NameTable } from './names.ts';
 import { ZONE } from './resolver.ts';
 
-/** The first line of each file, by which a foreign one is told from ours. */
+/** The first line of each file, by which a foreign one differs from ours. */
 const OURS = '# Written by Tagyard’s gateway; edits are overwritten.\n';
 /** A reload with 200 custom domains takes a second on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
@@ -47,7 +47,7 @@ export interface GatewayNginxSettings {
 }
 
 /** What was served as asked, and what was not. */
-export interface Served {
+interface ServedOutcome {
   /** True if nginx was started or reloaded. */
   readonly reloaded: boolean;
   /** By name of the Secret: why nginx refuses its file; the file before it is served on. */
@@ -90,7 +90,7 @@ export class GatewayNginx {
    * Makes nginx serve the configuration: names by the table, at once; everything else by a new generation. Throws
    * `RetryableError` if nginx serves the generation before on; then names that were added may still lack a server.
    */
-  serve(configuration: Configuration): Promise<Served> {
+  serve(configuration: Configuration): Promise<ServedOutcome> {
     return this.#exclusive(async () => {
       const { instance, targets, files, pairs } = configuration;
       if (instance === null) return { reloaded: false, refused: new Map() };
@@ -107,7 +107,7 @@ export class GatewayNginx {
   }
 
   /** Starts nginx again as it was, after it ended unexpectedly. */
-  revive(configuration: Configuration): Promise<Served> {
+  revive(configuration: Configuration): Promise<ServedOutcome> {
     this.#servedHash = null;
     return this.serve(configuration);
   }

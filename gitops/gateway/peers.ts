@@ -1,12 +1,12 @@
 import { Peer } from './peer.ts';
 
 /** A pod's address with the port on which its container listens. */
-export interface Endpoint {
+export interface PodEndpoint {
   /** IPv4. */
   readonly address: string;
   readonly port: number;
-  /** `leaving`: it was ready and ends on purpose (its slice says `terminating`). */
-  readonly state: 'ready' | 'leaving';
+  /** `ending`: it was ready and ends on purpose (its slice says `terminating`). */
+  readonly state: 'ready' | 'ending';
 }
 
 /** The last known peers, as they are saved: addresses with ports, by service. */
@@ -35,13 +35,13 @@ export class Peers {
   #vanished: number[] = [];
 
   /** What the API server lists of a service now. Times are milliseconds. */
-  listed(service: string, endpoints: readonly Endpoint[], now: number): void {
+  listed(service: string, endpoints: readonly PodEndpoint[], now: number): void {
     const peers = this.#services.get(service) ?? new Map<string, Peer>();
     this.#services.set(service, peers);
     const ready = new Map(
       endpoints.flatMap((one) => (one.state === 'ready' ? [[keyOf(one), one] as const] : [])),
     );
-    const leaving = new Set(endpoints.flatMap((one) => (one.state === 'leaving' ? [keyOf(one)] : [])));
+    const ending = new Set(endpoints.flatMap((one) => (one.state === 'ending' ? [keyOf(one)] : [])));
     for (const [key, { address, port }] of ready) {
       const peer = peers.get(key);
       if (peer === undefined) peers.set(key, new Peer(address, port));
@@ -49,7 +49,7 @@ export class Peers {
     }
     for (const [key, peer] of peers) {
       if (ready.has(key) || peer.unlistedAt !== null) continue;
-      peer.unlist(now, leaving.has(key));
+      peer.unlist(now, ending.has(key));
       if (!peer.left) this.#vanished.push(now);
     }
     this.#keepLastKnown(now);
@@ -152,4 +152,3 @@ export class Peers {
 function keyOf({ address, port }: { address: string; port: number }): string {
   return `${address}:${port}`;
 }
-

@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
-import { answerTo, type Query, RCODE, readQuery, TYPE_A } from './dns-message.ts';
+import { answerTo, type DnsQuery, RCODE, readQuery, TYPE_A } from './dns-message.ts';
 
 /** The last label of the names that are answered: `<service>.<namespace>.peers`. */
 export const ZONE = 'peers';
@@ -15,7 +15,7 @@ const MOST_BYTES = 512;
 const IDLE_MS = 5_000;
 
 /** The addresses of a service's peers, by `<namespace>/<name>`; may resolve late, when there is a first one. */
-export type Lookup = (service: string) => readonly string[] | Promise<readonly string[]>;
+type Lookup = (service: string) => readonly string[] | Promise<readonly string[]>;
 
 /** Answers nginx's queries for the addresses of pods, on the loopback address over UDP and TCP. */
 export class PeerResolver {
@@ -58,7 +58,7 @@ export class PeerResolver {
     await Promise.all(ends);
   }
 
-  async #answer(query: Query, overUdp: boolean): Promise<Buffer> {
+  async #answer(query: DnsQuery, overUdp: boolean): Promise<Buffer> {
     const found = NAME.exec(query.name)?.groups;
     const none = { addresses: [], seconds: SECONDS };
     if (found === undefined) return answerTo(query, { code: RCODE.refused, ...none }, overUdp);

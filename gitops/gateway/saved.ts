@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { readJsonFile } from '../base/json-file.ts';
 import { instanceDocument, siteDocument } from '../delivery/documents.ts';
-import type { Deliveries } from './configuration.ts';
+import type { DeliveredSecrets } from './configuration.ts';
 import type { SavedPeers } from './peers.ts';
 
 const delivered = z.discriminatedUnion('kind', [
@@ -29,11 +29,11 @@ export class Saved {
   }
 
   /** Empty if nothing was saved, or if it can't be read: then the API server has it. */
-  async deliveries(): Promise<Deliveries> {
+  async deliveries(): Promise<DeliveredSecrets> {
     return new Map(await readJsonFile(this.#deliveries, deliveriesFile).catch(() => []));
   }
 
-  async saveDeliveries(deliveries: Deliveries): Promise<void> {
+  async saveDeliveries(deliveries: DeliveredSecrets): Promise<void> {
     await writeDurably(this.#deliveries, JSON.stringify([...deliveries]));
   }
 

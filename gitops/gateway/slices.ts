@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
-import type { Endpoint } from './peers.ts';
+import type { PodEndpoint } from './peers.ts';
 
 /** The label with the name of the Service that an EndpointSlice belongs to. */
 const SERVICE = 'kubernetes.io/service-name';
@@ -31,14 +31,14 @@ export function serviceOf({ metadata }: KubernetesObject): string | null {
 }
 
 /** The endpoints of one service in its slices. An address that two slices have is ready if one says so. */
-export function endpointsOf(slices: Iterable<KubernetesObject>): Endpoint[] {
-  const found = new Map<string, Endpoint>();
+export function endpointsOf(slices: Iterable<KubernetesObject>): PodEndpoint[] {
+  const found = new Map<string, PodEndpoint>();
   for (const object of slices) {
     const read = slice.safeParse(object);
     if (!read.success || read.data.addressType !== 'IPv4') continue;
     const ports = (read.data.ports ?? []).flatMap(({ port }) => port ?? []);
     for (const { addresses, conditions } of read.data.endpoints ?? []) {
-      const state = conditions?.terminating ? 'leaving' : (conditions?.ready ?? true) ? 'ready' : null;
+      const state = conditions?.terminating ? 'ending' : (conditions?.ready ?? true) ? 'ready' : null;
       const [address] = addresses;
       if (state === null || address === undefined) continue;
       for (const port of ports) {

@@ -8,11 +8,12 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
   gitops: [
     { number: 0, rooms: ['gitops/base/**'] },
     { number: 1, rooms: ['gitops/manifest/**', 'gitops/clients/**'] },
-    { number: 2, rooms: ['gitops/sites-repo/**', 'gitops/report/**'] },
+    { number: 2, rooms: ['gitops/sites-repo/**', 'gitops/report/**', 'gitops/delivery/**'] },
     { number: 3, rooms: ['gitops/desired/**', 'gitops/container-logs/**'] },
     { number: 9, rooms: ['gitops/appliers/index.ts'] },
     { number: 4, rooms: ['gitops/appliers/**'] },
     { number: 5, rooms: ['gitops/certificates/**', 'gitops/host-report/**', 'gitops/embedded/**'] },
+    { number: 5, rooms: ['gitops/gateway/**'] },
     { number: 6, rooms: ['gitops/pass/**'] },
     { number: 7, rooms: ['gitops/loop/**'] },
     { number: 8, rooms: ['gitops/http/**'] },

@@ -127,7 +127,7 @@ export const MATRIX: readonly Row[] = [
     may: [
       '<own>/**',
       'gitops/appliers/{contract,plan,registration}.ts',
-      'gitops/{base,clients,manifest}/**',
+      'gitops/{base,clients,delivery,manifest}/**',
       'plugins/document.ts',
       ...ANY_PACKAGE,
     ],

@@ -47,13 +47,21 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     const host = 'new-origin.example.net';
     const second = await startUpstream({ address, name: 'second' });
     await stage.list('tag-new-processing', second.port, [{ address }]);
-    const name = { kind: 'origin', host, namespace: SITES, service: 'tag-new-processing', port: second.port } as const;
+    const name = {
+      kind: 'origin',
+      host,
+      namespace: SITES,
+      service: 'tag-new-processing',
+      port: second.port,
+    } as const;
     await stage.deliverSite('new', [name]);
     await eventually(async () => {
       expect((await ask(gateway.endpoint, { host })).headers['x-upstream']).toBe('second');
     });
     await stage.withdraw('site-new');
-    await eventually(async () => await expect(ask(gateway.endpoint, { host })).rejects.toThrow(/hang up|reset/i));
+    await eventually(
+      async () => await expect(ask(gateway.endpoint, { host })).rejects.toThrow(/hang up|reset/i),
+    );
     expect(await workers()).toEqual(before);
     expect(before).not.toEqual([]);
     await second.close();

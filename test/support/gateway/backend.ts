@@ -9,7 +9,7 @@ import { RetryableError } from '../../../gitops/base/errors.ts';
 import type { InstanceDocument, SiteDocument } from '../../../gitops/delivery/documents.ts';
 import type { Delivered } from '../../../gitops/delivery/secrets.ts';
 import { GatewayAgent } from '../../../gitops/gateway/agent.ts';
-import type { Endpoint } from '../../../gitops/gateway/peers.ts';
+import type { PodEndpoint } from '../../../gitops/gateway/peers.ts';
 import { Saved } from '../../../gitops/gateway/saved.ts';
 import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 
@@ -20,7 +20,7 @@ import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 export function gatewayBackend(settings: ProxySettings): ProxyBackend {
   const directory = settings.prefix;
   const secrets = new Map<string, Delivered>();
-  const endpoints = new Map<string, Endpoint[]>();
+  const endpoints = new Map<string, PodEndpoint[]>();
   let agent: GatewayAgent | null = null;
   let endpoint: ProxyEndpoint | null = null;
   let faults: ReadonlyMap<string, string> = new Map();
@@ -71,12 +71,28 @@ export function gatewayBackend(settings: ProxySettings): ProxyBackend {
       // nginx's workers are of another user.
       await chmod(dirname(directory), 0o711);
       await mkdir(directory, { recursive: true, mode: 0o711 });
-      const wanted = { httpPort: settings.httpPort, tlsPort: settings.tlsPort, statusPort: 0, resolverPort: 0 };
+      const wanted = {
+        httpPort: settings.httpPort,
+        tlsPort: settings.tlsPort,
+        statusPort: 0,
+        resolverPort: 0,
+      };
       const ports = await assignProxyPorts(join(directory, 'ports.json'), settings.listen, wanted);
       const { listen, ca } = settings;
       agent = new GatewayAgent(
-        { ...NGINX_SETTINGS, directory, listen, ...ports, frontRanges: null, ...(ca === undefined ? {} : { ca }) },
-        { clock: systemClock, log: { info: () => undefined, warn: () => undefined }, endpointsOf: (service) => endpoints.get(service) ?? null },
+        {
+          ...NGINX_SETTINGS,
+          directory,
+          listen,
+          ...ports,
+          frontRanges: null,
+          ...(ca === undefined ? {} : { ca }),
+        },
+        {
+          clock: systemClock,
+          log: { info: () => undefined, warn: () => undefined },
+          endpointsOf: (service) => endpoints.get(service) ?? null,
+        },
       );
       for (const [name, delivered] of await new Saved(directory).deliveries()) secrets.set(name, delivered);
       await agent.open();

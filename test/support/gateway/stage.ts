@@ -16,8 +16,8 @@ import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { Cluster } from '../kubernetes/cluster.ts';
 import { ip } from '../kubernetes/machine.ts';
-import { HOP_SECRET } from '../proxy/proxy.ts';
 import { NGINX } from '../proxy/nginx.ts';
+import { HOP_SECRET } from '../proxy/proxy.ts';
 
 const MAIN = fileURLToPath(new URL('../../../gitops/gateway/main.ts', import.meta.url));
 export const INSTANCE = 'test';
@@ -37,7 +37,10 @@ export class GatewayStage {
   readonly folder: string;
   readonly #owned: AsyncDisposableStack;
 
-  private constructor(parts: Pick<GatewayStage, 'cluster' | 'client' | 'ca' | 'folder'>, owned: AsyncDisposableStack) {
+  private constructor(
+    parts: Pick<GatewayStage, 'cluster' | 'client' | 'ca' | 'folder'>,
+    owned: AsyncDisposableStack,
+  ) {
     this.cluster = parts.cluster;
     this.client = parts.client;
     this.ca = parts.ca;
@@ -65,7 +68,9 @@ export class GatewayStage {
 
   /** An address of this machine that is no loopback address, which an endpoint must not have. */
   async podAddress(number: number): Promise<string> {
-    const { hostname } = new URL(await this.cluster.kubectl('config', 'view', '--output', 'jsonpath={.clusters[0].cluster.server}'));
+    const { hostname } = new URL(
+      await this.cluster.kubectl('config', 'view', '--output', 'jsonpath={.clusters[0].cluster.server}'),
+    );
     const address = hostname.replace(/\.1$/, `.${100 + number}`);
     await ip(`addr replace ${address}/32 dev ${this.cluster.id}`);
     return address;
@@ -158,7 +163,12 @@ export class GatewayProcess {
   #child: ChildProcess | null = null;
   #output = '';
 
-  private constructor(parts: Pick<GatewayProcess, 'directory' | 'endpoint' | 'name'> & { health: number; env: NodeJS.ProcessEnv }) {
+  private constructor(
+    parts: Pick<GatewayProcess, 'directory' | 'endpoint' | 'name'> & {
+      health: number;
+      env: NodeJS.ProcessEnv;
+    },
+  ) {
     this.directory = parts.directory;
     this.endpoint = parts.endpoint;
     this.name = parts.name;

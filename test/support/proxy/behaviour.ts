@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
-import { CLAIMS } from '../../../gitops/appliers/proxy/policy.ts';
 import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
+import { CLAIMS } from '../../../gitops/appliers/proxy/policy.ts';
 import { type Seen, startUpstream } from '../upstream.ts';
 import { ask, HOP_SECRET, proxyHome, put } from './proxy.ts';
 

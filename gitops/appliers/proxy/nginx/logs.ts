@@ -25,7 +25,13 @@ interface LogRotation {
  * Rotates full logs and removes logs that no served site owns and that are unchanged for a week. Returns true if nginx
  * must reopen its logs: until then, it writes to the renamed files.
  */
-export async function rotateLogs({ directory, sites, now, maxBytes, others = [] }: LogRotation): Promise<boolean> {
+export async function rotateLogs({
+  directory,
+  sites,
+  now,
+  maxBytes,
+  others = [],
+}: LogRotation): Promise<boolean> {
   const folder = join(directory, 'sites');
   const names = (await readdir(folder)).filter((name) => /\.log(?:\.[0-9]+)?$/.test(name));
   const gone = names.filter((name) => !sites.has(name.replace(/\.log.*$/, '')));
