@@ -1,0 +1,25 @@
+{{- define "tagyard.name" -}}
+{{- if eq .Release.Name "tagyard" }}tagyard{{ else }}{{ printf "tagyard-%s" .Release.Name | trunc 53 | trimSuffix "-" }}{{ end -}}
+{{- end -}}
+
+{{- /* Names outside of namespaces: two releases of one name in two namespaces must not meet. */ -}}
+{{- define "tagyard.clusterName" -}}
+{{ printf "%s-%s" .Release.Namespace (include "tagyard.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{- define "tagyard.selector" -}}
+app.kubernetes.io/name: tagyard
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: provisioner
+{{- end -}}
+
+{{- define "tagyard.labels" -}}
+{{ include "tagyard.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "tagyard.claim" -}}
+{{ default (printf "%s-state" (include "tagyard.name" .)) .Values.state.existingClaim }}
+{{- end -}}

@@ -1,0 +1,51 @@
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { describeWith, KUBERNETES } from '../support/components.ts';
+import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/chart.ts';
+
+const IMAGE = 'provisioner.test/provisioner';
+const VALUES = { image: { repository: IMAGE, digest: `sha256:${'a'.repeat(64)}` }, host: 'cluster-1' };
+
+const scored = z.array(
+  z.object({
+    checks: z.array(
+      z.object({ check: z.object({ id: z.string() }), grade: z.number(), skipped: z.boolean() }),
+    ),
+  }),
+);
+
+describeWith('kubernetes', 'the chart as others judge it', () => {
+  test('passes Helm’s strict lint, and without an image it says what is missing', async () => {
+    await helm('lint', '--strict', CHART, ...valueFlags(VALUES));
+    await expect(helm('lint', '--strict', CHART)).rejects.toThrow(/image\/digest.*does not match/s);
+  });
+
+  test.each([
+    ['a setting that the chart sets', { settings: { HOST_NAME: 'other' } }, /settings/],
+    ['a secret among the settings', { settings: { HOP_SECRET: 'secret' } }, /settings/],
+    ['an image by its tag', { image: { repository: IMAGE, digest: 'latest' } }, /digest/],
+    ['a value that the chart has not', { replicas: 2 }, /replicas/],
+  ])('refuses %s', async (_, values, reason) => {
+    await expect(renderedChart({ ...VALUES, ...values })).rejects.toThrow(reason);
+  });
+
+  // A digest names one content: asking the registry again would only make a start depend on it.
+  test('has no critical finding of kube-score but that an image by digest isn’t always pulled', async () => {
+    const objects = `${await renderedChart(VALUES)}\n${await renderedChart({ ...VALUES, namespace: 'sites' })}`;
+    const { stdout } = await execa(
+      join(KUBERNETES, 'kube-score'),
+      ['score', '--output-format', 'json', '-'],
+      {
+        input: objects,
+        reject: false,
+      },
+    );
+    const critical = scored
+      .parse(JSON.parse(stdout))
+      .flatMap(({ checks }) => checks.filter(({ grade, skipped }) => grade === 1 && !skipped))
+      .map(({ check }) => check.id);
+    expect(new Set(critical)).toEqual(new Set(['container-image-pull-policy']));
+  });
+});
