@@ -7,10 +7,12 @@ import { z } from 'zod';
 import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
 import { KUBERNETES } from '../components.ts';
 import { eventually } from '../eventually.ts';
+import { metricsServer, nameServer } from './addons.ts';
+import { apiServerFlags, clientFlags, controllerFlags, etcdFlags, type Flags } from './control-plane.ts';
 import { writeProgramImage } from './image.ts';
 import { ip, Part, removeGroups, run } from './machine.ts';
 import { type ClusterNetwork, ClusterNode, PAUSE_IMAGE } from './node.ts';
-import { type KeyPair, Pki } from './pki.ts';
+import { kubeconfigOf, Pki } from './pki.ts';
 
 /** At most this many clusters at once on a machine. */
 const MOST = 32;
@@ -19,6 +21,12 @@ const API_PORT = 6443;
 const BUSYBOX = '/bin/busybox';
 /** Generous: the first start after a build reads the programs from disk. */
 const START = { timeoutMs: 180_000, intervalMs: 200 };
+
+interface ClusterOptions {
+  readonly nodes?: number;
+  /** metrics-server runs, too, so that an HPA scales. */
+  readonly metrics?: boolean;
+}
 
 interface ApiRequest {
   readonly user: string;
@@ -65,7 +73,7 @@ export class Cluster {
   }
 
   /** Resolves when all nodes are ready. Without nodes it is a control plane: objects are kept, and no pod runs. */
-  static async start({ nodes = 2 }: { nodes?: number } = {}): Promise<Cluster> {
+  static async start({ nodes = 2, metrics = false }: ClusterOptions = {}): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const number = takeNumber(stack);
     const id = `tgk${number}`;
@@ -92,6 +100,7 @@ export class Cluster {
     });
     stack.defer(() => cluster.#endParts());
     await cluster.#startControlPlane(`10.${192 + number}`);
+    if (metrics) await cluster.#startMetrics();
     await cluster.#startNodes();
     cluster.#owned = stack.move();
     return cluster;
@@ -145,6 +154,12 @@ export class Cluster {
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
   }
 
+  /** Imports the image of such a file under a repository's name with its digest, which is returned: `sha256:…`. */
+  async importByDigest(file: string, repository: string): Promise<string> {
+    const digests = await Promise.all(this.nodes.map((node) => node.importByDigest(file, repository)));
+    return digests[0] ?? '';
+  }
+
   async #startControlPlane(services: string): Promise<void> {
     const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
     const machine = `${nodes}.1`;
@@ -172,48 +187,30 @@ export class Cluster {
       rules: [{ level: 'Metadata' }],
     });
     const { store } = this;
-    this.#start('etcd', {
-      'data-dir': join(folder, 'etcd'),
-      'unsafe-no-fsync': true,
-      'listen-client-urls': store,
-      'advertise-client-urls': store,
-      'listen-peer-urls': `http://${machine}:2380`,
-    });
+    this.#start('etcd', etcdFlags(join(folder, 'etcd'), store, `http://${machine}:2380`));
     this.#apiServer = this.#start('kube-apiserver', {
+      ...apiServerFlags({ server, admin, tokens, ca: pki.caFile }),
       'etcd-servers': store,
       'bind-address': machine,
       'secure-port': API_PORT,
       'service-cluster-ip-range': `${services}.0.0/16`,
-      'authorization-mode': 'Node,RBAC',
-      'tls-cert-file': server.certificate,
-      'tls-private-key-file': server.key,
-      'client-ca-file': pki.caFile,
-      'service-account-issuer': 'https://kubernetes.default.svc',
-      'service-account-signing-key-file': tokens.key,
-      'service-account-key-file': tokens.certificate,
-      'kubelet-client-certificate': admin.certificate,
-      'kubelet-client-key': admin.key,
-      'kubelet-preferred-address-types': 'InternalIP',
       'audit-policy-file': policy,
       'audit-log-path': join(folder, 'audit.log'),
     });
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
-    const client = {
-      kubeconfig: this.kubeconfig,
-      'authentication-kubeconfig': this.kubeconfig,
-      'authorization-kubeconfig': this.kubeconfig,
-      'bind-address': machine,
-      'leader-elect': false,
-      'kube-api-qps': 500,
-      'kube-api-burst': 1000,
-    };
+    const client = clientFlags(this.kubeconfig, machine);
     this.#start('kube-controller-manager', {
       ...client,
-      'use-service-account-credentials': true,
-      'service-account-private-key-file': tokens.key,
-      'root-ca-file': pki.caFile,
+      ...controllerFlags({ tokens, ca: pki.caFile }),
     });
     this.#start('kube-scheduler', client);
+    this.#start('coredns', await nameServer(this.#network));
+  }
+
+  async #startMetrics(): Promise<void> {
+    const { objects, flags } = await metricsServer(this.#network);
+    this.#start('metrics-server', flags);
+    await this.apply(objects);
   }
 
   async #startNodes(): Promise<void> {
@@ -256,7 +253,7 @@ export class Cluster {
     });
   }
 
-  #start(name: string, flags: Readonly<Record<string, string | number | boolean>>): Part {
+  #start(name: string, flags: Flags): Part {
     const { programs, folder } = this.#network;
     const args = Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`);
     const part = new Part({ log: join(folder, `${name}.log`), argv: [join(programs, name), ...args] });
@@ -295,15 +292,4 @@ async function removeTraces(id: string): Promise<void> {
 async function writeJson(path: string, value: unknown): Promise<string> {
   await writeFile(path, JSON.stringify(value));
   return path;
-}
-
-function kubeconfigOf(server: string, { caFile }: Pki, { certificate, key }: KeyPair) {
-  return {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'test', cluster: { server, 'certificate-authority': caFile } }],
-    users: [{ name: 'test', user: { 'client-certificate': certificate, 'client-key': key } }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-    'current-context': 'test',
-  };
 }

@@ -119,6 +119,16 @@ export class ClusterNode {
     await this.#ctr('--namespace', 'k8s.io', 'images', 'import', file);
   }
 
+  /** Imports the image of such a file under a repository's name with its digest, which is returned. */
+  async importByDigest(file: string, repository: string): Promise<string> {
+    const images = ['--namespace', 'k8s.io', 'images'];
+    await this.#ctr(...images, 'import', '--digests', '--base-name', repository, file);
+    const names = (await this.#ctr(...images, 'list', '--quiet')).split('\n');
+    const name = names.find((one) => one.startsWith(`${repository}@sha256:`));
+    if (name === undefined) throw new Error(`${file} has no image of ${repository}`);
+    return name.slice(repository.length + 1);
+  }
+
   get #socket(): string {
     return join(this.#folder, 'containerd.sock');
   }

@@ -79,6 +79,18 @@ export class Pki {
   }
 }
 
+/** A kubeconfig of one user. */
+export function kubeconfigOf(server: string, { caFile }: Pki, { certificate, key }: KeyPair) {
+  return {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority': caFile } }],
+    users: [{ name: 'test', user: { 'client-certificate': certificate, 'client-key': key } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    'current-context': 'test',
+  };
+}
+
 const newKeys = () => crypto.subtle.generateKey(CURVE, true, ['sign', 'verify']);
 
 async function pemOf(key: webcrypto.CryptoKey): Promise<string> {
