@@ -1,0 +1,265 @@
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { type ApiCall, callerAs } from '../support/kubernetes/call-as.ts';
+import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/chart.ts';
+import { Cluster } from '../support/kubernetes/cluster.ts';
+import { writeProgramImage } from '../support/kubernetes/image.ts';
+import {
+  applying,
+  callOf,
+  creating,
+  deleting,
+  namespaceWith,
+  pathOf,
+  sampleOf,
+} from '../support/kubernetes/rights.ts';
+
+const NAMESPACE = 'tagyard';
+const ACCOUNT = `system:serviceaccount:${NAMESPACE}:tagyard`;
+/** What the chart makes outside of namespaces has this name. */
+const NAME = 'tagyard-tagyard';
+const IMAGE = 'provisioner.test/provisioner';
+const LABELS = { 'tagyard/instance': 'tagyard', 'tagyard/host': 'cluster-1' };
+const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+
+const VALUES = {
+  image: { repository: IMAGE, digest: `sha256:${'a'.repeat(64)}` },
+  host: 'cluster-1',
+  settings: { EDGE_DOMAIN: 'edge.example.net', CLOUDFLARE_RATE: 3.5 },
+};
+
+const rules = z.array(
+  z.object({
+    apiGroups: z.tuple([z.string()]),
+    resources: z.tuple([z.string()]),
+    verbs: z.array(z.string()),
+  }),
+);
+describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
+  let cluster: Cluster;
+  let values: object;
+  beforeAll(async () => {
+    cluster = await Cluster.start({ nodes: 1 });
+    const digest = await importStandIn(cluster);
+    values = { ...VALUES, image: { repository: IMAGE, digest } };
+    await cluster.kubectl('create', 'namespace', NAMESPACE);
+    await cluster.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
+    await cluster.apply({ apiVersion: 'v1', kind: 'List', items: await prerequisites(cluster) });
+  });
+  afterAll(() => cluster?.[Symbol.asyncDispose]());
+
+  const inCluster = (verb: string, ...args: string[]) =>
+    helm(verb, 'tagyard', ...args, '--namespace', NAMESPACE, '--kubeconfig', cluster.kubeconfig);
+  const get = async (...args: string[]) =>
+    JSON.parse(await cluster.kubectl('get', ...args, '--output', 'json'));
+  const deployment = () => get('deployment', 'tagyard', '--namespace', NAMESPACE);
+
+  test.each([{}, { namespace: NAMESPACE }])(
+    'passes the API server’s strict validation with %o',
+    async (more) => {
+      const file = join(cluster.folder, 'rendered.yaml');
+      await writeFile(file, await renderedChart({ ...values, ...more }));
+      await cluster.kubectl('apply', '--dry-run=server', '--validate=strict', '--filename', file);
+    },
+  );
+
+  test('is installed in an earlier version, and upgraded', async () => {
+    const earlier = join(cluster.folder, 'earlier');
+    await cp(CHART, earlier, { recursive: true });
+    const about = parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8'));
+    await writeFile(join(earlier, 'Chart.yaml'), JSON.stringify({ ...about, version: '0.0.9' }));
+    await inCluster('install', earlier, '--wait', '--timeout', '180s', ...valueFlags(values));
+    const before = await deployment();
+    expect(before.metadata.labels['helm.sh/chart']).toBe('tagyard-0.0.9');
+    expect(before.status.readyReplicas).toBe(1);
+
+    const settings = { EDGE_DOMAIN: 'other.example.net' };
+    await inCluster('upgrade', CHART, '--wait', '--timeout', '180s', ...valueFlags({ ...values, settings }));
+    const after = await deployment();
+    expect(after.metadata.labels['helm.sh/chart']).not.toBe('tagyard-0.0.9');
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    expect(after.status).toMatchObject({ readyReplicas: 1, observedGeneration: after.metadata.generation });
+    expect(JSON.stringify(after.spec)).toContain('other.example.net');
+  });
+
+  describe('its account', () => {
+    const place = { name: 'tagyard-tagyard-one', labels: { ...LABELS, ...RESTRICTED } };
+    let call: Awaited<ReturnType<typeof callerAs>>;
+    let all: z.output<typeof rules>;
+    let rights: { group: string; resource: string; verb: string }[];
+    beforeAll(async () => {
+      call = await callerAs(cluster, ACCOUNT);
+      all = rules.parse((await get('clusterrole', NAME)).rules);
+      rights = all.flatMap(({ apiGroups: [group], resources: [resource], verbs }) =>
+        verbs.map((verb) => ({ group, resource, verb })),
+      );
+      await cluster.apply(namespaceWith(place.name, place.labels));
+      const written = rights.filter(({ resource, verb }) => verb === 'create' && resource !== 'namespaces');
+      const items = written.map(({ resource }) =>
+        sampleOf(resource, { name: 'sample', namespace: place.name }),
+      );
+      await cluster.apply({ apiVersion: 'v1', kind: 'List', items });
+      // The policy takes effect some time after it exists.
+      const foreign = creating('secrets', sampleOf('secrets', { name: 'sample' }), 'default');
+      await eventually(async () => expect((await call(foreign)).message).toContain('may only change'));
+    });
+
+    test('can make each call for which it has a right, and not without that right', async () => {
+      expect(rights.length).toBeGreaterThan(30);
+      for (const right of rights) {
+        const one = callOf(right, place);
+        const outcome = { ...right, ...(await call(one)) };
+        expect([200, 201], JSON.stringify(outcome)).toContain(outcome.status);
+        await setRules(
+          all.flatMap((rule) => {
+            const isIt = rule.apiGroups[0] === right.group && rule.resources[0] === right.resource;
+            const verbs = rule.verbs.filter((verb) => !isIt || verb !== right.verb);
+            return verbs.length === 0 ? [] : [{ ...rule, verbs }];
+          }),
+        );
+        const message = expect.stringContaining(`cannot ${right.verb} resource "${right.resource}"`);
+        await eventually(async () => expect(await call(one)).toEqual({ status: 403, message }));
+      }
+      await setRules(all);
+    });
+
+    test.each([
+      ['read what a pod prints', { method: 'GET', path: `${pathOf('pods', place.name)}/sample/log` }],
+      ['run a program in a pod', { method: 'POST', path: `${pathOf('pods', place.name)}/sample/exec` }],
+      ['delete a pod', deleting(`${pathOf('pods', place.name)}/sample`)],
+      [
+        'read its own rights',
+        { method: 'GET', path: `/apis/rbac.authorization.k8s.io/v1/clusterroles/${NAME}` },
+      ],
+    ] satisfies [string, ApiCall][])('may not %s', async (_, one) => {
+      expect(await call(one)).toMatchObject({ status: 403, message: expect.stringContaining('cannot') });
+    });
+
+    const own = `${pathOf('namespaces')}/${place.name}`;
+    const others = `${pathOf('namespaces')}/${NAMESPACE}`;
+    test.each([
+      ['create a namespace without our labels', creating('namespaces', namespaceWith('foreign', RESTRICTED))],
+      ['create one that permits all pods', creating('namespaces', namespaceWith('loose', LABELS))],
+      ['take over another’s namespace', applying(others, namespaceWith(NAMESPACE, place.labels))],
+      ['delete it', deleting(others)],
+      [
+        'change our labels',
+        applying(own, namespaceWith(place.name, { ...place.labels, 'tagyard/host': 'two' })),
+      ],
+      ['create a Secret elsewhere', creating('secrets', sampleOf('secrets', { name: 'sample' }), 'default')],
+      ['delete its own Deployment', deleting(`${pathOf('deployments', NAMESPACE)}/tagyard`)],
+    ])('is refused to %s', async (_, one) => {
+      expect(await call(one)).toMatchObject({
+        status: 403,
+        message: expect.stringContaining(`ValidatingAdmissionPolicy '${NAME}'`),
+      });
+    });
+
+    const setRules = (changed: z.output<typeof rules>) =>
+      cluster.kubectl(
+        'patch',
+        'clusterrole',
+        NAME,
+        '--type=merge',
+        '--patch',
+        JSON.stringify({ rules: changed }),
+      );
+  });
+
+  test('in one namespace of others, its account may change only what has our labels there', async () => {
+    await cluster.kubectl('create', 'namespace', 'sites');
+    const flags = valueFlags({ ...values, namespace: 'sites' });
+    await helm(
+      'install',
+      'tagyard',
+      CHART,
+      '--namespace',
+      'sites',
+      '--kubeconfig',
+      cluster.kubeconfig,
+      ...flags,
+    );
+    const call = await callerAs(cluster, 'system:serviceaccount:sites:tagyard');
+    const secret = (labels: object) =>
+      creating('secrets', sampleOf('secrets', { name: 'sample', labels }), 'sites');
+    await eventually(async () => expect((await call(secret(LABELS))).status).toBe(201));
+    const refused = { status: 403, message: expect.stringContaining('may only change what has the labels') };
+    await eventually(async () => expect(await call(secret({}))).toEqual(refused));
+    for (const resource of ['secrets', 'namespaces', 'deployments']) {
+      const everywhere = { method: 'GET', path: pathOf(resource) } as const;
+      expect(await call(everywhere)).toEqual({
+        status: 403,
+        message: expect.stringContaining('cannot list'),
+      });
+    }
+    await helm('uninstall', 'tagyard', '--namespace', 'sites', '--kubeconfig', cluster.kubeconfig);
+  });
+
+  test('is uninstalled without a trace but its state', async () => {
+    await inCluster('uninstall', '--wait', '--timeout', '180s');
+    const kinds = parseAllDocuments(await renderedChart(values)).map((one) => String(one.get('kind')));
+    const left = await cluster.kubectl(
+      'get',
+      [...new Set(kinds)].join(),
+      '--all-namespaces',
+      '--selector',
+      'app.kubernetes.io/name=tagyard',
+      '--output',
+      'name',
+    );
+    // Of each of the two installations.
+    expect(new Set(left.trim().split('\n'))).toEqual(new Set(['persistentvolumeclaim/tagyard-state']));
+  });
+});
+
+/** A program that answers the probes, under the image's name with its digest, which is returned. */
+async function importStandIn(cluster: Cluster): Promise<string> {
+  const image = join(cluster.folder, 'stand-in.tar');
+  const busybox = '/bin/busybox';
+  const answer = `echo -en 'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n'`;
+  const serve = `${busybox} nc -ll -p 8081 -e ${busybox} sh -c "${answer}"`;
+  await writeProgramImage(image, {
+    name: `${IMAGE}:1`,
+    program: busybox,
+    // A first process without a handler would ignore SIGTERM.
+    entrypoint: [busybox, 'sh', '-c', `trap 'exit 0' TERM; ${serve} & wait`],
+  });
+  return await cluster.importByDigest(image, IMAGE);
+}
+
+/** What an operator makes before: the Secrets, and here also a volume. */
+async function prerequisites({ folder }: Cluster): Promise<object[]> {
+  const path = join(folder, 'provisioner');
+  await mkdir(path);
+  const metadata = (name: string) => ({ name, namespace: NAMESPACE });
+  return [
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: metadata('tagyard'),
+      stringData: { INFRA_SECRET: 'a-secret' },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: metadata('tagyard-age-identity'),
+      stringData: { identity: 'AGE-SECRET-KEY-1' },
+    },
+    {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'provisioner' },
+      spec: {
+        capacity: { storage: '4Gi' },
+        accessModes: ['ReadWriteOnce'],
+        hostPath: { path },
+        claimRef: metadata('tagyard-state'),
+      },
+    },
+  ];
+}
