@@ -125,8 +125,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/integration/containers-isolation.test.ts', 'test/faults/network.test.ts'],
     budget: 130,
   },
-  { name: 'gateway', project: 'services', files: ['test/gateway/*.test.ts'], budget: 240 },
-  { name: 'cluster', project: 'services', files: ['test/kubernetes/*.test.ts'], budget: 120 },
+  { name: 'gateway', project: 'cluster', files: ['test/gateway/*.test.ts'], budget: 240 },
   {
     name: 'containers',
     project: 'containers',
