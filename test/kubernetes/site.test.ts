@@ -46,6 +46,8 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
         HOST_KIND: 'kubernetes',
         KUBECONFIG: cluster.kubeconfig,
         KUBERNETES_ADMIT_CIDRS: '0.0.0.0/0',
+        // A client's namespace ends with a pass over all sites.
+        RECONCILE_INTERVAL_SECONDS: '5',
         KUBERNETES_GATEWAY_ADDRESS: GATEWAY,
       },
     });
@@ -85,14 +87,14 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
   const get = async (...args: string[]) =>
     JSON.parse(await cluster.kubectl('get', '--namespace', namespace, '--output', 'json', ...args));
   /** What a pod of the site gets from one of its Services. */
-  const ask = async (role: string, path = '/') => {
+  const ask = async (role: string) => {
     const { spec } = await get('service', `tag-${site}-${role}`);
     const [{ port }] = spec.ports;
     const [pod] = (await get('pods', '--selector', 'tagyard/role=processing')).items;
-    const url = `http://${spec.clusterIP}:${port}${path}`;
+    const request = `printf 'GET / HTTP/1.0\\r\\n\\r\\n' | /bin/busybox nc -w 5 ${spec.clusterIP} ${port}`;
     return await cluster.kubectl(
       ...['exec', '--namespace', namespace, pod.metadata.name, '--'],
-      ...['/bin/busybox', 'wget', '-q', '-T', '5', '-O', '-', url],
+      ...['/bin/busybox', 'sh', '-c', request],
     );
   };
 
@@ -116,7 +118,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
   });
 
   test('is shown with its objects and pods by the API', async () => {
-    expect((await statusOf())?.ready).toBe('True');
+    expect((await statusOf())?.ready).toBe(true);
     const { body } = await call('GET', `/server-containers/${id}/resources`);
     expect(JSON.stringify(body)).toContain(`Deployment/tag-${site}-processing`);
   });
@@ -156,7 +158,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
     );
     expect(after.toSorted()).toEqual(before.toSorted());
     await push(text, 'Repair the manifest');
-    await eventually(async () => expect((await statusOf())?.ready).toBe('True'), WAIT);
+    await eventually(async () => expect((await statusOf())?.ready).toBe(true), WAIT);
   });
 
   test('is removed with everything that it had, its client’s namespace included', async () => {
