@@ -1,11 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTcpServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Call, Transport, warningsOf } from '../../../../gitops/clients/kubernetes/transport.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
-
-type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
+import { type Answerer, ScriptedServer } from '../../../support/kubernetes/scripted-server.ts';
 
 const answer =
   (status: number, headers: Record<string, string> = {}): Answerer =>
@@ -13,38 +11,15 @@ const answer =
     void response.writeHead(status, headers).end('{}');
 const cut: Answerer = (request) => request.socket.destroy();
 
-/** A server that answers each request as the next of the list says, and the last one again and again. */
 async function serve(...answers: readonly Answerer[]) {
-  let count = 0;
-  const seen: (string | undefined)[] = [];
-  const server = createServer((request, response) => {
-    seen.push(request.headers.authorization);
-    answers[Math.min(count, answers.length - 1)]?.(request, response);
-    count += 1;
-  });
-  await once(server.listen({ port: 0, host: '127.0.0.1' }), 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
-  let token = 0;
+  const server = await ScriptedServer.start(...answers);
   const clock = fakeClock();
-  const transport = new Transport(
-    {
-      server: new URL(`http://127.0.0.1:${address.port}`),
-      proxy: null,
-      namespace: null,
-      credentials: async () => ({ tls: {}, headers: { authorization: `token ${token}` } }),
-      forget: () => {
-        token += 1;
-      },
-    },
-    clock,
-  );
+  const transport = new Transport(server.config, clock);
   opened.push(async () => {
     await transport.close();
-    server.closeAllConnections();
-    server.close();
+    await server[Symbol.asyncDispose]();
   });
-  return { transport, seen, clock };
+  return { transport, seen: server.seen, clock };
 }
 
 const opened: (() => Promise<void>)[] = [];
@@ -104,7 +79,7 @@ describe('a call', () => {
   test('is sent once more with new credentials where the old ones are refused', async () => {
     const { transport, seen } = await serve(answer(401), answer(200));
     await transport.call(call(false));
-    expect(seen).toEqual(['token 0', 'token 1']);
+    expect(seen.map(({ authorization }) => authorization)).toEqual(['token 0', 'token 1']);
     const refused = await serve(answer(401));
     await expect(refused.transport.call(call(true))).rejects.toMatchObject({ reason: 'unauthorized' });
     expect(refused.seen).toHaveLength(2);

@@ -1,0 +1,131 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { listPaged } from '../../../../gitops/clients/kubernetes/paging.ts';
+import { Transport } from '../../../../gitops/clients/kubernetes/transport.ts';
+import { WatchedCopy } from '../../../../gitops/clients/kubernetes/watched.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { type Answerer, ScriptedServer } from '../../../support/kubernetes/scripted-server.ts';
+import { testClock } from '../../../support/test-clock.ts';
+
+const PODS = { kind: 'Pod', namespace: 'a' } as const;
+const pod = (name: string, version: number) => ({
+  kind: 'Pod',
+  metadata: { name, namespace: 'a', uid: name, resourceVersion: String(version) },
+});
+const gone = { kind: 'Status', reason: 'Expired', code: 410, message: 'too old' };
+const line = (type: string, object: object) => `${JSON.stringify({ type, object })}\n`;
+
+const json =
+  (body: object, status = 200): Answerer =>
+  (_, response) =>
+    void response.writeHead(status).end(JSON.stringify(body));
+const list = (items: readonly object[], resourceVersion: string, next = '') =>
+  json({ kind: 'PodList', metadata: { resourceVersion, continue: next }, items });
+/** A watch that sends the text and ends, or stays open. */
+const watch =
+  (text: string, isOpen = false): Answerer =>
+  (_, response) => {
+    response.writeHead(200).write(text);
+    if (!isOpen) response.end();
+  };
+const quiet = watch('\n', true);
+
+const opened: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of opened.splice(0).reverse()) await close();
+});
+
+async function serve(...answers: readonly Answerer[]) {
+  const server = await ScriptedServer.start(...answers);
+  const transport = new Transport(server.config);
+  opened.push(
+    () => server[Symbol.asyncDispose](),
+    () => transport.close(),
+  );
+  /** What each request was: a watch from a version, or a page of a listing. */
+  const asked = () =>
+    server.seen.map(({ url: { searchParams } }) =>
+      searchParams.get('watch') === 'true'
+        ? `watch ${searchParams.get('resourceVersion')}`
+        : `list ${searchParams.get('continue') ?? ''}`.trim(),
+    );
+  return { transport, asked };
+}
+
+test('a listing begins again when the token of its next page has expired, and ends in one answer', async () => {
+  const { transport, asked } = await serve(
+    list([pod('old', 1)], '5', 'p2'),
+    json(gone, 410),
+    list([pod('a', 6)], '9', 'p2'),
+    list([pod('b', 7)], '9'),
+  );
+  const options = { pageSize: 1, signal: AbortSignal.timeout(60_000) };
+  const { items, resourceVersion } = await listPaged(transport, PODS, options);
+  expect(items.map(({ metadata }) => metadata.name)).toEqual(['a', 'b']);
+  expect(resourceVersion).toBe('9');
+  expect(asked()).toEqual(['list', 'list p2', 'list', 'list p2']);
+});
+
+describe('a watched copy', () => {
+  async function watched(...answers: readonly Answerer[]) {
+    const { transport, asked } = await serve(...answers);
+    const clock = testClock();
+    const copy = new WatchedCopy(transport, PODS, { clock, random: () => 0.5, pageSize: 500 });
+    opened.push(() => copy.close());
+    /** Resolves when these requests were made; pauses between them end at once. */
+    const asks = (...expected: readonly string[]) =>
+      eventually(() => {
+        clock.advance(100);
+        expect(asked()).toEqual(expected);
+      });
+    return { copy, clock, asks };
+  }
+
+  test('continues from the last whole line of a watch that was cut off', async () => {
+    const torn = line('ADDED', pod('b', 8)) + line('MODIFIED', pod('c', 9)).slice(0, -20);
+    const { copy, asks } = await watched(list([pod('a', 1)], '5'), watch(torn), quiet);
+    await asks('list', 'watch 5', 'watch 8');
+    expect([...copy.objects.keys()]).toEqual(['a/a', 'a/b']);
+  });
+
+  test.each([
+    ['an event', watch(line('ERROR', gone))],
+    ['its status', json(gone, 410)],
+  ])('lists again when %s says that its version has expired', async (_, expired) => {
+    const { copy, asks } = await watched(list([pod('a', 1)], '5'), expired, list([pod('b', 8)], '9'), quiet);
+    await asks('list', 'watch 5', 'list', 'watch 9');
+    expect([...copy.objects.keys()]).toEqual(['a/b']);
+    expect(copy.fault).toBeNull();
+  });
+
+  test('pauses longer and longer between watches that end at once', async () => {
+    const { clock, asks } = await watched(list([], '5'), watch(''));
+    const pauses: number[] = [];
+    for (let count = 1; count <= 5; count += 1) {
+      const [pause] = await eventually(() => {
+        const sleeps = clock.sleeps();
+        // While a watch is open, its own deadlines are waited for.
+        expect(sleeps).toEqual([expect.toSatisfy((ms: number) => ms < 60_000)]);
+        return sleeps;
+      });
+      pauses.push(pause ?? 0);
+      clock.advance(pause ?? 0);
+      await eventually(() => expect(clock.sleeps()).not.toEqual([0]));
+    }
+    expect(pauses).toEqual([550, 1_100, 2_200, 4_400, 5_500]);
+    await asks('list', ...Array.from({ length: 6 }, () => 'watch 5'));
+  });
+
+  test('says why it cannot follow, until it can', async () => {
+    const refused = {
+      kind: 'Status',
+      reason: 'Forbidden',
+      message: 'pods is forbidden: User "u" cannot list resource "pods" in API group ""',
+    };
+    const { copy, asks } = await watched(json(refused, 403), list([], '5'), quiet);
+    await eventually(() => expect(copy.fault).toMatchObject({ reason: 'forbidden' }));
+    await expect(copy.ready(AbortSignal.abort())).rejects.toMatchObject({ reason: 'forbidden' });
+    await asks('list', 'list', 'watch 5');
+    await copy.ready(AbortSignal.timeout(60_000));
+    await eventually(() => expect(copy.fault).toBeNull());
+  });
+});
