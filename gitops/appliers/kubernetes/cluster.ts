@@ -24,6 +24,8 @@ export interface Cluster {
   /** The namespace of all objects; `null`: each client has its own. */
   readonly namespace: string | null;
   readonly times: RolloutTimes;
+  /** What others have added to each object, as it was last in the log. */
+  readonly reported: Map<string, string>;
   render: RenderSite;
   /** The current edition of a site's pods. */
   edition(site: string): string;
@@ -79,6 +81,7 @@ export async function openCluster(
     log,
     namespace,
     times,
+    reported: new Map(),
     render: (manifest) => siteObjects(manifest, rendering),
     edition: (site) => services.edition(site),
     async close() {

@@ -2,7 +2,7 @@ import { addressOf } from '../../clients/kubernetes/address.ts';
 import type { Kind, KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
 import type { Observed, Resource, Scope, Target } from '../contract.ts';
 import type { Cluster } from './cluster.ts';
-import { objectDrift } from './state/drift.ts';
+import { foreignFields, objectDrift } from './state/drift.ts';
 import { markOf, NO_SITE } from './state/mark.ts';
 import { type ObjectSpec, resourceKey } from './state/object-spec.ts';
 import { strangersAt } from './state/strangers.ts';
@@ -32,7 +32,7 @@ interface Watching {
  * called for desired objects that the copies don't have, because objects of others may be there.
  */
 export async function observeObjects(
-  { copies, client, identity, namespace }: Cluster,
+  { copies, client, identity, namespace, log, reported }: Cluster,
   { target, kinds, problemOf, isNeeded }: Watching,
   {
     desired,
@@ -47,6 +47,16 @@ export async function observeObjects(
     const ref: ObjectRef = { address, uid, client: labels['tagyard/client'] ?? null };
     return { target, key: resourceKey(address), owner, hash, ref } as const;
   };
+  /** What others have added to an object and may keep is in the log, once. */
+  const reportKept = (found: KubernetesObject) => {
+    const kept = foreignFields(found).filter(({ isRemoved }) => !isRemoved);
+    const fields = kept.map(({ path, manager }) => `${path} (by ${manager})`).join(', ');
+    const key = resourceKey(addressOf(found));
+    if (fields !== reported.get(key) && fields !== '') {
+      log.info({ object: key, fields }, 'others have added to an object of ours what may stay');
+    }
+    reported.set(key, fields);
+  };
   const wanted = new Set(desired.map(({ key }) => key));
   const sites = new Set(desired.map(({ site }) => site));
   const present = desired.flatMap((resource): Observed<ObjectRef>[] => {
@@ -55,6 +65,7 @@ export async function observeObjects(
     const observed = described(found);
     const isApplied = observed.owner.kind === 'ours' && observed.hash !== null;
     if (!isApplied || !resource.hash.startsWith(observed.hash ?? '')) return [observed];
+    reportKept(found);
     const drift = objectDrift(resource.spec.reveal(), found);
     const problem = drift === null ? (problemOf?.(resource, found) ?? null) : { found: drift };
     return [problem === null ? observed : { ...observed, hash: null, ...problem }];

@@ -74,7 +74,7 @@ export async function openSites({
   const render = (manifest: Parameters<SitesCluster['render']>[0]) =>
     opened
       .render(manifest)
-      .map((object) => (object.kind === 'Deployment' ? deployment(withoutPauses(object)) : object));
+      .map((object) => (object.kind === 'Deployment' ? deployment(atOnce(object)) : object));
   return { ...opened, render };
 }
 
@@ -84,19 +84,18 @@ interface DeploymentSpec {
       readonly containers: readonly {
         readonly image: string;
         readonly resources: object;
-        readonly lifecycle?: object;
       }[];
     };
   };
 }
 
 /**
- * The pauses protect requests under load. Pods ask for little, so that a machine can hold those of many sites. The
+ * A pod counts as soon as it is ready. Pods ask for little, so that a machine can hold those of many sites. The
  * imported image has the place of the test manifests' one.
  */
-function withoutPauses(object: KubernetesObject): KubernetesObject {
+function atOnce(object: KubernetesObject): KubernetesObject {
   const spec = object.spec as DeploymentSpec; // as the renderer makes it
-  const containers = spec.template.spec.containers.map(({ lifecycle: _, ...container }) => ({
+  const containers = spec.template.spec.containers.map((container) => ({
     ...container,
     image: container.image === PLACEHOLDER ? IMAGE : container.image,
     resources: {
@@ -104,9 +103,6 @@ function withoutPauses(object: KubernetesObject): KubernetesObject {
       requests: { cpu: '1m', memory: '1Mi', 'ephemeral-storage': '1Mi' },
     },
   }));
-  const template = {
-    ...spec.template,
-    spec: { ...spec.template.spec, terminationGracePeriodSeconds: 2, containers },
-  };
+  const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
   return { ...object, spec: { ...spec, minReadySeconds: 0, template } };
 }

@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
+import { RetryableError, TerminalError } from '../../gitops/base/errors.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { Secret } from '../../gitops/manifest/secrets.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { ACCOUNT, grant, makeAccount } from '../support/kubernetes/account.ts';
+import { Cluster } from '../support/kubernetes/cluster.ts';
+import { SiteRuns } from '../support/kubernetes/site-runs.ts';
+import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
+import { loadedManifest } from '../support/manifest.ts';
+
+const IDENTITY = { instance: 'shops', host: 'tag-1' };
+const WAIT = { timeoutMs: 60_000, intervalMs: 200 };
+const OTHER_CLIENT = '0d4c2f3a-55b1-4a0e-9d0b-7a8f0c1d2e3f';
+const NONE = { changes: [], conflicts: [] };
+
+const configured = (manifest: LoadedManifest, env: string): LoadedManifest => ({
+  ...manifest,
+  config: new Secret(Buffer.from(`id=GTM-SERVER1&env=${env}&auth=s3cret-auth-t0ken`).toString('base64')),
+});
+const redundant = (manifest: LoadedManifest): LoadedManifest => ({
+  ...manifest,
+  resources: {
+    ...manifest.resources,
+    processing: { ...manifest.resources.processing, replicas: 2 },
+  },
+});
+
+describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
+  let cluster: Cluster;
+  let account: string;
+  let sites: SitesCluster;
+  let runs: SiteRuns;
+  let ordinal = 5;
+  const lines: object[] = [];
+  const acme = configured(redundant(loadedManifest('acme-shop', 0)), '1');
+  const changed = configured(acme, '2');
+  const namespace = `tagyard-shops-${acme.client}`;
+  const PROCESSING = 'tag-acme-shop-processing';
+  const kubectl = (...args: string[]) => cluster.kubectl('--namespace', namespace, ...args);
+
+  beforeAll(async () => {
+    cluster = await Cluster.start({ nodes: 2 });
+    await importTagServer(cluster);
+    account = await makeAccount(cluster);
+    const log = { info: (fields: object) => void lines.push(fields), warn() {} };
+    sites = await openSites({ kubeconfig: account, identity: IDENTITY, log, ordinal: () => ordinal });
+    runs = new SiteRuns(sites);
+  });
+  afterAll(async () => {
+    await sites?.close();
+    await cluster?.[Symbol.asyncDispose]();
+  });
+
+  /** A request to a site's Service from one of its pods, without an answer after a second or with an error: `lost`. */
+  async function asked(times = 1): Promise<string[]> {
+    const ip = await kubectl('get', 'service', PROCESSING, '--output', 'jsonpath={.spec.clusterIP}');
+    const { processing } = acme.ports;
+    const ask = `/bin/busybox timeout 1 /bin/busybox wget -qO- http://${ip}:${processing}/ || echo lost`;
+    const script = `i=0; while [ $i -lt ${times} ]; do ${ask}; /bin/busybox usleep 50000; i=$((i+1)); done`;
+    const answer = await kubectl(
+      'exec',
+      'deploy/tag-acme-shop-preview',
+      '--',
+      '/bin/busybox',
+      'sh',
+      '-c',
+      script,
+    );
+    return answer.trim().split('\n');
+  }
+  const served = () =>
+    eventually(async () => {
+      const [answer] = await asked();
+      expect(answer).toContain('env=');
+      return answer;
+    }, WAIT);
+
+  test('brings a site up with what it needs, and its Service answers', async () => {
+    const { changes, errors } = await runs.run(acme);
+    expect(errors).toEqual([]);
+    expect(new Set(changes.map(({ op }) => op))).toEqual(new Set(['create']));
+    expect(await served()).toContain('env=1');
+    expect(await runs.plan(acme)).toEqual(NONE);
+    const enforced = await cluster.kubectl(
+      'get',
+      'namespace',
+      namespace,
+      '--output',
+      'jsonpath={.metadata.labels}',
+    );
+    expect(enforced).toContain('"pod-security.kubernetes.io/enforce":"restricted"');
+  });
+
+  test('makes no call while there is nothing to do', async () => {
+    // What the site's start still causes has arrived.
+    await runs.plan(acme);
+    const own = () => cluster.requests().filter(({ user }) => user === ACCOUNT).length;
+    const before = own();
+    expect(await runs.run(acme)).toEqual({ ...NONE, errors: [] });
+    expect(own()).toBe(before);
+  });
+
+  test('rolls a changed configuration out without loss, and goes back with the Secret of before', async () => {
+    const requests = asked(150);
+    expect((await runs.run(changed)).errors).toEqual([]);
+    expect(await served()).toContain('env=2');
+    const answers = await requests;
+    expect(answers.filter((answer) => !answer.includes('env='))).toEqual([]);
+    const back = await runs.run(acme);
+    expect(back.errors).toEqual([]);
+    expect(back.changes.map(({ key, op }) => `${op} ${key}`)).not.toContain(
+      expect.stringContaining('create'),
+    );
+    expect(await served()).toContain('env=1');
+  });
+
+  test('removes a container that others have added, and keeps and names their label', async () => {
+    const container = { name: 'sidecar', image: 'tag-server.test/tag-server:1' };
+    const patch = JSON.stringify({ spec: { template: { spec: { containers: [container] } } } });
+    await kubectl('label', 'deployment', PROCESSING, 'team=shops');
+    await eventually(() =>
+      expect(
+        [...sites.copies.of('Deployment')].some(({ metadata }) => metadata.labels?.team === 'shops'),
+      ).toBe(true),
+    );
+    expect(await runs.plan(acme)).toEqual(NONE);
+    expect(JSON.stringify(lines)).toContain('metadata.labels.team (by kubectl-label)');
+    const seen = runs.appliers[0]?.events?.(AbortSignal.timeout(60_000))[Symbol.asyncIterator]();
+    const event = seen?.next();
+    await kubectl('patch', 'deployment', PROCESSING, '--patch', patch);
+    expect((await event)?.done).toBe(false);
+    await eventually(async () => {
+      const { changes } = await runs.plan(acme);
+      expect(changes[0]?.observed?.found).toContain('containers[sidecar] (by kubectl-patch)');
+    });
+    // Others who change the object all the time don't keep it from being repaired.
+    let isRepaired = false;
+    const storm = async () => {
+      for (let count = 0; !isRepaired; count += 1) {
+        await kubectl('annotate', 'deployment', PROCESSING, `count=${count}`, '--overwrite');
+      }
+    };
+    const storms = [storm(), storm()];
+    const { errors } = await runs.run(acme);
+    isRepaired = true;
+    await Promise.all(storms);
+    expect(errors).toEqual([]);
+    const left = JSON.parse(await kubectl('get', 'deployment', PROCESSING, '--output', 'json'));
+    expect(left.spec.template.spec.containers).toHaveLength(1);
+    expect(left.metadata.labels.team).toBe('shops');
+    expect(await runs.plan(acme)).toEqual(NONE);
+  });
+
+  test('repairs a changed field, a site without pods, and a Deployment and a policy that were deleted', async () => {
+    await kubectl('set', 'env', `deployment/${PROCESSING}`, 'PORT=1');
+    await kubectl('delete', 'networkpolicy', 'tagyard-deny');
+    await eventually(async () => {
+      const { changes } = await runs.plan(acme);
+      expect(changes.map(({ observed }) => observed?.found).join()).toMatch(/missing.*env\[PORT\]\.value/);
+    });
+    expect((await runs.run(acme)).errors).toEqual([]);
+    await kubectl('get', 'networkpolicy', 'tagyard-deny');
+    await kubectl('scale', 'deployment', PROCESSING, '--replicas=0');
+    await kubectl('delete', 'deployment', 'tag-acme-shop-preview');
+    await eventually(async () => expect((await runs.plan(acme)).changes).toHaveLength(2));
+    expect((await runs.run(acme)).errors).toEqual([]);
+    expect(await runs.plan(acme)).toEqual(NONE);
+    expect(await served()).toContain('env=1');
+    const replicas = await kubectl('get', 'deployment', PROCESSING, '--output', 'jsonpath={.spec.replicas}');
+    expect(replicas).toBe('2');
+  });
+
+  test('never takes pods from a site when its number of pods is handed to the autoscaler', async () => {
+    const apply = (replicas?: number) =>
+      sites.client.apply(
+        {
+          apiVersion: 'apps/v1',
+          kind: 'Deployment',
+          metadata: { name: PROCESSING, namespace },
+          ...(replicas === undefined ? {} : { spec: { replicas } }),
+        } as const,
+        { manager: 'tagyard-initial', force: true },
+        AbortSignal.timeout(30_000),
+      );
+    await apply(2);
+    expect((await runs.run(changed)).errors).toEqual([]);
+    const replicas = await kubectl('get', 'deployment', PROCESSING, '--output', 'jsonpath={.spec.replicas}');
+    expect(replicas).toBe('2');
+    expect((await runs.run(acme)).errors).toEqual([]);
+  });
+
+  test('refuses to apply an older revision than an object has', async () => {
+    ordinal = 4;
+    const { errors } = await runs.run(configured(acme, '3'));
+    ordinal = 6;
+    expect(errors.map(String).join()).toContain('newer revision (5) than this provisioner (4)');
+    expect((await runs.run(acme)).errors).toEqual([]);
+  });
+
+  test('names the right that was taken away, and goes on when it is given back', async () => {
+    await grant(cluster, { but: { resource: 'deployments', verb: 'patch' } });
+    const { errors } = await eventually(async () => {
+      const result = await runs.run(changed);
+      expect(result.errors).not.toEqual([]);
+      return result;
+    });
+    expect(errors[0]).toBeInstanceOf(TerminalError);
+    expect(errors[0]?.message).toMatch(/may not patch "deployments" in API group "apps"/);
+    await grant(cluster);
+    await eventually(async () => expect((await runs.run(changed)).errors).toEqual([]), WAIT);
+  });
+
+  test('waits for a namespace that is being deleted, and makes the site again', async () => {
+    const held = { name: 'held', namespace, finalizers: ['shops.test/held'] };
+    await cluster.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: held });
+    await cluster.kubectl('delete', 'namespace', namespace, '--wait=false');
+    const failed = await eventually(async () => {
+      const { errors } = await runs.run(acme);
+      expect(errors.map(String).join()).toContain('is being deleted');
+      return errors;
+    }, WAIT);
+    expect(failed.some((error) => error instanceof RetryableError)).toBe(true);
+    await kubectl('patch', 'configmap', 'held', '--type=merge', '--patch={"metadata":{"finalizers":null}}');
+    await eventually(async () => expect((await runs.run(acme)).errors).toEqual([]), WAIT);
+    expect(await served()).toContain('env=1');
+  });
+
+  test('removes a site and its namespace, but no namespace with an object of others', async () => {
+    const other = { ...loadedManifest('other-shop', 1), client: OTHER_CLIENT };
+    expect((await runs.run(acme, other)).errors).toEqual([]);
+    await cluster.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'theirs', namespace } });
+    expect((await runs.run()).errors).toEqual([]);
+    await eventually(async () => {
+      expect(await runs.plan()).toEqual(NONE);
+      const left = await cluster.kubectl('get', 'namespaces', '--output', 'name');
+      expect(left).not.toContain(OTHER_CLIENT);
+      expect(left).toContain(namespace);
+    }, WAIT);
+    const objects = await kubectl('get', 'deployment,secret,service', '--output', 'name');
+    expect(objects.trim()).toBe('');
+    expect(JSON.stringify(lines)).toContain('ConfigMap/theirs');
+    await kubectl('delete', 'configmap', 'theirs');
+    await eventually(async () => {
+      await runs.plan();
+      expect(await cluster.kubectl('get', 'namespaces', '--output', 'name')).not.toContain(namespace);
+    }, WAIT);
+  });
+});

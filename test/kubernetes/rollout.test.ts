@@ -1,0 +1,186 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
+import { QuotaReachedError } from '../../gitops/base/errors.ts';
+import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { Secret } from '../../gitops/manifest/secrets.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { makeAccount } from '../support/kubernetes/account.ts';
+import { Cluster } from '../support/kubernetes/cluster.ts';
+import { SiteRuns } from '../support/kubernetes/site-runs.ts';
+import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
+import { loadedManifest } from '../support/manifest.ts';
+
+const WAIT = { timeoutMs: 60_000, intervalMs: 200 };
+const AUTH = 's3cret-auth-t0ken';
+
+const configured = (manifest: LoadedManifest, env: string): LoadedManifest => ({
+  ...manifest,
+  config: new Secret(Buffer.from(`id=GTM-SERVER1&env=${env}&auth=${AUTH}`).toString('base64')),
+});
+
+interface PodTemplate {
+  readonly template: { readonly spec: object };
+}
+
+/** With pods that no node takes. */
+function homeless(object: KubernetesObject, progressDeadlineSeconds: number): KubernetesObject {
+  const spec = object.spec as PodTemplate; // as the renderer makes it
+  const own = { ...spec.template.spec, nodeSelector: { 'shops.test/none': 'here' } };
+  return {
+    ...object,
+    spec: { ...spec, progressDeadlineSeconds, template: { ...spec.template, spec: own } },
+  };
+}
+
+describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
+  let cluster: Cluster;
+  let sites: SitesCluster;
+  let runs: SiteRuns;
+  let progressSeconds: number | null = null;
+  const acme = configured(loadedManifest('acme-shop', 0), '1');
+  const namespace = `tagyard-shops-${acme.client}`;
+  const kubectl = (...args: string[]) => cluster.kubectl('--namespace', namespace, ...args);
+
+  beforeAll(async () => {
+    cluster = await Cluster.start({ nodes: 1 });
+    await importTagServer(cluster);
+    sites = await openSites({
+      kubeconfig: await makeAccount(cluster),
+      identity: { instance: 'shops', host: 'tag-1' },
+      deployment: (object) => (progressSeconds === null ? object : homeless(object, progressSeconds)),
+    });
+    runs = new SiteRuns(sites);
+  });
+  afterAll(async () => {
+    await sites?.close();
+    await cluster?.[Symbol.asyncDispose]();
+  });
+  beforeEach(async () => {
+    expect((await runs.run(acme)).errors).toEqual([]);
+  });
+
+  /** What the processing pods answer that are ready. */
+  async function answers(): Promise<string[]> {
+    const found = JSON.parse(
+      await kubectl('get', 'pods', '--selector', 'tagyard/role=processing', '--output', 'json'),
+    );
+    const ready = found.items.filter(
+      (pod: {
+        metadata: { deletionTimestamp?: string };
+        status: { containerStatuses?: { ready: boolean }[] };
+      }) =>
+        pod.metadata.deletionTimestamp === undefined &&
+        pod.status.containerStatuses?.every((one) => one.ready),
+    );
+    return await Promise.all(
+      ready.map((pod: { metadata: { name: string } }) =>
+        kubectl('exec', pod.metadata.name, '--', '/bin/busybox', 'cat', '/tmp/web/index.html'),
+      ),
+    );
+  }
+
+  /** The pods of before serve, and the Deployment has their template again. */
+  async function servesOn(): Promise<void> {
+    await eventually(async () => {
+      const found = await answers();
+      expect(found).toHaveLength(1);
+      expect(found[0]).toContain('env=1');
+      const { changes } = await runs.plan(acme);
+      expect(changes.filter(({ op, target }) => op === 'create' || target === 'objects')).toEqual([]);
+    }, WAIT);
+  }
+
+  const messageOf = (errors: readonly Error[]) => errors.map(({ message }) => message).join('\n');
+
+  test('says what the tag server has printed, without secrets, and an old pod can still start', async () => {
+    const failing = runs.run(configured(acme, 'broken'));
+    await eventually(async () => {
+      const sets = await kubectl('get', 'pods', '--selector', 'tagyard/role=processing', '--output', 'name');
+      expect(sets.trim().split('\n')).toHaveLength(2);
+    }, WAIT);
+    const old = await kubectl(
+      'get',
+      'pods',
+      '--selector=tagyard/role=processing',
+      '--field-selector=status.phase=Running',
+      '--sort-by=.metadata.creationTimestamp',
+      '--output=jsonpath={.items[0].metadata.name}',
+    );
+    await kubectl('delete', 'pod', old, '--grace-period=1', '--wait=false');
+    const { errors } = await failing;
+    expect(messageOf(errors)).toContain('the tag server ends again and again: exit code 1: server.js');
+    expect(messageOf(errors)).toContain('the pods of before serve on');
+    expect(messageOf(errors)).not.toContain(AUTH);
+    await servesOn();
+  });
+
+  test('says that an image can’t be pulled', async () => {
+    const { errors } = await runs.run({ ...acme, image: `127.0.0.1:9/tag-server@sha256:${'b'.repeat(64)}` });
+    expect(messageOf(errors)).toMatch(/the image can’t be pulled: .*127\.0\.0\.1:9/s);
+    expect(messageOf(errors)).toContain('the pods of before serve on');
+    await servesOn();
+  });
+
+  test('names a quota that is used up', async () => {
+    await kubectl('create', 'quota', 'theirs', '--hard=pods=2');
+    await eventually(async () => {
+      const used = await kubectl('get', 'quota', 'theirs', '--output', 'jsonpath={.status.hard.pods}');
+      expect(used).toBe('2');
+    });
+    const { errors } = await runs.run(configured(acme, '2'));
+    expect(errors.some((error) => error instanceof QuotaReachedError)).toBe(true);
+    expect(messageOf(errors)).toMatch(/a quota of the namespace is used up: .*exceeded quota: theirs/);
+    await servesOn();
+    await kubectl('delete', 'quota', 'theirs');
+    expect((await runs.run(configured(acme, '2'))).errors).toEqual([]);
+  });
+
+  test('names a policy of the cluster that refuses the pods', async () => {
+    const name = 'no-new-pods.shops.test';
+    await cluster.apply({
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [
+        {
+          apiVersion: 'admissionregistration.k8s.io/v1',
+          kind: 'ValidatingAdmissionPolicy',
+          metadata: { name },
+          spec: {
+            matchConstraints: {
+              resourceRules: [
+                { apiGroups: [''], apiVersions: ['v1'], operations: ['CREATE'], resources: ['pods'] },
+              ],
+            },
+            validations: [{ expression: 'false', message: 'no new pods today' }],
+          },
+        },
+        {
+          apiVersion: 'admissionregistration.k8s.io/v1',
+          kind: 'ValidatingAdmissionPolicyBinding',
+          metadata: { name },
+          spec: { policyName: name, validationActions: ['Deny'] },
+        },
+      ],
+    });
+    const trial = () => kubectl('run', 'trial', '--image=tag-server.test/tag-server:1', '--dry-run=server');
+    await eventually(() => expect(trial()).rejects.toThrow('no new pods today'), WAIT);
+    const { errors } = await runs.run(configured(acme, '2'));
+    expect(messageOf(errors)).toMatch(/the cluster refuses the pods: .*no new pods today/);
+    const [answer] = await answers();
+    expect(answer).toContain('env=1');
+    await cluster.kubectl('delete', 'validatingadmissionpolicybinding,validatingadmissionpolicy', name);
+    await eventually(async () => {
+      expect(await trial().catch(String)).not.toContain('no new pods today');
+    }, WAIT);
+  });
+
+  test('ends with the progress deadline, and says what keeps the pods', async () => {
+    progressSeconds = 6;
+    const { errors } = await runs.run(configured(acme, '2'));
+    progressSeconds = null;
+    expect(messageOf(errors)).toContain('no node takes a pod');
+    await servesOn();
+  });
+});

@@ -1,0 +1,61 @@
+import type { Applier, Change, Conflict } from '../../../gitops/appliers/contract.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
+import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
+import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
+import { executeSite } from '../../../gitops/loop/execute.ts';
+import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+
+interface RunResult {
+  readonly changes: readonly Change[];
+  readonly conflicts: readonly Conflict[];
+  readonly errors: readonly Error[];
+}
+
+/** Passes over all sites of a cluster, as the loop makes them. */
+export class SiteRuns {
+  readonly appliers: readonly Applier[];
+  readonly #signal = new AbortController().signal;
+
+  constructor(sites: SitesCluster) {
+    this.appliers = [objectsApplier(sites), workloadsApplier(sites)];
+  }
+
+  /** What must change so that exactly these sites run. */
+  async plan(...manifests: LoadedManifest[]): Promise<Omit<RunResult, 'errors'>> {
+    const plans = [];
+    for (const applier of this.appliers) {
+      const desired = manifests.flatMap((manifest) => applier.desired(manifest));
+      plans.push(applier.plan(desired, await applier.observe(desired, this.#signal)));
+    }
+    return {
+      changes: plans.flatMap(({ changes }) => changes),
+      conflicts: plans.flatMap(({ conflicts }) => conflicts),
+    };
+  }
+
+  /** Makes exactly these sites run; each site by one run. */
+  async run(...manifests: LoadedManifest[]): Promise<RunResult> {
+    const plan = await this.plan(...manifests);
+    const outcomes = await Promise.all(
+      [...Map.groupBy(plan.changes, ({ site }) => site)].map(([site, changes]) =>
+        executeSite(
+          {
+            changes,
+            unobserved: new Map(),
+            removal: manifests.every((manifest) => manifest.site !== site),
+            dnsRemovedAt: null,
+            superseded: this.#signal,
+          },
+          {
+            appliers: new Map(this.appliers.map((applier) => [applier.target, applier])),
+            drainSeconds: 0,
+            onDnsRemoved() {},
+            onStep() {},
+          },
+          this.#signal,
+        ),
+      ),
+    );
+    return { ...plan, errors: outcomes.flatMap(({ failures }) => failures.map(({ error }) => error)) };
+  }
+}
