@@ -86,7 +86,10 @@ export class ClientObjects {
     if (sites.length === 0) return;
     const places = new Set(this.#rendered(client).map(({ metadata }) => metadata.namespace));
     const own = [...this.#deps.copies.of('Deployment')].filter((one) => places.has(one.metadata.namespace));
-    if (!own.every(isRolledOut)) return;
+    // The manifest of a site may be unreadable now: its pods need their room all the same.
+    const isKnown = ({ metadata }: KubernetesObject) =>
+      this.#sites.has(metadata.labels?.['tagyard/site'] ?? '');
+    if (!own.every((one) => isRolledOut(one) && isKnown(one))) return;
     await this.#alone(client, () => this.#write(client, { adopt: false, isRaising: false }, signal));
   }
 

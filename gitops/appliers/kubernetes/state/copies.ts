@@ -71,14 +71,20 @@ export class Copies {
   /** Resolves when all copies are complete and follow; throws `RetryableError` if that takes too long. */
   async ready(signal: AbortSignal): Promise<void> {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(this.#waitMs)]);
-    await Promise.all([...this.#copies].map(([kind, copy]) => this.#isReady(kind, copy, limited)));
+    try {
+      await Promise.all([...this.#copies].map(([kind, copy]) => this.#isReady(kind, copy, limited)));
+    } catch (error) {
+      signal.throwIfAborted();
+      throw error;
+    }
   }
 
   async #isReady(kind: Kind, copy: Watched, signal: AbortSignal): Promise<void> {
     try {
       await copy.ready(signal);
     } catch (cause) {
-      throw copy.fault ?? cause;
+      if (copy.fault !== null) throw copy.fault;
+      throw new RetryableError(`Kubernetes: the ${kind}s couldn’t be listed in time`, { cause });
     }
     while (copy.fault !== null) {
       await delay(POLL_MS, undefined, { signal }).catch(() => {
