@@ -46,7 +46,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await importTagServer(cluster);
     account = await makeAccount(cluster);
     const log = { info: (fields: object) => void lines.push(fields), warn() {} };
-    sites = await openSites({ kubeconfig: account, identity: IDENTITY, log, ordinal: () => ordinal });
+    sites = await openSites({ kubeconfig: account, identity: IDENTITY, log, ordinal: async () => ordinal });
     runs = new SiteRuns(sites);
   });
   afterAll(async () => {
