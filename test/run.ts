@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { relative } from 'node:path';
 import { createVitest, type Vitest } from 'vitest/node';
 import { limit } from '../gitops/base/limit.ts';
-import { ALONE, POOLS, type Pool } from './suites.ts';
+import { ALONE, filesOf, POOLS, type Pool } from './suites.ts';
 import {
   allRequired,
   componentsOf,
@@ -34,7 +35,8 @@ interface Selection {
  */
 const started = Date.now();
 const filters = process.argv.slice(2);
-const selections = await Promise.all(Object.keys(POOLS).map((pool) => select(pool as Pool, filters))); // keys forgets the type
+const pools = (Object.keys(POOLS) as Pool[]).filter(hasSelected); // keys forgets the type
+const selections = await Promise.all(pools.map((pool) => select(pool, filters)));
 const probes = probe(selections.flatMap(({ files }) => files));
 process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
@@ -66,6 +68,14 @@ for (const complaint of [...hung.filter((one) => one !== null), ...complaints]) 
 console.log(renderReport(outcomes, probes, (Date.now() - started) / 1000));
 // Explicit, so that a handle which a test left open can't keep a finished run from ending.
 process.exit(complaints.length > 0 || counts.failed > 0 ? 1 : 0);
+
+/** Whether a filter selects a file of the pool. The start of a runner for nothing takes a second. */
+function hasSelected(pool: Pool): boolean {
+  // As the runner takes them: with a line's number, or as the path from the root of the machine.
+  const parts = filters.map((filter) => relative('', filter.replace(/:\d+$/, '')));
+  const files = POOLS[pool].flatMap(filesOf);
+  return parts.length === 0 || files.some((file) => parts.some((part) => file.includes(part)));
+}
 
 async function select(pool: Pool, filters: readonly string[]): Promise<Selection> {
   const vitest = await createVitest('test', {
