@@ -43,8 +43,11 @@ function answerByCallback(client: pg.PoolClient): void {
   });
 }
 
-/** By default it takes PostgreSQL's memory for a server: 128 MB of buffers, and a hundred connections. It has one. */
-const SMALL = ['shared_buffers=8MB', 'max_connections=5'].flatMap((setting) => ['-c', setting]);
+/**
+ * PGlite's options. By default it takes PostgreSQL's memory for a server: 128 MB of buffers, and a hundred connections. It
+ * has one.
+ */
+export const SMALL_ENGINE = ['shared_buffers=8MB', 'max_connections=5'].flatMap((setting) => ['-c', setting]);
 
 /** PGlite in this process, stored under `dir`, or in memory without `dir`. */
 export function connectEmbedded(dir?: string): ConnectedDatabase {
@@ -53,7 +56,7 @@ export function connectEmbedded(dir?: string): ConnectedDatabase {
     if (dir === undefined) return await PGlite.create();
     const { ensureCluster } = await import('./embedded-cluster.ts');
     await ensureCluster(dir);
-    return await PGlite.create(dir, { startParams: [...PGlite.defaultStartParams, ...SMALL] });
+    return await PGlite.create(dir, { startParams: [...PGlite.defaultStartParams, ...SMALL_ENGINE] });
   });
 }
 

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PGlite } from '@electric-sql/pglite';
 import { Kysely } from 'kysely';
-import { embeddedDatabase } from '../../../management/db/connect.ts';
+import { embeddedDatabase, SMALL_ENGINE } from '../../../management/db/connect.ts';
 import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import type { Database, Tables } from '../../../management/db/database.ts';
 import { EmbeddedDialect } from '../../../management/db/embedded-dialect.ts';
@@ -18,7 +18,8 @@ const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', imp
 /** Loads a copy in a fraction of a second. Creating a database takes seconds, so the copy is kept between runs. */
 export async function migratedDatabase(): Promise<ConnectedDatabase> {
   const copy = await migratedCopy();
-  return embeddedDatabase(() => PGlite.create({ loadDataDir: copy }));
+  const startParams = [...PGlite.defaultStartParams, ...SMALL_ENGINE];
+  return embeddedDatabase(() => PGlite.create({ loadDataDir: copy, startParams }));
 }
 
 /** The name contains a digest of all that the copy depends on: the engine and every migration. */
