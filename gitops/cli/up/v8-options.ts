@@ -12,14 +12,17 @@ export const V8_OPTIONS = ['--max-semi-space-size=4', '--heap-growing-percent=30
  */
 export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 
-/** Options for the parts of one machine. They halve what V8 keeps beside the live objects. */
-export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size'] as const;
+/**
+ * Options for the parts of one machine. They halve what V8 keeps beside the live objects. Its optimising compiler would take
+ * another 6 to 10 MB of each, and makes a start slower.
+ */
+export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no-opt'] as const;
 
 /**
- * Options for the process that starts the parts and waits most of the time. Without its compilers, V8 takes
- * 5 to 10 MB less. `npm start` and the first line of `cli.ts` have the same ones, which Node 18 knows, too.
+ * Options for the process that starts the parts and waits most of the time. It needs no
+ * compiler of machine code at all. `npm start` and the first line of `cli.ts` have the same ones, which Node 18 knows, too.
  */
-export const WAITING_V8 = [...SMALL_V8, '--no-opt', '--no-sparkplug'] as const;
+export const WAITING_V8 = [...SMALL_V8, '--no-sparkplug'] as const;
 
 /**
  * Compiles WebAssembly once, by the fast compiler. The optimising one needs 200 to 300 MB for PGlite's ten megabytes of
@@ -27,7 +30,10 @@ export const WAITING_V8 = [...SMALL_V8, '--no-opt', '--no-sparkplug'] as const;
  */
 export const QUICK_WASM = '--liftoff-only';
 
-/** The same for glibc: threads use one heap together, and freed memory returns to the system sooner. */
+/**
+ * The same for glibc: threads use one heap together, and freed memory returns to the system sooner. `npm start` sets it for
+ * the process that starts the parts, too.
+ */
 export const SMALL_HEAP = {
   MALLOC_ARENA_MAX: '1',
   MALLOC_TRIM_THRESHOLD_: '65536',
