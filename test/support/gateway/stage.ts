@@ -114,6 +114,15 @@ export class GatewayStage {
     await this.cluster.kubectl('delete', 'secret', name, '--namespace', GATEWAYS);
   }
 
+  /** Delivers a site with an origin and lists its pods. */
+  async serve(site: string, port: number, addresses: readonly string[]): Promise<string> {
+    const host = `${site}-origin.example.net`;
+    const service = `tag-${site}-processing`;
+    await this.list(service, port, addresses.map((address) => ({ address })));
+    await this.deliverSite(site, [{ kind: 'origin', host, namespace: SITES, service, port }]);
+    return host;
+  }
+
   /** Lists a service's endpoints, as the cluster's controller does. */
   async list(
     service: string,

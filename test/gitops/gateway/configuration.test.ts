@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { formatReport, readReport } from '../../../gitops/delivery/report.ts';
+import { type Delivered, deliverySecret, readDelivered } from '../../../gitops/delivery/secrets.ts';
+import { configurationOf } from '../../../gitops/gateway/configuration.ts';
+import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
+
+const HOP = { current: 'hop-secret-of-the-tests-0123456789' };
+const instance: Delivered = {
+  kind: 'instance',
+  document: {
+    version: 1,
+    hopSecret: HOP,
+    trusted: { cloudflare: [], own: [] },
+    edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
+  },
+};
+const origin = (host: string, service = 'tag-a-processing') =>
+  ({ kind: 'origin', host, namespace: 'sites', service, port: 20_000 }) as const;
+const site = (id: string, ...names: Extract<Delivered, { kind: 'site' }>['document']['names']): Delivered => ({
+  kind: 'site',
+  document: { version: 1, site: id, names },
+});
+/** An object as the API server has it. */
+const stored = (delivered: Delivered, data?: object) => {
+  const { labels, ...secret } = deliverySecret(delivered);
+  const metadata = { name: 's', labels };
+  return { apiVersion: 'v1', kind: 'Secret', metadata, ...secret, ...(data && { data }) } as const;
+};
+
+describe('what is delivered', () => {
+  let directory: string;
+  let certificate: (host: string) => Promise<Delivered>;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'tagyard-delivery-'));
+    const ca = await ensureLocalCa(directory);
+    certificate = async (host) => {
+      const paths = await ca.pathsFor(host);
+      const [cert, key] = [await readFile(paths.cert, 'utf8'), await readFile(paths.key, 'utf8')];
+      return { kind: 'certificate', cert, key };
+    };
+  });
+  afterAll(async () => await rm(directory, { recursive: true, force: true }));
+
+  test('is read from Secrets as it was written', async () => {
+    for (const one of [instance, site('a', origin('a.example.net')), await certificate('a.example.net')])
+      expect(readDelivered(stored(one))).toEqual(one);
+  });
+
+  test.each([
+    ['no data', {}, /has no data "document"/],
+    ['no JSON', { document: Buffer.from('{').toString('base64') }, /no JSON/],
+    ['another version', { document: Buffer.from('{"version":2}').toString('base64') }, /update the gateway first/],
+    [
+      'a hostile name',
+      {
+        document: Buffer.from(
+          JSON.stringify({ version: 1, site: 'a', names: [origin('a.example; return 200')] }),
+        ).toString('base64'),
+      },
+      /names\.0\.host must be/,
+    ],
+  ])('is refused with the reason and no value: %s', (_case, data, reason) => {
+    expect(() => readDelivered(stored(site('a'), data))).toThrow(reason);
+  });
+
+  test('makes one server of a wildcard’s names, which sites under it don’t change', async () => {
+    const wildcard = await certificate('*.example.net');
+    const deliveries = (...sites: Delivered[]) =>
+      new Map<string, Delivered>([['i', instance], ['w', wildcard], ...sites.map((one, at) => [`s${at}`, one] as const)]);
+    const none = configurationOf(deliveries());
+    const some = configurationOf(deliveries(site('a', origin('a.example.net')), site('b', origin('b.example.net'))));
+    expect([...some.files]).toEqual([...none.files]);
+    expect([...some.files.values()]).toMatchObject([{ kind: 'platform', names: ['*.example.net'] }]);
+    expect([...some.targets.keys()]).toEqual(['a.example.net', 'b.example.net']);
+  });
+
+  test('prefers a certificate for the name itself', async () => {
+    const found = configurationOf(
+      new Map([
+        ['i', instance],
+        ['w', await certificate('*.example.net')],
+        ['o', await certificate('own.example.net')],
+        ['s', site('a', origin('own.example.net'), origin('a.example.net'))],
+      ]),
+    );
+    expect([...found.files.values()].map((file) => file.kind === 'platform' && file.names)).toEqual([
+      ['*.example.net'],
+      ['own.example.net'],
+    ]);
+  });
+
+  test('has each name once: the older Secret keeps it, and the other one is named', () => {
+    const found = configurationOf(
+      new Map([
+        ['i', instance],
+        ['first', site('a', origin('a.example.net', 'first'))],
+        ['second', site('b', origin('a.example.net', 'second'), { kind: 'custom', host: 'b.example', edgeHost: 'e.example' })],
+      ]),
+    );
+    expect(found.targets.get('a.example.net')).toMatchObject({ service: 'first' });
+    expect([...found.faults]).toEqual([['second', expect.stringContaining('a.example.net')]]);
+    expect([...found.files.keys()]).toEqual(['b@b.example.conf']);
+  });
+
+  test('without a usable key fails its certificate only', async () => {
+    const [one, other] = [await certificate('a.example.net'), await certificate('b.example.net')];
+    if (one.kind !== 'certificate' || other.kind !== 'certificate') throw new Error('no certificates');
+    const bad: Delivered = { ...one, key: other.key };
+    const found = configurationOf(new Map<string, Delivered>([['i', instance], ['bad', bad], ['good', other]]));
+    expect([...found.faults]).toEqual([['bad', 'the key is not that of the certificate']]);
+  });
+});
+
+test('a report is read from a Lease as it was written, with at most ten reasons', () => {
+  const refused = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`s${index}`, 'why']));
+  const annotations = formatReport({ delivered: 'd', generation: '1-a', ready: true, refused });
+  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'x', annotations } } as const;
+  const found = readReport(lease);
+  expect(found).toMatchObject({ delivered: 'd', generation: '1-a', ready: true });
+  expect(Object.keys(found?.refused ?? {})).toHaveLength(10);
+  expect(readReport({ ...lease, metadata: { name: 'x' } })).toBeNull();
+});

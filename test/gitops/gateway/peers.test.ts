@@ -1,0 +1,164 @@
+import { describe, expect, test } from 'vitest';
+import { Peers, type PodEndpoint } from '../../../gitops/gateway/peers.ts';
+import { endpointsOf } from '../../../gitops/gateway/slices.ts';
+
+const PORT = 20_000;
+const ready = (...last: number[]): PodEndpoint[] =>
+  last.map((number) => ({ address: `10.0.0.${number}`, port: PORT, state: 'ready' }));
+const addresses = (peers: Peers, service: string) =>
+  [...new Set(peers.addresses(service, PORT, () => 0))].sort();
+const connect = (peers: Peers, service: string, accepted: Readonly<Record<number, boolean>>) => {
+  for (const [number, accepts] of Object.entries(accepted))
+    peers.answered(service, { address: `10.0.0.${number}`, port: PORT }, accepts);
+};
+
+describe('the peers of a service', () => {
+  test('are its ready endpoints, each as often as nginx tries', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1), 0);
+    expect(peers.addresses('a/b', PORT, () => 0)).toEqual(['10.0.0.1', '10.0.0.1', '10.0.0.1']);
+    peers.listed('a/b', ready(1, 2), 0);
+    expect(peers.addresses('a/b', PORT, () => 0.5)).toEqual(['10.0.0.2', '10.0.0.1', '10.0.0.2', '10.0.0.1']);
+    expect(peers.addresses('a/b', PORT + 1)).toEqual([]);
+    expect(peers.addresses('a/other', PORT)).toEqual([]);
+  });
+
+  test('begin at another one in each answer, and are at most 16', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(...Array.from({ length: 40 }, (_, index) => index)), 0);
+    expect(peers.addresses('a/b', PORT, () => 0)).toHaveLength(16);
+    expect(peers.addresses('a/b', PORT, () => 0.99)[0]).toBe('10.0.0.39');
+  });
+
+  test('are out after two failed connects in a row, and in again after one that succeeds', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2), 0);
+    connect(peers, 'a/b', { 1: true, 2: false });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+    connect(peers, 'a/b', { 2: true });
+    connect(peers, 'a/b', { 2: false });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+    connect(peers, 'a/b', { 2: false });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
+    connect(peers, 'a/b', { 2: true });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+  });
+
+  test('are all listed ones if none accepts connections', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2), 0);
+    for (let round = 0; round < 2; round += 1) connect(peers, 'a/b', { 1: false, 2: false });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+  });
+
+  test('are gone at once if others of the service are left', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2, 3, 4, 5), 0);
+    peers.listed('a/b', ready(1, 2, 3, 4), 1);
+    expect(addresses(peers, 'a/b')).not.toContain('10.0.0.5');
+  });
+});
+
+describe('the last known peers', () => {
+  test('stay if a service has no endpoints any more, as long as they accept connections', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2), 0);
+    connect(peers, 'a/b', { 1: true, 2: true });
+    peers.listed('a/b', [], 1_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+    for (const now of [2_000, 3_000, 60_000]) {
+      expect(peers.toConnect(now)).toHaveLength(2);
+      connect(peers, 'a/b', { 1: true });
+    }
+    connect(peers, 'a/b', { 2: false });
+    connect(peers, 'a/b', { 2: false });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
+    connect(peers, 'a/b', { 1: false });
+    connect(peers, 'a/b', { 1: false });
+    expect(addresses(peers, 'a/b')).toEqual([]);
+    expect(peers.toConnect(61_000)).toEqual([]);
+  });
+
+  test('come back if half of all endpoints vanish within ten seconds', () => {
+    const peers = new Peers();
+    const services = ['s/1', 's/2', 's/3', 's/4'];
+    for (const [index, service] of services.entries()) peers.listed(service, ready(2 * index, 2 * index + 1), 0);
+    peers.listed('s/1', ready(0), 1_000);
+    peers.listed('s/2', ready(2), 4_000);
+    peers.listed('s/3', ready(4), 8_000);
+    expect(addresses(peers, 's/1')).toEqual(['10.0.0.0']);
+    peers.listed('s/4', ready(6), 10_500);
+    expect(addresses(peers, 's/1')).toEqual(['10.0.0.0', '10.0.0.1']);
+    expect(addresses(peers, 's/4')).toEqual(['10.0.0.6', '10.0.0.7']);
+  });
+
+  test('do not come back if it takes longer', () => {
+    const peers = new Peers();
+    for (const index of [0, 1, 2]) peers.listed(`s/${index}`, ready(2 * index, 2 * index + 1), 0);
+    peers.listed('s/0', ready(0), 1_000);
+    peers.listed('s/1', ready(2), 6_000);
+    peers.listed('s/2', ready(4), 11_001);
+    expect([0, 1, 2].flatMap((index) => addresses(peers, `s/${index}`))).toEqual(
+      ['10.0.0.0', '10.0.0.2', '10.0.0.4'],
+    );
+  });
+
+  test('are not those that end on purpose, as in a rollout of all sites', () => {
+    const peers = new Peers();
+    peers.listed('s/0', ready(0, 1), 0);
+    peers.listed('s/0', [...ready(2, 3), ...ready(0, 1).map((one) => ({ ...one, state: 'ending' as const }))], 500);
+    expect(addresses(peers, 's/0')).toEqual(['10.0.0.2', '10.0.0.3']);
+  });
+
+  test('are listed as any other when the API server has them again', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2), 0);
+    peers.listed('a/b', [], 1_000);
+    peers.listed('a/b', ready(1, 2, 3, 4, 5), 2_000);
+    peers.listed('a/b', ready(2, 3, 4, 5), 20_000);
+    expect(addresses(peers, 'a/b')).not.toContain('10.0.0.1');
+  });
+
+  test('survive a restart while the API server is away, and not the end of their service', () => {
+    const before = new Peers();
+    before.listed('a/b', ready(1, 2), 0);
+    const peers = new Peers();
+    peers.restore(before.save(), 0);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+    expect(peers.toConnect(60_000)).toHaveLength(2);
+    peers.retain(new Set());
+    expect(addresses(peers, 'a/b')).toEqual([]);
+  });
+
+  test('count as proven once one has accepted a connection', () => {
+    const peers = new Peers();
+    expect(peers.isProven('a/b')).toBe(true);
+    peers.listed('a/b', ready(1, 2), 0);
+    expect(peers.isProven('a/b')).toBe(false);
+    connect(peers, 'a/b', { 2: true });
+    expect(peers.isProven('a/b')).toBe(true);
+  });
+});
+
+test('the endpoints of slices are ready, end on purpose, or are none', () => {
+  const slice = (endpoints: object[], addressType = 'IPv4') => ({
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice' as const,
+    metadata: { name: 'x' },
+    addressType,
+    ports: [{ port: PORT }],
+    endpoints,
+  });
+  expect(
+    endpointsOf([
+      slice([
+        { addresses: ['10.0.0.1'], conditions: { ready: true } },
+        { addresses: ['10.0.0.2'], conditions: { ready: false, serving: true, terminating: true } },
+        { addresses: ['10.0.0.3'], conditions: { ready: false } },
+        { addresses: ['10.0.0.4'] },
+      ]),
+      slice([{ addresses: ['10.0.0.2'], conditions: { ready: true } }]),
+      slice([{ addresses: ['fd00::1'], conditions: { ready: true } }], 'IPv6'),
+    ]),
+  ).toEqual([...ready(1, 2, 4)]);
+});

@@ -1,0 +1,86 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { Resolver } from 'node:dns/promises';
+import { connect } from 'node:net';
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { readQuery } from '../../../gitops/gateway/dns-message.ts';
+import { PeerResolver } from '../../../gitops/gateway/resolver.ts';
+
+describe('the resolver of pods', () => {
+  let resolver: PeerResolver;
+  let port: number;
+  let client: Resolver;
+  let answers: Record<string, readonly string[] | Promise<readonly string[]>>;
+
+  beforeEach(async () => {
+    answers = { 'sites/tag-a-processing': ['10.0.0.1', '10.0.0.2'], 'sites/none': [] };
+    resolver = new PeerResolver((service) => {
+      const found = answers[service];
+      if (found === undefined) throw new Error('unknown');
+      return found;
+    });
+    port = await resolver.listen(0);
+    client = new Resolver({ timeout: 2_000, tries: 1 });
+    client.setServers([`127.0.0.1:${port}`]);
+  });
+  afterEach(async () => await resolver.close());
+
+  test('answers with all addresses, and keeps case out of it', async () => {
+    const found = await client.resolve4('tag-A-processing.sites.PEERS', { ttl: true });
+    expect(found).toEqual([
+      { address: '10.0.0.1', ttl: 1 },
+      { address: '10.0.0.2', ttl: 1 },
+    ]);
+  });
+
+  test('answers over TCP what is too long for UDP', async () => {
+    const many = Array.from({ length: 60 }, (_, index) => `10.0.1.${index}`);
+    answers['sites/many'] = many;
+    expect(await client.resolve4('many.sites.peers')).toEqual(many);
+  });
+
+  test.each([
+    ['a service without pods', 'none.sites.peers', 'ENOTFOUND'],
+    ['a service that fails', 'unknown.sites.peers', 'ESERVFAIL'],
+    ['a name of another zone', 'example.net', 'EREFUSED'],
+    ['a name with more labels', 'x.none.sites.peers', 'EREFUSED'],
+  ])('says so for %s', async (_case, name, code) => {
+    await expect(client.resolve4(name)).rejects.toMatchObject({ code });
+  });
+
+  test('has no IPv6 addresses, which is no error', async () => {
+    await expect(client.resolve6('tag-a-processing.sites.peers')).rejects.toMatchObject({ code: 'ENODATA' });
+  });
+
+  test('answers late where the first pod is late', async () => {
+    const late = Promise.withResolvers<readonly string[]>();
+    answers['sites/late'] = late.promise;
+    const asked = client.resolve4('late.sites.peers');
+    const other = await client.resolve4('tag-a-processing.sites.peers');
+    late.resolve(['10.0.0.9']);
+    expect([await asked, other]).toEqual([['10.0.0.9'], ['10.0.0.1', '10.0.0.2']]);
+  });
+
+  test('outlasts whatever is sent to it', async () => {
+    const socket = createSocket('udp4');
+    const tcp = connect(port, '127.0.0.1');
+    await once(tcp, 'connect');
+    for (const bytes of [[], [0], Array(600).fill(255), [0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 192, 12]])
+      socket.send(Buffer.from(bytes as number[]), port, '127.0.0.1');
+    tcp.write(Buffer.from([0, 3, 1, 2, 3]));
+    await once(tcp.resume(), 'close');
+    expect(await client.resolve4('tag-a-processing.sites.peers')).toHaveLength(2);
+    socket.close();
+  });
+});
+
+test('no bytes make the reader of queries fail', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
+      const query = readQuery(Buffer.from(bytes));
+      if (query !== null) expect(query.question.length).toBeGreaterThanOrEqual(5);
+    }),
+    { numRuns: 2_000 },
+  );
+});
