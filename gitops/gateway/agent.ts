@@ -119,16 +119,18 @@ export class GatewayAgent {
   }
 
   /**
-   * Why the gateway can't take requests yet; empty: it can. At first, each service that has endpoints must have one that
-   * accepts connections. Later, a fault of one site must not take the gateway from all others.
+   * Why the gateway can't take requests yet; empty: it can. At first, the pods of each service must have been tested, and
+   * those of one must accept connections. A fault of one site must not take the gateway from all others.
    */
   async obstacles(): Promise<string[]> {
     if (!this.#isServed) return ['nothing was delivered yet'];
     if (!(await this.nginx.daemon.isRunning())) return ['nginx doesn’t run'];
     if (this.#wasReady) return [];
-    const unproven = [...this.#ports.keys()].filter((service) => !this.#peers.isProven(service));
-    this.#wasReady = unproven.length === 0;
-    return unproven.map((service) => `no pod of ${service} accepts connections`);
+    const proofs = [...this.#ports.keys()].map((service) => [service, this.#peers.proof(service)] as const);
+    const some = proofs.some(([, proof]) => proof === 'accepts');
+    const untested = proofs.filter(([, proof]) => proof === 'unknown' || (proof === 'fails' && !some));
+    this.#wasReady = untested.length === 0;
+    return untested.map(([service]) => `no pod of ${service} accepts connections`);
   }
 
   /** Ends nginx; requests in flight may take this long. Pods are still found meanwhile. */

@@ -81,11 +81,16 @@ export class Peers {
     return Array.from({ length: times }, () => rotated).flat();
   }
 
-  /** True if the service has a peer that has accepted a connection, or has no endpoints at all. */
-  isProven(service: string): boolean {
+  /**
+   * What the connects to a service's listed endpoints have shown: one accepts connections, all have failed twice, or it
+   * isn't known yet. `null`: it has no endpoints.
+   */
+  proof(service: string): 'accepts' | 'fails' | 'unknown' | null {
     const peers = [...(this.#services.get(service)?.values() ?? [])];
     const listed = peers.filter(({ unlistedAt }) => unlistedAt === null);
-    return listed.length === 0 || peers.some(({ accepts }) => accepts);
+    if (listed.length === 0) return null;
+    if (peers.some(({ accepts }) => accepts)) return 'accepts';
+    return listed.every(({ isOut }) => isOut) ? 'fails' : 'unknown';
   }
 
   /** Whom to connect to, to learn whether they accept connections. Forgets those that are of no use any more. */

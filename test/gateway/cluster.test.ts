@@ -104,7 +104,10 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
 
   test('loses no request when a pod ends without notice, and uses it again when it is back', async () => {
     const other = await stage.podAddress(2);
-    const [one, two] = [await upstream({ name: 'one' }), await startUpstream({ address: other, name: 'two' })];
+    const [one, two] = [
+      await upstream({ name: 'one' }),
+      await startUpstream({ address: other, name: 'two' }),
+    ];
     // Both on one port, as the pods of a site are.
     await two.close();
     let second = await startUpstream({ address: other, port: one.port, name: 'two' });
@@ -200,7 +203,6 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
       });
     });
     await answers(host, { upstream: 'steady' });
-    await stage.withdraw('site-steady');
   });
 
   test('leads a custom domain to the edge, with a certificate of its own, and answers its challenges', async () => {
@@ -223,9 +225,15 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     const { headers } = edge.seen.at(-1) ?? { headers: {} };
     expect(headers).toMatchObject({ host: 'shop.example.net', 'x-tagyard-hop-secret': HOP_SECRET });
     // A platform name answers challenges, too, and nothing else without TLS.
-    expect((await ask(gateway.endpoint, { ...challenge, host: HOST })).body.trim()).toBe(`token-1.${challengeKey}`);
-    await expect(ask(gateway.endpoint, { ...challenge, host: HOST, path: '/' })).rejects.toThrow(/hang up|reset/i);
-    await expect(ask(gateway.endpoint, { ...challenge, host: 'no.example' })).rejects.toThrow(/hang up|reset/i);
+    expect((await ask(gateway.endpoint, { ...challenge, host: HOST })).body.trim()).toBe(
+      `token-1.${challengeKey}`,
+    );
+    await expect(ask(gateway.endpoint, { ...challenge, host: HOST, path: '/' })).rejects.toThrow(
+      /hang up|reset/i,
+    );
+    await expect(ask(gateway.endpoint, { ...challenge, host: 'no.example' })).rejects.toThrow(
+      /hang up|reset/i,
+    );
     await Promise.all(['site-shop', 'tls-shop'].map((name) => stage.withdraw(name)));
     await stage.deliverInstance();
   });

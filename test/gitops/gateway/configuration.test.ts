@@ -1,12 +1,11 @@
-import { readFile } from 'node:fs/promises';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatReport, readReport } from '../../../gitops/delivery/report.ts';
 import { type Delivered, deliverySecret, readDelivered } from '../../../gitops/delivery/secrets.ts';
-import { configurationOf } from '../../../gitops/gateway/configuration.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { configurationOf } from '../../../gitops/gateway/configuration.ts';
 
 const HOP = { current: 'hop-secret-of-the-tests-0123456789' };
 const instance: Delivered = {
@@ -20,7 +19,10 @@ const instance: Delivered = {
 };
 const origin = (host: string, service = 'tag-a-processing') =>
   ({ kind: 'origin', host, namespace: 'sites', service, port: 20_000 }) as const;
-const site = (id: string, ...names: Extract<Delivered, { kind: 'site' }>['document']['names']): Delivered => ({
+const site = (
+  id: string,
+  ...names: Extract<Delivered, { kind: 'site' }>['document']['names']
+): Delivered => ({
   kind: 'site',
   document: { version: 1, site: id, names },
 });
@@ -53,7 +55,11 @@ describe('what is delivered', () => {
   test.each([
     ['no data', {}, /has no data "document"/],
     ['no JSON', { document: Buffer.from('{').toString('base64') }, /no JSON/],
-    ['another version', { document: Buffer.from('{"version":2}').toString('base64') }, /update the gateway first/],
+    [
+      'another version',
+      { document: Buffer.from('{"version":2}').toString('base64') },
+      /update the gateway first/,
+    ],
     [
       'a hostile name',
       {
@@ -70,9 +76,15 @@ describe('what is delivered', () => {
   test('makes one server of a wildcard’s names, which sites under it don’t change', async () => {
     const wildcard = await certificate('*.example.net');
     const deliveries = (...sites: Delivered[]) =>
-      new Map<string, Delivered>([['i', instance], ['w', wildcard], ...sites.map((one, at) => [`s${at}`, one] as const)]);
+      new Map<string, Delivered>([
+        ['i', instance],
+        ['w', wildcard],
+        ...sites.map((one, at) => [`s${at}`, one] as const),
+      ]);
     const none = configurationOf(deliveries());
-    const some = configurationOf(deliveries(site('a', origin('a.example.net')), site('b', origin('b.example.net'))));
+    const some = configurationOf(
+      deliveries(site('a', origin('a.example.net')), site('b', origin('b.example.net'))),
+    );
     expect([...some.files]).toEqual([...none.files]);
     expect([...some.files.values()]).toMatchObject([{ kind: 'platform', names: ['*.example.net'] }]);
     expect([...some.targets.keys()]).toEqual(['a.example.net', 'b.example.net']);
@@ -98,7 +110,14 @@ describe('what is delivered', () => {
       new Map([
         ['i', instance],
         ['first', site('a', origin('a.example.net', 'first'))],
-        ['second', site('b', origin('a.example.net', 'second'), { kind: 'custom', host: 'b.example', edgeHost: 'e.example' })],
+        [
+          'second',
+          site('b', origin('a.example.net', 'second'), {
+            kind: 'custom',
+            host: 'b.example',
+            edgeHost: 'e.example',
+          }),
+        ],
       ]),
     );
     expect(found.targets.get('a.example.net')).toMatchObject({ service: 'first' });
@@ -110,7 +129,13 @@ describe('what is delivered', () => {
     const [one, other] = [await certificate('a.example.net'), await certificate('b.example.net')];
     if (one.kind !== 'certificate' || other.kind !== 'certificate') throw new Error('no certificates');
     const bad: Delivered = { ...one, key: other.key };
-    const found = configurationOf(new Map<string, Delivered>([['i', instance], ['bad', bad], ['good', other]]));
+    const found = configurationOf(
+      new Map<string, Delivered>([
+        ['i', instance],
+        ['bad', bad],
+        ['good', other],
+      ]),
+    );
     expect([...found.faults]).toEqual([['bad', 'the key is not that of the certificate']]);
   });
 });
@@ -118,7 +143,11 @@ describe('what is delivered', () => {
 test('a report is read from a Lease as it was written, with at most ten reasons', () => {
   const refused = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`s${index}`, 'why']));
   const annotations = formatReport({ delivered: 'd', generation: '1-a', ready: true, refused });
-  const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: 'x', annotations } } as const;
+  const lease = {
+    apiVersion: 'coordination.k8s.io/v1',
+    kind: 'Lease',
+    metadata: { name: 'x', annotations },
+  } as const;
   const found = readReport(lease);
   expect(found).toMatchObject({ delivered: 'd', generation: '1-a', ready: true });
   expect(Object.keys(found?.refused ?? {})).toHaveLength(10);

@@ -82,7 +82,8 @@ describe('the last known peers', () => {
   test('come back if half of all endpoints vanish within ten seconds', () => {
     const peers = new Peers();
     const services = ['s/1', 's/2', 's/3', 's/4'];
-    for (const [index, service] of services.entries()) peers.listed(service, ready(2 * index, 2 * index + 1), 0);
+    for (const [index, service] of services.entries())
+      peers.listed(service, ready(2 * index, 2 * index + 1), 0);
     peers.listed('s/1', ready(0), 1_000);
     peers.listed('s/2', ready(2), 4_000);
     peers.listed('s/3', ready(4), 8_000);
@@ -98,15 +99,21 @@ describe('the last known peers', () => {
     peers.listed('s/0', ready(0), 1_000);
     peers.listed('s/1', ready(2), 6_000);
     peers.listed('s/2', ready(4), 11_001);
-    expect([0, 1, 2].flatMap((index) => addresses(peers, `s/${index}`))).toEqual(
-      ['10.0.0.0', '10.0.0.2', '10.0.0.4'],
-    );
+    expect([0, 1, 2].flatMap((index) => addresses(peers, `s/${index}`))).toEqual([
+      '10.0.0.0',
+      '10.0.0.2',
+      '10.0.0.4',
+    ]);
   });
 
   test('are not those that end on purpose, as in a rollout of all sites', () => {
     const peers = new Peers();
     peers.listed('s/0', ready(0, 1), 0);
-    peers.listed('s/0', [...ready(2, 3), ...ready(0, 1).map((one) => ({ ...one, state: 'ending' as const }))], 500);
+    peers.listed(
+      's/0',
+      [...ready(2, 3), ...ready(0, 1).map((one) => ({ ...one, state: 'ending' as const }))],
+      500,
+    );
     expect(addresses(peers, 's/0')).toEqual(['10.0.0.2', '10.0.0.3']);
   });
 
@@ -130,13 +137,18 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual([]);
   });
 
-  test('count as proven once one has accepted a connection', () => {
+  test('prove what their connects have shown', () => {
     const peers = new Peers();
-    expect(peers.isProven('a/b')).toBe(true);
+    expect(peers.proof('a/b')).toBeNull();
     peers.listed('a/b', ready(1, 2), 0);
-    expect(peers.isProven('a/b')).toBe(false);
+    connect(peers, 'a/b', { 1: false, 2: false });
+    expect(peers.proof('a/b')).toBe('unknown');
+    connect(peers, 'a/b', { 1: false, 2: false });
+    expect(peers.proof('a/b')).toBe('fails');
     connect(peers, 'a/b', { 2: true });
-    expect(peers.isProven('a/b')).toBe(true);
+    expect(peers.proof('a/b')).toBe('accepts');
+    peers.listed('a/b', [], 0);
+    expect(peers.proof('a/b')).toBeNull();
   });
 });
 

@@ -118,7 +118,11 @@ export class GatewayStage {
   async serve(site: string, port: number, addresses: readonly string[]): Promise<string> {
     const host = `${site}-origin.example.net`;
     const service = `tag-${site}-processing`;
-    await this.list(service, port, addresses.map((address) => ({ address })));
+    await this.list(
+      service,
+      port,
+      addresses.map((address) => ({ address })),
+    );
     await this.deliverSite(site, [{ kind: 'origin', host, namespace: SITES, service, port }]);
     return host;
   }
