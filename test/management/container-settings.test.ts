@@ -157,6 +157,30 @@ test('refuses a new container that would request more than its limit', async () 
   ]);
 });
 
+test('creates a container with resources, within limits for tenants', async () => {
+  const create = (resources: unknown, query = '') => {
+    const pages = { domains: ['thrifty.example'], webTagIds: { 'thrifty.example': 'GTM-AAAA' } };
+    const body = { ...creation(client), name: 'Thrifty', ...pages, resources };
+    return world.call('POST', `/server-containers${query}`, { as: 'owner', body });
+  };
+  const large = { processing: { memory: '3g' }, preview: { memory: '3g' } };
+  for (const query of ['', '?dryRun=1']) {
+    const { status, body } = await create(large, query);
+    expect([status, body.errors.map(({ path }: { path: string }) => path)]).toEqual([
+      403,
+      ['resources.processing.memory', 'resources.preview.memory'],
+    ]);
+  }
+  const { status, body } = await create({ preview: { onDemand: true } });
+  expect([status, body.resources]).toEqual([
+    202,
+    {
+      processing: { memory: '512m', cpus: 1, replicas: 1 },
+      preview: { memory: '256m', cpus: 0.5, onDemand: true },
+    },
+  ]);
+});
+
 test('orders the domains, all of them and no other', async () => {
   await call('POST', '/domains', { domain: 'second.example', webTagId: 'GTM-AAAA' });
   const order = (...domains: string[]) => call('PUT', '/domains/order', { domains }, 'editor');

@@ -1,7 +1,7 @@
 import { cookieDomain } from './cookie-domain.ts';
 import { cookieValue } from './cookies.ts';
 import { type Exchange, readBody, sendAnswer } from './exchange.ts';
-import { loadCrypto } from './node-modules.ts';
+import { loadCrypto } from './node/modules.ts';
 import type { TagPolicy } from './policy/policy.ts';
 import type { Recorder } from './recorder.ts';
 

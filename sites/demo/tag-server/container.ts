@@ -1,5 +1,5 @@
 import { lookupDnsFirst } from './lookup.ts';
-import { http, loadHttps } from './node-modules.ts';
+import { http, loadHttps } from './node/modules.ts';
 import type { TagServerSettings } from './settings.ts';
 
 /** A draft of the container, as a debug session names it. */

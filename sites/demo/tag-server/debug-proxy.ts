@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises';
 import { cookieValue } from './cookies.ts';
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { lookupDnsFirst } from './lookup.ts';
-import { http, loadHttps } from './node-modules.ts';
+import { http, loadHttps } from './node/modules.ts';
 import type { TagServerSettings } from './settings.ts';
 
 export type DebugSources = Pick<TagServerSettings, 'upstream'>;

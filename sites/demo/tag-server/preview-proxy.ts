@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { lookupDnsFirst } from './lookup.ts';
-import { loadHttps } from './node-modules.ts';
+import { loadHttps } from './node/modules.ts';
 
 /** Headers of one connection, which a proxy must not forward (RFC 9110 7.6.1). */
 const HOP_BY_HOP = [

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ContainerDraft } from './container.ts';
 import { cookieValue } from './cookies.ts';
-import { loadCrypto } from './node-modules.ts';
+import { loadCrypto } from './node/modules.ts';
 import type { ContainerConfig } from './settings.ts';
 
 /** What a debug session's three cookies hold for one container. `session` is the value of `gtm_debug`. */

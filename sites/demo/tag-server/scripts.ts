@@ -1,6 +1,6 @@
 import { type Exchange, sendAnswer } from './exchange.ts';
 import { readGtmQuery, renderGtmScript } from './gtm-script.ts';
-import { loadCrypto } from './node-modules.ts';
+import { loadCrypto } from './node/modules.ts';
 
 const SCRIPT = 'application/javascript; charset=utf-8';
 

@@ -13,7 +13,7 @@ import { ContainerUnavailable, fetchContainer } from './container.ts';
 import { type Exchange, openExchange, sendAnswer } from './exchange.ts';
 import { health, isHealthCheck } from './health.ts';
 import { buildMemos } from './memos.ts';
-import { http } from './node-modules.ts';
+import { http } from './node/modules.ts';
 import { NO_POLICY, type TagPolicy } from './policy/policy.ts';
 import { preview, USER_INTERFACE } from './preview.ts';
 import { forwardToPreview, isPreviewPath } from './preview-proxy.ts';

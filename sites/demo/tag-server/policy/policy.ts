@@ -1,6 +1,6 @@
 import type { RequestOptions } from 'node:https';
 import { createContext, runInContext, Script } from 'node:vm';
-import { loadHttps } from '../node-modules.ts';
+import { loadHttps } from '../node/modules.ts';
 
 /** Milliseconds that a script or one of its functions may run. */
 const LIMIT_MS = 1_000;
