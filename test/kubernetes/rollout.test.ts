@@ -85,8 +85,8 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
   async function servesOn(): Promise<void> {
     await eventually(async () => {
       const found = await answers();
-      expect(found).toHaveLength(1);
-      expect(found[0]).toContain('env=1');
+      expect(found).toHaveLength(2);
+      expect(found.filter((answer) => !answer.includes('env=1'))).toEqual([]);
       const { changes } = await runs.plan(acme);
       expect(changes.filter(({ op, target }) => op === 'create' || target === 'objects')).toEqual([]);
     }, WAIT);
@@ -98,7 +98,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     const failing = runs.run(configured(acme, 'broken'));
     await eventually(async () => {
       const sets = await kubectl('get', 'pods', '--selector', 'tagyard/role=processing', '--output', 'name');
-      expect(sets.trim().split('\n')).toHaveLength(2);
+      expect(sets.trim().split('\n').length).toBeGreaterThan(2);
     }, WAIT);
     const old = await kubectl(
       'get',
@@ -124,10 +124,10 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
   });
 
   test('names a quota that is used up', async () => {
-    await kubectl('create', 'quota', 'theirs', '--hard=pods=2');
+    await kubectl('create', 'quota', 'theirs', '--hard=pods=3');
     await eventually(async () => {
       const used = await kubectl('get', 'quota', 'theirs', '--output', 'jsonpath={.status.hard.pods}');
-      expect(used).toBe('2');
+      expect(used).toBe('3');
     });
     const { errors } = await runs.run(configured(acme, '2'));
     expect(errors.some((error) => error instanceof QuotaReachedError)).toBe(true);

@@ -5,7 +5,7 @@ import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts'
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';
 import { type ObjectRef, observeObjects } from './observation.ts';
-import { desiredObjects, OBJECTS } from './site-resources.ts';
+import { OBJECTS, siteResources } from './site-resources.ts';
 import type { ObjectSpec } from './state/object-spec.ts';
 import { secretsInUse } from './state/replica-sets.ts';
 
@@ -63,7 +63,7 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
 
   const planning = {
     ...OBJECTS,
-    desired: (manifest: LoadedManifest) => desiredObjects(manifest, OBJECTS.target, cluster.render),
+    desired: (manifest: LoadedManifest) => siteResources(manifest, OBJECTS.target, cluster.render),
     edition: ({ site }: LoadedManifest) => cluster.edition(site),
     plan: planResources,
   } as const;

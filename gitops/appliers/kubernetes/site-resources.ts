@@ -15,7 +15,7 @@ export const WORKLOADS = { target: 'workloads' } as const satisfies Traits;
 export type RenderSite = (manifest: LoadedManifest) => readonly KubernetesObject[];
 
 /** The objects of one target as resources, pure. */
-export function desiredObjects(
+export function siteResources(
   manifest: LoadedManifest,
   target: typeof OBJECTS.target | typeof WORKLOADS.target,
   render: RenderSite,
@@ -28,18 +28,20 @@ export function desiredObjects(
   return objects
     .filter(({ kind }) => (kind === 'Deployment') === (target === WORKLOADS.target))
     .map((object) => {
-      const isScaled = object.kind === 'Deployment' && scaled.has(object.metadata.name);
+      const isDeployment = object.kind === 'Deployment';
+      const isScaled = isDeployment && scaled.has(object.metadata.name);
+      const own = isDeployment ? refusal : null;
       const spec = new ObjectSpec(object, {
         manifest,
         secrets: secrets.map((secret) => Buffer.from(String(secret), 'base64').toString()),
         initialReplicas: isScaled ? initialReplicas(manifest) : null,
-        refusal,
+        refusal: own,
       });
       return {
         target,
         site: manifest.site,
         key: resourceKey(spec.address),
-        hash: contentHash(refusal === null || object.kind !== 'Deployment' ? object : { object, refusal }),
+        hash: contentHash(own === null ? object : { object, refusal: own }),
         summary: summaryOf(object, spec),
         adopt: manifest.adopt,
         spec,

@@ -7,7 +7,7 @@ import type { Cluster } from './cluster.ts';
 import { notEnding } from './objects-applier.ts';
 import { type ObjectRef, observeObjects } from './observation.ts';
 import { earlierTemplate, RolloutFailures, rolledOut } from './rollout.ts';
-import { desiredObjects, WORKLOADS } from './site-resources.ts';
+import { siteResources, WORKLOADS } from './site-resources.ts';
 import { deploymentState, isRolledOut, outageOf } from './state/deployment.ts';
 import { ownsField } from './state/drift.ts';
 import { EARLIER, INITIAL_MANAGER } from './state/mark.ts';
@@ -110,7 +110,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
   const planning = {
     ...WORKLOADS,
-    desired: (manifest: LoadedManifest) => desiredObjects(manifest, WORKLOADS.target, cluster.render),
+    desired: (manifest: LoadedManifest) => siteResources(manifest, WORKLOADS.target, cluster.render),
     edition: ({ site }: LoadedManifest) => cluster.edition(site),
     plan: planResources,
   } as const;

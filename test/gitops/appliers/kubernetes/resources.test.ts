@@ -1,0 +1,65 @@
+import { inspect } from 'node:util';
+import { expect, test } from 'vitest';
+import { siteObjects } from '../../../../gitops/appliers/kubernetes/objects/site.ts';
+import { siteResources } from '../../../../gitops/appliers/kubernetes/site-resources.ts';
+import { amountOf } from '../../../../gitops/appliers/kubernetes/state/quantity.ts';
+import { TerminalError } from '../../../../gitops/base/errors.ts';
+import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
+
+const render = (manifest: LoadedManifest) =>
+  siteObjects(manifest, {
+    identity: { instance: 'shops', host: 'tag-1' },
+    namespace: null,
+    admitCidrs: [],
+    gatewayNamespace: null,
+    originPort: 443,
+    edition: () => '',
+  });
+const acme = loadedManifest('acme-shop', 0);
+
+test('each object of a site is one resource of one target, with its namespace in its key', () => {
+  const objects = siteResources(acme, 'objects', render);
+  const workloads = siteResources(acme, 'workloads', render);
+  expect(objects.length + workloads.length).toBe(render(acme).length);
+  const namespace = `tagyard-shops-${acme.client}`;
+  expect(workloads.map(({ key }) => key)).toEqual([
+    `${namespace}/Deployment/tag-acme-shop-processing`,
+    `${namespace}/Deployment/tag-acme-shop-preview`,
+  ]);
+  expect(workloads[0]?.summary).toMatch(/of sha256:aaaaaaaaaaaa, 2 pods or more$/);
+});
+
+test('a resource shows no secret, and takes each form of it out of what a tag server has printed', () => {
+  const secret = acme.config.reveal();
+  const all = [...siteResources(acme, 'objects', render), ...siteResources(acme, 'workloads', render)];
+  const shown = all
+    .map((one) => `${JSON.stringify(one)} ${inspect(one.spec, { depth: 9 })} ${one.spec}`)
+    .join();
+  expect(shown).not.toContain(secret);
+  const printed = `config ${secret} is ${Buffer.from(secret, 'base64')}, auth s3cret-auth-t0ken`;
+  expect(all[0]?.spec.redacted(printed)).toBe('config [secret] is [secret], auth [secret]');
+});
+
+test('a site that a cluster can’t run keeps its objects, and its Deployments say why they aren’t applied', () => {
+  const refusing = (manifest: LoadedManifest) => {
+    if (manifest.policy !== undefined) throw new TerminalError('nothing serves its policy script');
+    return render(manifest);
+  };
+  const policy = { hash: 'a'.repeat(16), text: '' } as unknown as NonNullable<LoadedManifest['policy']>;
+  const refused = { ...acme, policy };
+  expect(siteResources(refused, 'objects', refusing)).toEqual(siteResources(acme, 'objects', render));
+  const [first] = siteResources(refused, 'workloads', refusing);
+  expect(first?.spec.refusal).toBe('nothing serves its policy script');
+  expect(first?.hash).not.toBe(siteResources(acme, 'workloads', render)[0]?.hash);
+});
+
+test.each([
+  ['500m', 0.5],
+  ['2', 2],
+  ['1Gi', 2 ** 30],
+  ['1k', 1000],
+  ['none', 0],
+])('the quantity %s is %d', (text, amount) => {
+  expect(amountOf(text)).toBe(amount);
+});
