@@ -103,7 +103,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(own()).toBe(before);
   });
 
-  test('rolls a changed configuration out without loss, and goes back with the Secret of before', async () => {
+  test('rolls a changed configuration out without loss, and back with the Secret of before', async () => {
     const requests = asked(150);
     expect((await runs.run(changed)).errors).toEqual([]);
     expect(await served()).toContain('env=2');
@@ -200,7 +200,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect((await runs.run(acme)).errors).toEqual([]);
   });
 
-  test('names the right that was taken away, and goes on when it is given back', async () => {
+  test('names the right that was taken away, and applies the change once it is given back', async () => {
     await grant(cluster, { but: { resource: 'deployments', verb: 'patch' } });
     const { errors } = await eventually(async () => {
       const result = await runs.run(changed);
