@@ -27,7 +27,7 @@ const LABELS = { 'tagyard/instance': INSTANCE };
 const limit = () => AbortSignal.timeout(60_000);
 
 /**
- * A control plane without nodes, to which Secrets and EndpointSlices are written as the provisioner and the cluster's
+ * A cluster, by default a control plane without nodes, to which Secrets and EndpointSlices are written as the provisioner and the cluster's
  * controllers would, and addresses of this machine in place of pods'. Needs root.
  */
 export class GatewayStage {
@@ -48,9 +48,9 @@ export class GatewayStage {
     this.#owned = owned;
   }
 
-  static async start(): Promise<GatewayStage> {
+  static async start({ nodes = 0 }: { nodes?: number } = {}): Promise<GatewayStage> {
     await using stack = new AsyncDisposableStack();
-    const cluster = stack.use(await Cluster.start({ nodes: 0 }));
+    const cluster = stack.use(await Cluster.start({ nodes }));
     const client = await openKubernetes({ kubeconfig: cluster.kubeconfig });
     stack.defer(() => client.close());
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-gateway-'));

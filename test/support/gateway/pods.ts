@@ -1,0 +1,165 @@
+import { realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { GATEWAYS, INSTANCE, SITES } from './stage.ts';
+
+/** An image with nothing in it but a program that the pods don't run: all that they run is mounted from this machine. */
+export const MACHINE_IMAGE = 'gateway.test/machine:1';
+export const TLS_PORT = 8443;
+export const HEALTH_PORT = 8081;
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const PACKAGES = realpathSync(join(ROOT, 'node_modules'));
+/** Read by nginx, Node and the agent. */
+const FOLDERS = ['/usr', '/lib', '/lib64', ROOT, dirname(PACKAGES)];
+const USER = 65_532;
+
+const mounts = {
+  volumeMounts: [
+    ...FOLDERS.map((path, index) => ({ name: `machine-${index}`, mountPath: path, readOnly: true })),
+    { name: 'state', mountPath: '/state' },
+  ],
+  volumes: [
+    ...FOLDERS.map((path, index) => ({ name: `machine-${index}`, hostPath: { path } })),
+    { name: 'state', emptyDir: {} },
+  ],
+};
+
+const apart = (app: string) => [
+  {
+    maxSkew: 1,
+    topologyKey: 'kubernetes.io/hostname',
+    whenUnsatisfiable: 'DoNotSchedule',
+    labelSelector: { matchLabels: { app } },
+    matchLabelKeys: ['pod-template-hash'],
+  },
+];
+
+interface PodSettings {
+  readonly app: string;
+  readonly namespace: string;
+  readonly args: readonly string[];
+  readonly env?: readonly object[];
+  readonly probe: object;
+  readonly account?: string;
+  readonly endingSeconds: number;
+}
+
+/** Two pods on two nodes that run Node with these arguments. */
+function deployment({ app, namespace, args, env = [], probe, account, endingSeconds }: PodSettings) {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: app, namespace },
+    spec: {
+      replicas: 2,
+      strategy: { rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+      selector: { matchLabels: { app } },
+      template: {
+        metadata: { labels: { app } },
+        spec: {
+          ...(account === undefined
+            ? { automountServiceAccountToken: false }
+            : { serviceAccountName: account }),
+          terminationGracePeriodSeconds: 60,
+          topologySpreadConstraints: apart(app),
+          securityContext: { runAsUser: USER, runAsGroup: USER, fsGroup: USER, runAsNonRoot: true },
+          containers: [
+            {
+              name: app,
+              image: MACHINE_IMAGE,
+              imagePullPolicy: 'Never',
+              command: [process.execPath, ...args],
+              env: [{ name: 'PATH', value: '/usr/sbin:/usr/bin' }, ...env],
+              volumeMounts: mounts.volumeMounts,
+              lifecycle: { preStop: { sleep: { seconds: endingSeconds } } },
+              readinessProbe: { ...probe, periodSeconds: 1 },
+            },
+          ],
+          volumes: mounts.volumes,
+        },
+      },
+    },
+  };
+}
+
+const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
+
+/** Two gateways with an account that may do what a gateway does, and no more. */
+export function gatewayPods(): object[] {
+  const account = 'gateway';
+  const subjects = [{ kind: 'ServiceAccount', name: account, namespace: GATEWAYS }];
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const rbac = (kind: string, name: string, rest: object, namespace?: string) => ({
+    apiVersion: `${apiGroup}/v1`,
+    kind,
+    metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
+    ...rest,
+  });
+  const follow = ['get', 'list', 'watch'];
+  return [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account, namespace: GATEWAYS } },
+    rbac(
+      'Role',
+      account,
+      {
+        rules: [
+          { apiGroups: [''], resources: ['secrets'], verbs: follow },
+          { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'patch'] },
+        ],
+      },
+      GATEWAYS,
+    ),
+    rbac('RoleBinding', account, { roleRef: { apiGroup, kind: 'Role', name: account }, subjects }, GATEWAYS),
+    rbac('ClusterRole', 'gateway-endpoints', {
+      rules: [{ apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: follow }],
+    }),
+    rbac('ClusterRoleBinding', 'gateway-endpoints', {
+      roleRef: { apiGroup, kind: 'ClusterRole', name: 'gateway-endpoints' },
+      subjects,
+    }),
+    deployment({
+      app: 'gateway',
+      namespace: GATEWAYS,
+      args: [join(ROOT, 'gitops/gateway/main.ts')],
+      account,
+      endingSeconds: 5,
+      probe: { httpGet: { path: '/ready', port: HEALTH_PORT } },
+      env: [
+        { name: 'TAGYARD_INSTANCE', value: INSTANCE },
+        { name: 'GATEWAY_DIR', value: '/state/gateway' },
+        { name: 'NGINX_BIN', value: '/usr/sbin/nginx' },
+        field('GATEWAY_NAMESPACE', 'metadata.namespace'),
+        field('POD_NAME', 'metadata.name'),
+        field('POD_UID', 'metadata.uid'),
+      ],
+    }),
+  ];
+}
+
+/** Two pods of a site behind a Service: they answer with the name of their pod. */
+export function sitePods(site: string, port: number): object[] {
+  const app = `tag-${site}-processing`;
+  const program = `
+    const server = require('node:http').createServer((request, response) => {
+      request.resume().on('end', () => response.setHeader('x-upstream', process.env.POD_NAME).end('ok'));
+    });
+    server.listen(${port});
+    process.on('SIGTERM', () => server.close(() => process.exit(0)));`;
+  return [
+    deployment({
+      app,
+      namespace: SITES,
+      args: ['--eval', program],
+      endingSeconds: 5,
+      probe: { tcpSocket: { port } },
+      env: [field('POD_NAME', 'metadata.name')],
+    }),
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: app, namespace: SITES, labels: { 'tagyard/instance': INSTANCE } },
+      spec: { selector: { app }, ports: [{ name: 'http', port, targetPort: port, protocol: 'TCP' }] },
+    },
+  ];
+}
