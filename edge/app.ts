@@ -2,7 +2,7 @@ import type { Plugin, SharedBody } from '../plugins/contract.ts';
 import { probeJudge } from './base/probe.ts';
 import { signer } from './base/signing.ts';
 import { singleFlight, within } from './base/single-flight.ts';
-import { contextFactory, textOf } from './context.ts';
+import { contextFactory } from './context.ts';
 import { dispatch, dispatchDynamic, dispatchPrefixed, type Handling } from './dispatch.ts';
 import type { GuardDependencies } from './guard.ts';
 import { type Arrival, arrive, FORWARDER_VARY, isBotRequest } from './http/arrival.ts';
@@ -12,7 +12,7 @@ import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { hasHopHeader, isFromProxy, readHop } from './http/hops.ts';
 import { type Hop, publicOrigin } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
-import { knownMethod, type Notes, octetsOf, type RequestRecord } from './logs/request-record.ts';
+import { knownMethod, type Notes, nameOf, octetsOf, type RequestRecord } from './logs/request-record.ts';
 import { buildRouter } from './router.ts';
 import { siteResolver } from './site.ts';
 import { bodyMemory } from './stores/body-memory.ts';
@@ -175,18 +175,22 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       if (answer) return answer;
       response = await fail(error);
     }
-    const final = request.method === 'HEAD' ? new Response(null, response) : response;
-    const { passing, events, ...noted } = notes;
+    const isHead = request.method === 'HEAD';
+    const final = isHead ? new Response(null, response) : response;
+    const { passing, events } = notes;
+    // Later notes, of work in the background, are not part of it.
     const fields = {
-      ...noted,
+      ...notes,
+      passing: undefined,
       time: new Date(startedAt).toISOString(),
       method: knownMethod(request.method),
       status: final.status,
       duration: now() - startedAt,
       plugins: guard.timings,
-      colo: textOf(request.cf?.colo) ?? null,
+      colo: nameOf(request.cf?.colo),
       bytesIn: octetsOf(request),
-      bytesOut: octetsOf(final),
+      // An answer without a body may state the length of another answer's.
+      bytesOut: isHead || final.status === 304 ? 0 : octetsOf(final),
       bot: isBotRequest(request, arrived),
       probe: await isProbe(request, startedAt),
     };

@@ -212,6 +212,10 @@ class Context implements PluginContext {
     this.problem = (code, detail) => new EdgeError(code, { detail });
   }
 
+  get search(): string {
+    return this.#request.requested.search;
+  }
+
   /** Parsed on first use: parsing costs as much as answering a loader. */
   get url(): URL {
     this.#url ??= publicUrl(this.#request.requested, this.#request.origin);
@@ -234,9 +238,4 @@ function longestMatch(domains: readonly RegistryDomain[], host: string): Registr
   return domains
     .filter(({ domain }) => isUnder(host, domain))
     .toSorted((a, b) => b.domain.length - a.domain.length)[0];
-}
-
-/** A short name that the platform sets, such as a colo; `undefined` for any other value. */
-export function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : undefined;
 }

@@ -1,4 +1,4 @@
-import type { PluginContext, RouteInput, Site } from '../plugins/contract.ts';
+import type { Plugin, PluginContext, RouteInput, Site } from '../plugins/contract.ts';
 import type { Enabled } from './gate.ts';
 import { type GuardDependencies, guardHandler, guardHook, responseOf, valueOr } from './guard.ts';
 import { readJson } from './http/body.ts';
@@ -86,33 +86,33 @@ export function dispatch(call: Call, match: Match): Handling | undefined {
 }
 
 /** Handles a path that only the site's own documents name; `undefined` where no plugin owns it. */
-export function dispatchDynamic(call: Call, pathname: string): Handling | undefined {
-  const owner = call.enabled.find(({ plugin: { name, dynamic } }) =>
-    valueOr(name, () => dynamic?.owns(pathname, call.site), false, call.guard.log),
-  );
-  const dynamic = owner?.plugin.dynamic;
-  if (owner === undefined || dynamic === undefined) return undefined;
-  const input = new Input(call, {}, undefined);
-  return {
-    handle: () =>
-      withHooks(call, { plugin: owner.plugin.name }, () => dynamic.handle(input, call.contextOf(owner))),
-  };
+export function dispatchDynamic(call: Call, path: string): Handling | undefined {
+  return dispatchOwned(call, 'dynamic', (plugin) => plugin.dynamic?.owns(path, call.site));
 }
 
 /** Handles an address under a prefix that one plugin owns, whatever the routes are; `undefined` where none does. */
 export function dispatchPrefixed(call: Call, path: string, query: string): Handling | undefined {
-  const { request, site, guard } = call;
+  const { request, site } = call;
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
-  const owner = call.enabled.find(({ plugin: { name, prefixed }, settings }) =>
-    valueOr(name, () => prefixed?.owns({ path, query }, site, settings), false, guard.log),
+  const handling = dispatchOwned(call, 'prefixed', ({ prefixed }, settings) =>
+    prefixed?.owns({ path, query }, site, settings),
   );
-  const prefixed = owner?.plugin.prefixed;
-  if (owner === undefined || prefixed === undefined) return undefined;
-  const input = new Input(call, {}, undefined);
-  const run = () => prefixed.handle(input, call.contextOf(owner));
-  return {
-    handle: async () => answerConditional(request, await withHooks(call, { plugin: owner.plugin.name }, run)),
-  };
+  return handling && { handle: async () => answerConditional(request, await handling.handle()) };
+}
+
+/** Handles a request by the first plugin that owns its address, by the plugin's member `by`. */
+function dispatchOwned(
+  call: Call,
+  by: 'dynamic' | 'prefixed',
+  owns: (plugin: Plugin, settings: unknown) => boolean | undefined,
+): Handling | undefined {
+  const owner = call.enabled.find(({ plugin, settings }) =>
+    valueOr(plugin.name, () => owns(plugin, settings), false, call.guard.log),
+  );
+  const owned = owner?.plugin[by];
+  if (!owner || !owned) return undefined;
+  const run = () => owned.handle(new Input(call, {}, undefined), call.contextOf(owner));
+  return { handle: () => withHooks(call, { plugin: owner.plugin.name }, run) };
 }
 
 function choose({ method }: Request, offered: readonly Offered[]): Offered | undefined {

@@ -113,6 +113,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly site: Site;
   /** The URL as the visitor's browser sees it, with scheme, host and port. */
   readonly url: URL;
+  /** The query of `url`, with `?`, or empty: under a prefix, `url` is parsed for its first reader. */
+  readonly search: string;
   /**
    * The origin of `url` and the prefix of a same-origin domain, without a slash at the end. The loader and all that
    * follows it build their URLs with it.

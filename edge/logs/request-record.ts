@@ -74,11 +74,16 @@ const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 /** A method as the record has it: a stranger's own can be any text. */
 export const knownMethod = (method: string): string => (METHODS.test(method) ? method : 'other');
 
+/** A short name that the platform sets, such as a colo; null for any other value. */
+export const nameOf = (value: unknown): string | null =>
+  typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : null;
+
 /** A body's octets as its headers state them, which the runtime enforces; null if they state none. */
-export function octetsOf({ headers, body }: Request | Response): number | null {
-  if (body === null) return 0;
-  const stated = headers.get('content-length');
-  return stated === null ? null : Number(stated);
+export function octetsOf(message: Request | Response): number | null {
+  const stated = message.headers.get('content-length');
+  // Reading `body` makes a stream, which costs more than the rest here.
+  if (stated !== null) return Number(stated);
+  return message.body ? null : 0;
 }
 
 /** A data point of Analytics Engine. */

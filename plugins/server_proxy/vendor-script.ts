@@ -28,11 +28,10 @@ export const vendorScriptRoute = defineRoute({
   async handle(input, context) {
     const domain = context.site.domains.find(({ token }) => token === input.params.token);
     if (domain === undefined) throw context.problem('unknown_container');
-    const query = context.url.searchParams;
+    const query = new URLSearchParams(context.search);
     const dataLayer = readDataLayer(context, query);
-    const parameters = new URLSearchParams({ id: domain.webTagId });
-    if (dataLayer !== null) parameters.set('l', dataLayer);
-    const path = `/gtm.js?${parameters}`;
+    const layer = dataLayer ? `&l=${encodeURIComponent(dataLayer)}` : '';
+    const path = `/gtm.js?id=${encodeURIComponent(domain.webTagId)}${layer}`;
     const script = { path, key: copyKey(context, path), dataLayer };
     try {
       return await (isPreview(input, query) ? preview(context, script, query) : cached(context, script));
@@ -118,10 +117,14 @@ function scriptHeaders(from: Headers, names: readonly string[]): Headers {
   return headers;
 }
 
+/** The headers of answers, by copy: the runtime copies `Headers` much faster than it picks them one by one. */
+const answers = new WeakMap<SharedBody, Headers>();
+
 /** The response for a page: fresh for the rest of the copy's time, and at least for 30 seconds. */
 function forPage(context: PluginContext, copy: SharedBody): Response {
   // The `age` that the cache adds is left out: `max-age` is the time that is left, not the copy's whole life.
-  const headers = scriptHeaders(copy.headers, [...SAFE_HEADERS, 'etag']);
+  const headers = answers.get(copy) ?? scriptHeaders(copy.headers, [...SAFE_HEADERS, 'etag']);
+  answers.set(copy, headers);
   const life = Math.max(30, secondsLeft(context, copy));
   // A cache between edge and browser must not give the script of one place to visitors from another.
   const scope = context.visitor.country === null ? 'public' : 'private';
