@@ -12,7 +12,13 @@ import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { hasHopHeader, isFromProxy, readHop } from './http/hops.ts';
 import { type Hop, publicOrigin } from './http/public-url.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
-import { knownMethod, type Notes, nameOf, octetsOf, type RequestRecord } from './logs/request-record.ts';
+import {
+  knownMethod,
+  type Notes,
+  octetsOf,
+  platformName,
+  type RequestRecord,
+} from './logs/request-record.ts';
 import { buildRouter } from './router.ts';
 import { siteResolver } from './site.ts';
 import { bodyMemory } from './stores/body-memory.ts';
@@ -187,7 +193,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       status: final.status,
       duration: now() - startedAt,
       plugins: guard.timings,
-      colo: nameOf(request.cf?.colo),
+      colo: platformName(request.cf?.colo),
       bytesIn: octetsOf(request),
       // An answer without a body may state the length of another answer's.
       bytesOut: isHead || final.status === 304 ? 0 : octetsOf(final),

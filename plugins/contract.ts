@@ -111,14 +111,11 @@ export interface CacheScope {
 export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly settings: Settings;
   readonly site: Site;
-  /** The URL as the visitor's browser sees it, with scheme, host and port. */
+  /** The URL as the visitor's browser sees it, with scheme, host and port. Under a prefix, its first reader parses it. */
   readonly url: URL;
-  /** The query of `url`, with `?`, or empty: under a prefix, `url` is parsed for its first reader. */
+  /** Its query with `?`, or empty, without parsing. */
   readonly search: string;
-  /**
-   * The origin of `url` and the prefix of a same-origin domain, without a slash at the end. The loader and all that
-   * follows it build their URLs with it.
-   */
+  /** The origin of `url` and the prefix of a same-origin domain, without a slash at the end: all URLs for the page begin so. */
   readonly base: string;
   readonly visitor: Visitor;
   /** Base URL of the vendor's scripts. */

@@ -75,7 +75,7 @@ const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 export const knownMethod = (method: string): string => (METHODS.test(method) ? method : 'other');
 
 /** A short name that the platform sets, such as a colo; null for any other value. */
-export const nameOf = (value: unknown): string | null =>
+export const platformName = (value: unknown): string | null =>
   typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : null;
 
 /** A body's octets as its headers state them, which the runtime enforces; null if they state none. */

@@ -115,7 +115,7 @@ export async function startBed(): Promise<Bed> {
       HOP_SECRET: 'a-hop-secret',
       TAG_UPSTREAM: 'http://vendor.test',
       // The edge has a deployment's default: with a second, Miniflare's cache, which is a worker in the same process, would
-      // answer and store every document a few hundred requests apart. The flaky edge has to need its stores often.
+      // answer and store every document once a second. The flaky edge has to need its stores often.
       ...(name === 'flaky' && { CONFIG_TTL_SECONDS: '1' }),
     },
     kvNamespaces: [...HOST_NAMESPACES],
