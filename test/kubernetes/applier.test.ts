@@ -44,6 +44,17 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
   beforeAll(async () => {
     cluster = await Cluster.start({ nodes: 2 });
     await importTagServer(cluster);
+    await cluster.kubectl(
+      'run',
+      'asker',
+      '--image=tag-server.test/tag-server:1',
+      '--image-pull-policy=Never',
+      '--command',
+      '--',
+      '/bin/busybox',
+      'sleep',
+      '2147483647',
+    );
     account = await makeAccount(cluster);
     const log = { info: (fields: object) => void lines.push(fields), warn() {} };
     sites = await openSites({ kubeconfig: account, identity: IDENTITY, log, ordinal: async () => ordinal });
@@ -54,21 +65,13 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await cluster?.[Symbol.asyncDispose]();
   });
 
-  /** A request to a site's Service from one of its pods, without an answer after a second or with an error: `lost`. */
+  /** Requests to a site's Service from a pod of others, without an answer after a second or with an error: `lost`. */
   async function asked(times = 1): Promise<string[]> {
     const ip = await kubectl('get', 'service', PROCESSING, '--output', 'jsonpath={.spec.clusterIP}');
     const { processing } = acme.ports;
     const ask = `/bin/busybox timeout 1 /bin/busybox wget -qO- http://${ip}:${processing}/ || echo lost`;
     const script = `i=0; while [ $i -lt ${times} ]; do ${ask}; /bin/busybox usleep 50000; i=$((i+1)); done`;
-    const answer = await kubectl(
-      'exec',
-      'deploy/tag-acme-shop-preview',
-      '--',
-      '/bin/busybox',
-      'sh',
-      '-c',
-      script,
-    );
+    const answer = await cluster.kubectl('exec', 'asker', '--', '/bin/busybox', 'sh', '-c', script);
     return answer.trim().split('\n');
   }
   const served = () =>
