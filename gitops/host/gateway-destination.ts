@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { FollowedDestination } from '../appliers/dns/followed.ts';
+import type { FollowedDestination } from '../appliers/followed-destination.ts';
 import { serviceAddress } from '../appliers/kubernetes/service-address.ts';
 import { RetryableError } from '../base/errors.ts';
 import type { KubernetesClient } from '../clients/kubernetes/contract.ts';

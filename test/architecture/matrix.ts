@@ -126,7 +126,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/appliers/*/**',
     may: [
       '<own>/**',
-      'gitops/appliers/{contract,plan,registration}.ts',
+      'gitops/appliers/{contract,followed-destination,plan,registration}.ts',
       'gitops/{base,clients,delivery,manifest}/**',
       'plugins/document.ts',
       ...ANY_PACKAGE,

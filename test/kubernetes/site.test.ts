@@ -14,7 +14,7 @@ import { creation, SECRET, World } from '../support/management/world.ts';
 
 /** The host of the API's ports. */
 const HOST = 'tag-1';
-/** Where names lead; nobody asks them here. */
+/** Where names lead; no test asks there. */
 const GATEWAY = '198.51.100.9';
 const WAIT = { timeoutMs: 180_000, intervalMs: 100 };
 

@@ -1,21 +1,9 @@
 import { RetryableError } from '../../base/errors.ts';
 import type { Applier } from '../contract.ts';
+import type { FollowedDestination } from '../followed-destination.ts';
 import { planResources } from '../plan.ts';
 import { DNS, type RecordSpec } from './desired.ts';
 import type { DnsRef } from './observed.ts';
-
-/** Where origin and preview hostnames point to, if that can change: to the address of a cluster's Service, say. */
-export interface FollowedDestination {
-  /** An address or a host name; `null`: not known yet. */
-  current(): string | null;
-  /**
-   * Brings `current` up to date. Rejects with a `RetryableError` or `TerminalError` that says what to do while there is no
-   * destination that names may point to.
-   */
-  check(signal: AbortSignal): Promise<void>;
-  /** An item whenever `check` would find something else. */
-  changes(signal: AbortSignal): AsyncIterable<void>;
-}
 
 type DnsApplier = Applier<RecordSpec, DnsRef>;
 

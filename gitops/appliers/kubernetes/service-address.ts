@@ -4,7 +4,7 @@ import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { isPublicAddress } from '../../base/http/public-address.ts';
 import type { Watched } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
-import type { FollowedDestination } from '../dns/followed.ts';
+import type { FollowedDestination } from '../followed-destination.ts';
 
 const balanced = z.object({
   status: z.object({

@@ -27,8 +27,8 @@ const LABELS = { 'tagyard/instance': INSTANCE };
 const limit = () => AbortSignal.timeout(60_000);
 
 /**
- * A cluster, by default a control plane without nodes, to which Secrets and EndpointSlices are written as the provisioner and the cluster's
- * controllers would, and addresses of this machine in place of pods'. Needs root.
+ * A cluster, by default a control plane without nodes, to which Secrets and EndpointSlices are written as the provisioner
+ * and the cluster's controllers would, and addresses of this machine in place of pods'. Needs root.
  */
 export class GatewayStage {
   readonly cluster: Cluster;

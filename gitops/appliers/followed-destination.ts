@@ -1,0 +1,12 @@
+/** Where origin and preview hostnames point to, if that can change: to the address of a cluster's Service, say. */
+export interface FollowedDestination {
+  /** An address or a host name; `null`: not known yet. */
+  current(): string | null;
+  /**
+   * Brings `current` up to date. Rejects with a `RetryableError` or `TerminalError` that says what to do while there is no
+   * destination that names may point to.
+   */
+  check(signal: AbortSignal): Promise<void>;
+  /** An item whenever `check` would find something else. */
+  changes(signal: AbortSignal): AsyncIterable<void>;
+}
