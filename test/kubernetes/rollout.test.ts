@@ -164,7 +164,8 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
         },
       ],
     });
-    const trial = () => kubectl('run', 'trial', '--image=tag-server.test/tag-server:1', '--dry-run=server');
+    const trial = () =>
+      cluster.kubectl('run', 'trial', '--image=tag-server.test/tag-server:1', '--dry-run=server');
     await eventually(() => expect(trial()).rejects.toThrow('no new pods today'), WAIT);
     const { errors } = await runs.run(configured(acme, '2'));
     expect(messageOf(errors)).toMatch(/the cluster refuses the pods: .*no new pods today/);
