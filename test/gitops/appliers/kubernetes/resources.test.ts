@@ -37,6 +37,8 @@ test('a resource shows no secret, and takes each form of it out of what a tag se
     .map((one) => `${JSON.stringify(one)} ${inspect(one.spec, { depth: 9 })} ${one.spec}`)
     .join();
   expect(shown).not.toContain(secret);
+  // The form that a Secret has it in.
+  expect(shown).not.toContain(Buffer.from(secret).toString('base64'));
   const printed = `config ${secret} is ${Buffer.from(secret, 'base64')}, auth s3cret-auth-t0ken`;
   expect(all[0]?.spec.redacted(printed)).toBe('config [secret] is [secret], auth [secret]');
 });
