@@ -50,18 +50,29 @@ export function revisionNumber({ metadata }: KubernetesObject): number {
   return Number(metadata.annotations?.[REVISION] ?? 0);
 }
 
+/** The names by ReplicaSet: a copy keeps an object until it changes, and there may be thousands. */
+const NAMED = new WeakMap<KubernetesObject, readonly string[]>();
+
 /** The Secrets that the templates of ReplicaSets name, as `<namespace>/<name>`. */
 export function secretsInUse(copies: Copies): ReadonlySet<string> {
   const names = new Set<string>();
-  for (const { metadata, spec } of copies.of('ReplicaSet')) {
-    // The forms in which a pod names a Secret: `secretRef.name`, `secretKeyRef.name` and `secret.secretName`.
-    visit(spec, (member, value) => {
-      const named = value as { name?: unknown; secretName?: unknown };
-      const name = member === 'secret' ? named.secretName : named.name;
-      const isSecret = member === 'secret' || member === 'secretRef' || member === 'secretKeyRef';
-      if (isSecret && typeof name === 'string') names.add(`${metadata.namespace ?? ''}/${name}`);
-    });
+  for (const set of copies.of('ReplicaSet')) {
+    const named = NAMED.get(set) ?? secretsOf(set);
+    NAMED.set(set, named);
+    for (const name of named) names.add(`${set.metadata.namespace ?? ''}/${name}`);
   }
+  return names;
+}
+
+/** The forms in which a pod names a Secret: `secretRef.name`, `secretKeyRef.name` and `secret.secretName`. */
+function secretsOf({ spec }: KubernetesObject): string[] {
+  const names: string[] = [];
+  visit(spec, (member, value) => {
+    const named = value as { name?: unknown; secretName?: unknown };
+    const name = member === 'secret' ? named.secretName : named.name;
+    const isSecret = member === 'secret' || member === 'secretRef' || member === 'secretKeyRef';
+    if (isSecret && typeof name === 'string') names.push(name);
+  });
   return names;
 }
 
