@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { cp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
@@ -6,9 +6,15 @@ import { z } from 'zod';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ApiCall, callerAs } from '../support/kubernetes/call-as.ts';
-import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/chart.ts';
+import {
+  CHART,
+  helm,
+  importStandIn,
+  prerequisites,
+  renderedChart,
+  valueFlags,
+} from '../support/kubernetes/chart.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
-import { writeProgramImage } from '../support/kubernetes/image.ts';
 import {
   applying,
   callOf,
@@ -26,6 +32,9 @@ const NAME = 'tagyard-tagyard';
 const IMAGE = 'provisioner.test/provisioner';
 const LABELS = { 'tagyard/instance': 'tagyard', 'tagyard/host': 'cluster-1' };
 const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+
+/** The stand-in reads neither. */
+const WITHOUT_CONTENT = { identity: 'none', settings: { INFRA_SECRET: 'a-secret' } };
 
 const VALUES = {
   image: { repository: IMAGE, digest: `sha256:${'a'.repeat(64)}` },
@@ -45,11 +54,15 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
   let values: object;
   beforeAll(async () => {
     cluster = await Cluster.start({ nodes: 1 });
-    const digest = await importStandIn(cluster);
+    const digest = await importStandIn(cluster, IMAGE);
     values = { ...VALUES, image: { repository: IMAGE, digest } };
     await cluster.kubectl('create', 'namespace', NAMESPACE);
     await cluster.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
-    await cluster.apply({ apiVersion: 'v1', kind: 'List', items: await prerequisites(cluster) });
+    await cluster.apply({
+      apiVersion: 'v1',
+      kind: 'List',
+      items: await prerequisites(cluster, NAMESPACE, WITHOUT_CONTENT),
+    });
   });
   afterAll(() => cluster?.[Symbol.asyncDispose]());
 
@@ -173,7 +186,8 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
 
   test('in one namespace of others, its account may change only what has our labels there', async () => {
     await cluster.kubectl('create', 'namespace', 'sites');
-    const flags = valueFlags({ ...values, namespace: 'sites' });
+    const settings = { KUBERNETES_GATEWAY_SERVICE: `${NAMESPACE}/tagyard` };
+    const flags = valueFlags({ ...values, namespace: 'sites', settings });
     await helm(
       'install',
       'tagyard',
@@ -190,6 +204,9 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     await eventually(async () => expect((await call(secret(LABELS))).status).toBe(201));
     const refused = { status: 403, message: expect.stringContaining('may only change what has the labels') };
     await eventually(async () => expect(await call(secret({}))).toEqual(refused));
+    const gateway = `${pathOf('services', NAMESPACE)}?fieldSelector=metadata.name%3D`;
+    expect(await call({ method: 'GET', path: `${gateway}tagyard` })).toMatchObject({ status: 200 });
+    expect(await call({ method: 'GET', path: `${gateway}other` })).toMatchObject({ status: 403 });
     for (const resource of ['secrets', 'namespaces', 'deployments']) {
       const everywhere = { method: 'GET', path: pathOf(resource) } as const;
       expect(await call(everywhere)).toEqual({
@@ -216,50 +233,3 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     expect(new Set(left.trim().split('\n'))).toEqual(new Set(['persistentvolumeclaim/tagyard-state']));
   });
 });
-
-/** A program that answers the probes, under the image's name with its digest, which is returned. */
-async function importStandIn(cluster: Cluster): Promise<string> {
-  const image = join(cluster.folder, 'stand-in.tar');
-  const busybox = '/bin/busybox';
-  const answer = `echo -en 'HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\nConnection: close\\r\\n\\r\\n'`;
-  const serve = `${busybox} nc -ll -p 8081 -e ${busybox} sh -c "${answer}"`;
-  await writeProgramImage(image, {
-    name: `${IMAGE}:1`,
-    program: busybox,
-    // A first process without a handler would ignore SIGTERM.
-    entrypoint: [busybox, 'sh', '-c', `trap 'exit 0' TERM; ${serve} & wait`],
-  });
-  return await cluster.importByDigest(image, IMAGE);
-}
-
-/** What an operator makes before: the Secrets, and here also a volume. */
-async function prerequisites({ folder }: Cluster): Promise<object[]> {
-  const path = join(folder, 'provisioner');
-  await mkdir(path);
-  const metadata = (name: string) => ({ name, namespace: NAMESPACE });
-  return [
-    {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: metadata('tagyard'),
-      stringData: { INFRA_SECRET: 'a-secret' },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: metadata('tagyard-age-identity'),
-      stringData: { identity: 'AGE-SECRET-KEY-1' },
-    },
-    {
-      apiVersion: 'v1',
-      kind: 'PersistentVolume',
-      metadata: { name: 'provisioner' },
-      spec: {
-        capacity: { storage: '4Gi' },
-        accessModes: ['ReadWriteOnce'],
-        hostPath: { path },
-        claimRef: metadata('tagyard-state'),
-      },
-    },
-  ];
-}
