@@ -5,8 +5,10 @@ import { GATEWAYS, INSTANCE, SITES } from './stage.ts';
 
 /** An image with nothing in it but a program that the pods don't run: all that they run is mounted from this machine. */
 export const MACHINE_IMAGE = 'gateway.test/machine:1';
-export const TLS_PORT = 8443;
-export const HEALTH_PORT = 8081;
+/** On the nodes, as a load balancer of a cloud reaches them. */
+export const NODE_PORTS = { tls: 30_443, health: 30_081 } as const;
+const TLS_PORT = 8443;
+const HEALTH_PORT = 8081;
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const PACKAGES = realpathSync(join(ROOT, 'node_modules'));
@@ -118,6 +120,27 @@ export function gatewayPods(): object[] {
       roleRef: { apiGroup, kind: 'ClusterRole', name: 'gateway-endpoints' },
       subjects,
     }),
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'gateway', namespace: GATEWAYS },
+      spec: {
+        type: 'NodePort',
+        // Each node sends to its own pods only: the visitor's address arrives, and no hop is added.
+        externalTrafficPolicy: 'Local',
+        selector: { app: 'gateway' },
+        ports: [
+          { name: 'tls', port: 443, targetPort: TLS_PORT, nodePort: NODE_PORTS.tls, protocol: 'TCP' },
+          {
+            name: 'health',
+            port: 8081,
+            targetPort: HEALTH_PORT,
+            nodePort: NODE_PORTS.health,
+            protocol: 'TCP',
+          },
+        ],
+      },
+    },
     deployment({
       app: 'gateway',
       namespace: GATEWAYS,
