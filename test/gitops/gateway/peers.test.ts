@@ -79,6 +79,14 @@ describe('the last known peers', () => {
     expect(peers.toConnect(61_000)).toEqual([]);
   });
 
+  test('stay for one service although all others are as before', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1), 0);
+    peers.listed('other/c', ready(11, 12, 13, 14, 15), 0);
+    peers.listed('a/b', [], 1_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
+  });
+
   test('come back if half of all endpoints vanish within ten seconds', () => {
     const peers = new Peers();
     const services = ['s/1', 's/2', 's/3', 's/4'];
@@ -115,6 +123,17 @@ describe('the last known peers', () => {
       500,
     );
     expect(addresses(peers, 's/0')).toEqual(['10.0.0.2', '10.0.0.3']);
+  });
+
+  test('are not those that end on purpose while others vanish', () => {
+    const peers = new Peers();
+    peers.listed('s/0', ready(0, 1), 0);
+    peers.listed('s/1', ready(2, 3, 4), 0);
+    const [ending] = ready(0);
+    peers.listed('s/0', [...ready(1), ...(ending ? [{ ...ending, state: 'ending' as const }] : [])], 500);
+    peers.listed('s/1', ready(2), 600);
+    expect(addresses(peers, 's/1')).toEqual(['10.0.0.2', '10.0.0.3', '10.0.0.4']);
+    expect(addresses(peers, 's/0')).toEqual(['10.0.0.1']);
   });
 
   test('are listed as any other when the API server has them again', () => {

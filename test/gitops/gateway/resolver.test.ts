@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readQuery } from '../../../gitops/gateway/dns-message.ts';
+import { answerTo, readQuery } from '../../../gitops/gateway/dns-message.ts';
 import { PeerResolver } from '../../../gitops/gateway/resolver.ts';
 
 describe('the resolver of pods', () => {
@@ -73,6 +73,22 @@ describe('the resolver of pods', () => {
     expect(await client.resolve4('tag-a-processing.sites.peers')).toHaveLength(2);
     socket.close();
   });
+});
+
+test('an answer over UDP that is too long has no records and asks for TCP (RFC 1035, 4.2.1)', () => {
+  const name = Buffer.from('\x01a\x05peers\0', 'latin1');
+  const message = Buffer.concat([
+    Buffer.from([0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
+    name,
+    Buffer.from([0, 1, 0, 1]),
+  ]);
+  const query = readQuery(message);
+  if (query === null) throw new Error('it is a query');
+  const answer = (count: number) =>
+    answerTo(query, { code: 0, addresses: Array(count).fill('10.0.0.1'), seconds: 1 }, true);
+  expect([answer(30).length <= 512, answer(30).readUInt16BE(2) & 0x0200]).toEqual([true, 0]);
+  const cut = answer(40);
+  expect([cut.length <= 512, cut.readUInt16BE(2) & 0x0200, cut.readUInt16BE(6)]).toEqual([true, 0x0200, 0]);
 });
 
 test('no bytes make the reader of queries fail', () => {
