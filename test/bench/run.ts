@@ -11,6 +11,7 @@ import { hostContainers } from './host-containers.ts';
 import { hostNginx } from './host-nginx.ts';
 import { hostRestart } from './host-restart.ts';
 import { instance } from './instance.ts';
+import { kubernetes } from './kubernetes.ts';
 import { management } from './management.ts';
 import { managementFeeds } from './management-feeds.ts';
 import { managementHistory } from './management-history.ts';
@@ -43,6 +44,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'host-containers': hostContainers,
   'host-nginx': hostNginx,
   'host-restart': hostRestart,
+  kubernetes,
 };
 
 /** Prints one line per figure. Writes the figures as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */

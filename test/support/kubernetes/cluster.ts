@@ -1,18 +1,18 @@
-import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
 import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
 import { KUBERNETES } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { metricsServer, nameServer } from './addons.ts';
+import { type ApiRequest, readAuditLog } from './audit-log.ts';
 import { apiServerFlags, clientFlags, controllerFlags, etcdFlags, type Flags } from './control-plane.ts';
 import { writeProgramImage } from './image.ts';
 import { ip, Part, removeGroups, run } from './machine.ts';
 import { type ClusterNetwork, ClusterNode, PAUSE_IMAGE } from './node.ts';
 import { kubeconfigOf, Pki } from './pki.ts';
+import { simulatedNodes } from './simulated-nodes.ts';
 
 /** At most this many clusters at once on a machine. */
 const MOST = 32;
@@ -26,22 +26,9 @@ interface ClusterOptions {
   readonly nodes?: number;
   /** metrics-server runs, too, so that an HPA scales. */
   readonly metrics?: boolean;
+  /** This many nodes on which nothing runs besides. */
+  readonly simulated?: number;
 }
-
-interface ApiRequest {
-  readonly user: string;
-  readonly verb: string;
-  /** `null`: no resource, but a path such as `/readyz`. */
-  readonly resource: string | null;
-  readonly code: number;
-}
-
-const auditEvent = z.object({
-  user: z.object({ username: z.string() }),
-  verb: z.string(),
-  objectRef: z.object({ resource: z.string() }).optional(),
-  responseStatus: z.object({ code: z.number() }),
-});
 
 /**
  * A Kubernetes cluster on this machine: etcd, API server, controllers and scheduler as processes, and nodes with real
@@ -73,7 +60,7 @@ export class Cluster {
   }
 
   /** Resolves when all nodes are ready. Without nodes it is a control plane: objects are kept, and no pod runs. */
-  static async start({ nodes = 2, metrics = false }: ClusterOptions = {}): Promise<Cluster> {
+  static async start({ nodes = 2, metrics = false, simulated = 0 }: ClusterOptions = {}): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const number = takeNumber(stack);
     const id = `tgk${number}`;
@@ -101,6 +88,7 @@ export class Cluster {
     stack.defer(() => cluster.#endParts());
     await cluster.#startControlPlane(`10.${192 + number}`);
     if (metrics) await cluster.#startMetrics();
+    if (simulated > 0) await cluster.#startSimulated(simulated);
     await cluster.#startNodes();
     cluster.#owned = stack.move();
     return cluster;
@@ -134,11 +122,12 @@ export class Cluster {
 
   /** The requests that the API server has answered, by its audit log. */
   requests(): ApiRequest[] {
-    const lines = readFileSync(join(this.folder, 'audit.log'), 'utf8').split('\n');
-    return lines.slice(0, -1).map((line) => {
-      const { user, verb, objectRef, responseStatus } = auditEvent.parse(JSON.parse(line));
-      return { user: user.username, verb, resource: objectRef?.resource ?? null, code: responseStatus.code };
-    });
+    return readAuditLog(join(this.folder, 'audit.log'));
+  }
+
+  /** The id of the API server's process. */
+  get apiServerPid(): number {
+    return this.#apiServer?.pid ?? 0;
   }
 
   /** Imports the images of a file of `docker save` into every node. */
@@ -211,6 +200,12 @@ export class Cluster {
     const { objects, flags } = await metricsServer(this.#network);
     this.#start('metrics-server', flags);
     await this.apply(objects);
+  }
+
+  async #startSimulated(count: number): Promise<void> {
+    const { objects, flags } = await simulatedNodes(this, count);
+    await this.apply(objects);
+    this.#start('kwok', flags);
   }
 
   async #startNodes(): Promise<void> {

@@ -1,0 +1,46 @@
+import { join } from 'node:path';
+import type { Cluster } from './cluster.ts';
+import { writeProgramImage } from './image.ts';
+
+/** What a connection is given to: reads requests with their bodies, and answers with the configuration. */
+const CONNECTION = `
+b=/bin/busybox
+read -r config < /tmp/config
+end=$(printf '\\r')
+while read -r request; do
+  length=0
+  while read -r header && [ "$header" != "$end" ]; do
+    case "$header" in [Cc]ontent-[Ll]ength:*) length=\${header#*: }; length=\${length%?};; esac
+  done
+  [ "$length" -eq 0 ] || $b head -c "$length" > /dev/null
+  connection=keep-alive
+  [ ! -e /tmp/ending ] || connection=close
+  printf 'HTTP/1.1 200 OK\\r\\nContent-Length: %s\\r\\nConnection: %s\\r\\n\\r\\n%s' \${#config} $connection "$config"
+  [ $connection = keep-alive ] || exit
+done
+`;
+
+/** At its end it closes each connection after an answer, for some seconds. */
+const SERVER = `
+b=/bin/busybox
+$b base64 -d > /tmp/config << CONFIG
+$CONTAINER_CONFIG
+CONFIG
+echo >> /tmp/config
+$b nc -ll -p $PORT -e $b sh -c "$1" &
+trap '$b touch /tmp/ending; $b sleep 4; exit 0' TERM
+wait
+`;
+
+export const KEPT_SERVER = 'kept-server.test/kept-server:1';
+
+/** Imports a tag server into every node that keeps connections and takes bodies. It answers as `importTagServer`’s does. */
+export async function importKeptServer(cluster: Cluster): Promise<void> {
+  const file = join(cluster.folder, 'kept-server.tar');
+  await writeProgramImage(file, {
+    name: KEPT_SERVER,
+    program: '/bin/busybox',
+    entrypoint: ['/bin/busybox', 'sh', '-c', SERVER, 'server', CONNECTION],
+  });
+  await cluster.importImages(file);
+}

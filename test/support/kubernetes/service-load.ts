@@ -1,0 +1,94 @@
+import http from 'node:http';
+
+interface ServiceLoadReport {
+  readonly sent: number;
+  /** What went wrong, once for each request without a 2xx within the limit, after the time since the start in seconds. */
+  readonly failures: readonly string[];
+  /** Milliseconds that the slowest took. */
+  readonly slowest: number;
+  /** Different answers. */
+  readonly answers: ReadonlySet<string>;
+}
+
+/** An answer after this time is a failure. */
+const LIMIT_MS = 5_000;
+const KEPT = 8;
+
+/**
+ * Sends `perSecond` requests a second until `end()`: half are POSTs with a body, and of both kinds half are on kept
+ * connections. Each is sent on time, whether or not earlier ones were answered, and none is sent again.
+ */
+export function startServiceLoad({
+  host,
+  port,
+  perSecond,
+}: {
+  host: string;
+  port: number;
+  perSecond: number;
+}) {
+  // The connections are used in turn, so that none is idle for long.
+  const kept = new http.Agent({ keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' });
+  const failures: string[] = [];
+  const answers = new Set<string>();
+  const open = new Set<Promise<void>>();
+  const begun = performance.now();
+  let sent = 0;
+  let slowest = 0;
+
+  function ask(number: number): Promise<string> {
+    const isPost = number % 2 === 0;
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const request = http.request(
+      {
+        host,
+        port,
+        agent: number % 4 < 2 ? kept : false,
+        method: isPost ? 'POST' : 'GET',
+        path: `/g/collect?v=2&n=${number}`,
+        signal: AbortSignal.timeout(LIMIT_MS),
+      },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (part: string) => (text += part));
+        response.on('error', reject);
+        response.on('end', () =>
+          response.statusCode === 200 ? resolve(text) : reject(new Error(`status ${response.statusCode}`)),
+        );
+      },
+    );
+    request.on('error', reject);
+    request.end(isPost ? `en=purchase&n=${number}&${'x'.repeat(2_000)}` : undefined);
+    return promise;
+  }
+
+  async function one(number: number): Promise<void> {
+    const started = performance.now();
+    try {
+      answers.add(await ask(number));
+    } catch (error) {
+      const seconds = ((started - begun) / 1000).toFixed(1);
+      failures.push(`request ${number} after ${seconds} s: ${error instanceof Error ? error.message : error}`);
+    }
+    slowest = Math.max(slowest, performance.now() - started);
+  }
+
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
+    for (; sent < due; sent += 1) {
+      const asked = one(sent);
+      open.add(asked);
+      void asked.finally(() => open.delete(asked));
+    }
+  }, 5);
+
+  return {
+    /** Resolves when every request was answered or has failed. */
+    async end(): Promise<ServiceLoadReport> {
+      clearInterval(timer);
+      await Promise.all(open);
+      kept.destroy();
+      return { sent, failures, slowest, answers };
+    },
+  };
+}
