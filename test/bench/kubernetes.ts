@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { deploymentState } from '../../gitops/appliers/kubernetes/state/deployment.ts';
+import { systemClock } from '../../gitops/base/clock.ts';
 import { openKubernetes } from '../../gitops/clients/kubernetes/client.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
 import { eventually } from '../support/eventually.ts';
@@ -141,7 +141,7 @@ async function steady(
   };
   await child.ask('pass');
   const idle = child.cpuMs;
-  const idleCalls = await calls(() => delay(IDLE_SECONDS * 1000));
+  const idleCalls = await calls(() => systemClock.sleep(IDLE_SECONDS * 1000));
   const cpu = (child.cpuMs - idle) / 1000;
   await bench(`nothing to do, ${sites} sites: CPU a minute`, { unit: 's', run: () => cpu });
   await bench('  calls', {
@@ -172,7 +172,7 @@ function countsOf(calls: readonly ApiRequest[]): string {
   return [...groups].map(([name, { length }]) => `${name}: ${length}`).join(', ');
 }
 
-/** The Deployments, watched in the same way whoever has made them. */
+/** The Deployments, watched in the same way, however they were made. */
 async function watchDeployments(cluster: Cluster) {
   const client = await openKubernetes({ kubeconfig: cluster.kubeconfig, context: undefined });
   const labels = `tagyard/instance=${IDENTITY.instance}`;

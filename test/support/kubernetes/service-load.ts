@@ -27,7 +27,7 @@ export function startServiceLoad({
   port: number;
   perSecond: number;
 }) {
-  // The connections are used in turn, so that none is idle for long.
+  // The connections are used one after another, so that none is idle for long.
   const kept = new http.Agent({ keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' });
   const failures: string[] = [];
   const answers = new Set<string>();
@@ -68,7 +68,9 @@ export function startServiceLoad({
       answers.add(await ask(number));
     } catch (error) {
       const seconds = ((started - begun) / 1000).toFixed(1);
-      failures.push(`request ${number} after ${seconds} s: ${error instanceof Error ? error.message : error}`);
+      failures.push(
+        `request ${number} after ${seconds} s: ${error instanceof Error ? error.message : error}`,
+      );
     }
     slowest = Math.max(slowest, performance.now() - started);
   }
