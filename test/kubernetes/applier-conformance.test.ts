@@ -16,12 +16,12 @@ import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
 import { ApiGate } from '../support/kubernetes/gate.ts';
-import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
+import { endingAtOnce, importTagServer, openSites } from '../support/kubernetes/sites.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 const NAMESPACE = `tagyard-${CONFORMANCE_IDENTITY.instance}-${loadedManifest().client}`;
 const KINDS =
-  'deployment,replicaset,service,networkpolicy,poddisruptionbudget,horizontalpodautoscaler,secret';
+  'deployment,replicaset,pod,service,networkpolicy,poddisruptionbudget,horizontalpodautoscaler,secret';
 const { signal } = new AbortController();
 
 describeWith(['kubernetes', 'root'], 'the appliers of a cluster', () => {
@@ -40,6 +40,7 @@ describeWith(['kubernetes', 'root'], 'the appliers of a cluster', () => {
       kubeconfig: gate.kubeconfig,
       identity: CONFORMANCE_IDENTITY,
       waitMs: 2_000,
+      deployment: endingAtOnce,
     });
     await eventually(() => sites.copies.ready(signal));
     await sites.clients.ensure(loadedManifest(), false, signal);

@@ -60,7 +60,8 @@ export async function rolledOut(
       throw new RetryableError(`Kubernetes: Deployment ${address.name} was deleted during its rollout`);
     }
     const state = deploymentState(deployment);
-    if (state.isRolledOut && state.failure === null && state.available >= state.replicas) return true;
+    const isServing = Math.min(state.updated, state.available) >= state.replicas;
+    if (state.isRolledOut && state.failure === null && isServing) return true;
     const now = performance.now();
     refusedAt = state.isSeen && state.failure !== null ? (refusedAt ?? now) : null;
     if (refusedAt !== null && now - refusedAt >= times.refusedMs) {

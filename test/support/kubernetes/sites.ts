@@ -78,6 +78,14 @@ export async function openSites({
   return { ...opened, render };
 }
 
+/** A Deployment whose pods end at once: until they are gone, they count for their namespace's quota. */
+export function endingAtOnce(object: KubernetesObject): KubernetesObject {
+  const spec = object.spec as DeploymentSpec; // as the renderer makes it
+  const containers = spec.template.spec.containers.map((one) => ({ ...one, lifecycle: undefined }));
+  const pod = { ...spec.template.spec, terminationGracePeriodSeconds: 1, containers };
+  return { ...object, spec: { ...spec, template: { ...spec.template, spec: pod } } };
+}
+
 interface DeploymentSpec {
   readonly template: {
     readonly spec: {
