@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
+import { Secret } from '../../gitops/manifest/secrets.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
-import { type ApiCall, callerAs } from '../support/kubernetes/call-as.ts';
+import { applySites } from '../support/kubernetes/apply-sites.ts';
+import { type ApiCall, accountKubeconfig, callerAs } from '../support/kubernetes/call-as.ts';
 import {
   CHART,
   helm,
@@ -24,6 +26,8 @@ import {
   pathOf,
   sampleOf,
 } from '../support/kubernetes/rights.ts';
+import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
+import { loadedManifest } from '../support/manifest.ts';
 
 const NAMESPACE = 'tagyard';
 const ACCOUNT = `system:serviceaccount:${NAMESPACE}:tagyard`;
@@ -33,6 +37,7 @@ const IMAGE = 'provisioner.test/provisioner';
 const LABELS = { 'tagyard/instance': 'tagyard', 'tagyard/host': 'cluster-1' };
 const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' };
 
+const WAIT = { timeoutMs: 120_000, intervalMs: 500 };
 /** The stand-in reads neither. */
 const WITHOUT_CONTENT = { identity: 'none', settings: { INFRA_SECRET: 'a-secret' } };
 
@@ -182,6 +187,48 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
         '--patch',
         JSON.stringify({ rules: changed }),
       );
+  });
+
+  test('gives its account what the appliers call, and no more', async () => {
+    const all = rules.parse((await get('clusterrole', NAME)).rules);
+    const granted = all.flatMap(({ resources: [resource], verbs }) =>
+      verbs.map((verb) => `${verb} ${resource}`),
+    );
+    await importTagServer(cluster);
+    const sites = await openSites({
+      kubeconfig: await accountKubeconfig(cluster, NAMESPACE, 'tagyard'),
+      identity: { instance: 'tagyard', host: 'cluster-1' },
+    });
+    try {
+      const of = (env: string) => ({
+        ...loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 1 } } }),
+        config: new Secret(Buffer.from(`id=GTM-SERVER1&env=${env}`).toString('base64')),
+      });
+      await applySites(sites, [of('1')]);
+      await expect(applySites(sites, [of('broken')])).rejects.toThrow('failed');
+      const place = `tagyard-tagyard-${of('1').client}`;
+      // What others have deleted is made again.
+      for (const kind of ['secret', 'service', 'networkpolicy', 'pdb', 'hpa']) {
+        await cluster.kubectl('delete', kind, '--all', '--namespace', place);
+      }
+      await applySites(sites, [of('1')]);
+      // While objects end, the namespace stays.
+      await eventually(async () => {
+        await applySites(sites, []);
+        await expect(cluster.kubectl('get', 'namespace', place)).rejects.toThrow('not found');
+      }, WAIT);
+    } finally {
+      await sites.close();
+    }
+    const asked = cluster.requests().filter(({ user }) => user === ACCOUNT);
+    expect(asked.filter(({ code }) => code === 403)).toEqual([]);
+    // An apply that creates needs both rights.
+    const used = asked.flatMap(({ verb, resource, code }) =>
+      [verb, ...(verb === 'patch' && code === 201 ? ['create'] : [])].map((one) => `${one} ${resource}`),
+    );
+    // These only where a pod doesn't say itself why it isn't ready, or after a conflict with another writer.
+    const rare = ['list events', 'get namespaces', 'get resourcequotas'];
+    expect(granted.filter((right) => !used.includes(right))).toEqual(rare);
   });
 
   test('in one namespace of others, its account may change only what has our labels there', async () => {

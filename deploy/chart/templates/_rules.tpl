@@ -42,7 +42,7 @@ names but not our labels, and write by server-side apply: `patch`, and `create` 
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [resourcequotas]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch]
 # With these of others in it, a namespace of ours isn't deleted.
 - apiGroups: [""]
   resources: [configmaps]

@@ -1,5 +1,6 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
+import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
 import type { Cluster } from './cluster.ts';
@@ -56,4 +57,18 @@ export async function callerAs(
       sent.on('error', reject);
       sent.end(body === undefined ? undefined : JSON.stringify(body));
     });
+}
+
+/** Writes a kubeconfig with a token of a service account, and returns its path. */
+export async function accountKubeconfig(
+  cluster: Cluster,
+  namespace: string,
+  account: string,
+): Promise<string> {
+  const token = await cluster.kubectl('create', 'token', account, '--namespace', namespace);
+  const config = JSON.parse(await readFile(cluster.kubeconfig, 'utf8'));
+  const path = join(cluster.folder, `${namespace}-${account}.kubeconfig`);
+  const users = [{ name: 'test', user: { token: token.trim() } }];
+  await writeFile(path, JSON.stringify({ ...config, users }), { mode: 0o600 });
+  return path;
 }
