@@ -16,8 +16,17 @@ export interface CertificatePair {
   readonly key: string;
 }
 
+/** Each is read once: with hundreds of them, it would take most of the time of a change. */
+const known = new WeakMap<object, CertificatePair>();
+
 /** Reads a pair of PEM texts. Throws an `Error` whose message contains no part of the key. An expired one is served on. */
-export function readPair({ cert, key }: { cert: string; key: string }): CertificatePair {
+export function readPair(texts: { readonly cert: string; readonly key: string }): CertificatePair {
+  const found = known.get(texts) ?? parsePair(texts);
+  known.set(texts, found);
+  return found;
+}
+
+function parsePair({ cert, key }: { readonly cert: string; readonly key: string }): CertificatePair {
   const leaf = certificateOf(cert);
   if (!leaf.checkPrivateKey(keyOf(key))) throw new Error('the key is not that of the certificate');
   const names = (leaf.subjectAltName ?? '')
