@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { deploymentState } from '../../gitops/appliers/kubernetes/state/deployment.ts';
 import { systemClock } from '../../gitops/base/clock.ts';
@@ -40,6 +41,7 @@ type Way = (typeof WAYS)[number];
 export const kubernetes: Suite = async (bench) => {
   const sites = Number(process.env.BENCH_KUBERNETES_SITES ?? 200);
   const rounds: Record<Way, Round[]> = { appliers: [], control: [] };
+  console.log(`load of the machine: ${loadavg()[0]}`);
   for (const way of ['appliers', 'control', 'control', 'appliers'] as const) {
     // The figures of the appliers alone are taken once.
     const alone = way === 'appliers' && rounds.control.length > 0 ? bench : null;
@@ -85,8 +87,8 @@ async function measured(way: Way, sites: number, alone: Bench | null): Promise<R
   const applies = calls.filter(({ verb }) => verb === 'patch').map(({ at }) => at);
   console.log(`${way}: ${countsOf(calls)}`);
 
-  const change = await changed(way, { cluster, child, watch, count: own });
   if (alone !== null) await steady(alone, { cluster, child, kubeconfig, sites, count: own });
+  const change = await changed(way, { cluster, child, watch, count: own });
   return {
     lastApply: (Math.max(...applies) - begun) / 1000,
     ready,

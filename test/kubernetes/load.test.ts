@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
+import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { Secret } from '../../gitops/manifest/secrets.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { Cluster } from '../support/kubernetes/cluster.ts';
+import { importKeptServer, KEPT_SERVER } from '../support/kubernetes/kept-server.ts';
+import { ip } from '../support/kubernetes/machine.ts';
+import { startServiceLoad } from '../support/kubernetes/service-load.ts';
+import { SiteRuns } from '../support/kubernetes/site-runs.ts';
+import { openSites } from '../support/kubernetes/sites.ts';
+import { loadedManifest } from '../support/manifest.ts';
+
+const WAIT = { timeoutMs: 120_000, intervalMs: 200 };
+const PER_SECOND = 20;
+const PROCESSING = 'tag-acme-shop-processing';
+/** What a pod requests: the load is far above it, and an idle pod far below. */
+const REQUESTED = '20m';
+
+const configured = (env: string): LoadedManifest => {
+  const manifest = loadedManifest('acme-shop', 0, { image: KEPT_SERVER });
+  const { processing } = manifest.resources;
+  return {
+    ...manifest,
+    resources: { ...manifest.resources, processing: { ...processing, replicas: { min: 2, max: 3 } } },
+    config: new Secret(Buffer.from(`id=GTM-SERVER1&env=${env}&auth=s3cret-auth-t0ken`).toString('base64')),
+  };
+};
+
+interface DeploymentSpec {
+  readonly template: { readonly spec: { readonly containers: readonly { readonly resources: object }[] } };
+}
+
+function requesting(object: KubernetesObject): KubernetesObject {
+  const spec = object.spec as DeploymentSpec; // as the renderer makes it
+  const containers = spec.template.spec.containers.map((container) => ({
+    ...container,
+    resources: { ...container.resources, requests: { cpu: REQUESTED, memory: '1Mi' } },
+  }));
+  const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
+  return { ...object, spec: { ...spec, template } };
+}
+
+describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
+  let cluster: Cluster;
+  let sites: SitesCluster;
+  let runs: SiteRuns;
+  const acme = configured('1');
+  const kubectl = (...args: string[]) =>
+    cluster.kubectl('--namespace', `tagyard-shops-${acme.client}`, ...args);
+  const target = { host: '', port: acme.ports.processing, perSecond: PER_SECOND };
+
+  beforeAll(async () => {
+    cluster = await Cluster.start({ nodes: 2, metrics: true });
+    await importKeptServer(cluster);
+    sites = await openSites({
+      kubeconfig: cluster.kubeconfig,
+      identity: { instance: 'shops', host: 'tag-1' },
+      deployment: requesting,
+    });
+    runs = new SiteRuns(sites);
+    expect((await runs.run(acme)).errors).toEqual([]);
+    target.host = await kubectl('get', 'service', PROCESSING, '--output', 'jsonpath={.spec.clusterIP}');
+    // The machine reaches the Service as a balancer in front of the cluster does, through a node.
+    await ip(`route add ${target.host}/32 via ${cluster.nodes[0]?.address}`);
+    await eventually(() => fetch(`http://${target.host}:${target.port}/`), WAIT);
+  });
+  afterAll(async () => {
+    await sites?.close();
+    await cluster?.[Symbol.asyncDispose]();
+  });
+
+  /** Every request is answered while the work is done. Returns the different answers. */
+  async function withoutLoss(work: () => Promise<unknown>): Promise<ReadonlySet<string>> {
+    const load = startServiceLoad(target);
+    const [done] = await Promise.allSettled([work()]);
+    const { sent, failures, answers } = await load.end();
+    expect(failures).toEqual([]);
+    if (done.status === 'rejected') throw done.reason;
+    expect(sent).toBeGreaterThan(PER_SECOND);
+    return answers;
+  }
+  const number = async () =>
+    Number(await kubectl('get', 'deployment', PROCESSING, '--output', 'jsonpath={.status.readyReplicas}'));
+  const pods = async (...selection: string[]): Promise<string[]> => {
+    const found = await kubectl(
+      ...['get', 'pods', '--selector', 'tagyard/role=processing', '--output', 'name'],
+      ...selection,
+    );
+    return found.split('\n').filter(Boolean);
+  };
+
+  test('gets another pod from its autoscaler, and an apply keeps that', async () => {
+    expect(await number()).toBe(2);
+    await withoutLoss(() => eventually(async () => expect(await number()).toBe(3), WAIT));
+    expect(await runs.plan(acme)).toEqual({ changes: [], conflicts: [] });
+  });
+
+  test('loses no request in a rollout and back', async () => {
+    const answers = await withoutLoss(async () => {
+      for (const env of ['2', '1']) expect((await runs.run(configured(env))).errors).toEqual([]);
+    });
+    expect([...answers].map((answer) => /env=(\d)/.exec(answer)?.[1]).toSorted()).toEqual(['1', '2']);
+  });
+
+  test('loses no request when a pod is deleted', async () => {
+    await withoutLoss(async () => {
+      const [first = ''] = await pods();
+      await kubectl('delete', first);
+      await eventually(async () => expect(await number()).toBeGreaterThanOrEqual(2), WAIT);
+    });
+  });
+
+  test('loses no request when the API server is restarted', async () => {
+    await withoutLoss(() => cluster.restartApiServer());
+    expect((await eventually(() => runs.run(acme), WAIT)).errors).toEqual([]);
+  });
+
+  test('loses no request when a node’s kubelet is cut off from the API server', async () => {
+    const [first, second] = cluster.nodes;
+    if (first === undefined || second === undefined) throw new Error('the cluster has two nodes');
+    expect(await pods('--field-selector', `spec.nodeName=${second.name}`)).not.toEqual([]);
+    await withoutLoss(async () => {
+      await second.cut('api');
+      await cluster.nodesAre({ [first.name]: 'True', [second.name]: 'Unknown' });
+      await second.heal();
+      await cluster.nodesAreReady();
+    });
+  });
+
+  test('loses no request when a node is drained', async () => {
+    const [, second] = cluster.nodes;
+    if (second === undefined) throw new Error('the cluster has two nodes');
+    const there = ['--field-selector', `spec.nodeName=${second.name}`];
+    expect(await pods(...there)).not.toEqual([]);
+    await withoutLoss(async () => {
+      await cluster.kubectl('drain', second.name, '--delete-emptydir-data', '--timeout=120s');
+    });
+    expect(await pods(...there)).toEqual([]);
+    expect(await number()).toBeGreaterThanOrEqual(2);
+  });
+});
