@@ -30,6 +30,8 @@ interface Round {
   readonly own: number;
   /** Seconds from the change of one site to its pods. */
   readonly change: number;
+  /** Of the provisioner's account alone. */
+  readonly changeCalls: number;
 }
 const WAYS = ['appliers', 'control'] as const;
 type Way = (typeof WAYS)[number];
@@ -69,6 +71,12 @@ export const kubernetes: Suite = async (bench) => {
     const [ours = 0, control = 0] = medians;
     await bench('  of the control', { unit: '×', run: () => ours / control });
   }
+  const calls = rounds.appliers.map(({ changeCalls }) => changeCalls);
+  await bench(`one site changed, ${sites} sites, appliers: calls`, {
+    unit: 'calls',
+    times: calls.length,
+    run: () => calls.shift() ?? Number.NaN,
+  });
 };
 
 async function measured(way: Way, sites: number, alone: Bench | null): Promise<Round> {
@@ -88,14 +96,14 @@ async function measured(way: Way, sites: number, alone: Bench | null): Promise<R
   console.log(`${way}: ${countsOf(calls)}`);
 
   if (alone !== null) await steady(alone, { cluster, child, kubeconfig, sites, count: own });
-  const change = await changed(way, { cluster, child, watch, count: own });
+  const oneChanged = await changed(way, { cluster, child, watch, count: own });
   return {
     lastApply: (Math.max(...applies) - begun) / 1000,
     ready,
     requests: calls.length,
     server,
     own: ownCpu,
-    change,
+    ...oneChanged,
   };
 }
 
@@ -109,7 +117,7 @@ interface Running {
 async function changed(
   way: Way,
   { cluster, child, watch, count }: Running & { watch: Watch },
-): Promise<number> {
+): Promise<Pick<Round, 'change' | 'changeCalls'>> {
   const site = `site-${CHANGED}`;
   const file = join(cluster.folder, 'changed.json');
   const items = renderedSites([siteOf(CHANGED, '2')]).filter(
@@ -126,9 +134,10 @@ async function changed(
           ...['apply', '--server-side', '--field-manager=tagyard', '--force-conflicts'],
           ...['--filename', file],
         );
-  const [seconds] = await Promise.all([rolledOut, work]);
-  if (way === 'appliers') console.log(`one site changed: ${countsOf(count().slice(before))}`);
-  return seconds;
+  const [change] = await Promise.all([rolledOut, work]);
+  const calls = count().slice(before);
+  if (way === 'appliers') console.log(`one site changed: ${countsOf(calls)}`);
+  return { change, changeCalls: calls.length };
 }
 
 /** What the appliers cost that have nothing to do, and a start at which nothing is to do. */

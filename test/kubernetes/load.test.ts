@@ -15,6 +15,7 @@ import { loadedManifest } from '../support/manifest.ts';
 
 const WAIT = { timeoutMs: 120_000, intervalMs: 200 };
 const PER_SECOND = 20;
+const OTHER_CLIENT = '0d4c2f3a-55b1-4a0e-9d0b-7a8f0c1d2e3f';
 const PROCESSING = 'tag-acme-shop-processing';
 /** What a pod requests: the load is far above it, and an idle pod far below. */
 const REQUESTED = '20m';
@@ -115,7 +116,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
 
   test('loses no request when the API server is restarted', async () => {
     await withoutLoss(() => cluster.restartApiServer());
-    expect((await eventually(() => runs.run(acme), WAIT)).errors).toEqual([]);
+    await eventually(async () => expect((await runs.run(acme)).errors).toEqual([]), WAIT);
   });
 
   test('loses no request when a node’s kubelet is cut off from the API server', async () => {
@@ -130,7 +131,35 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     });
   });
 
-  test('loses no request when a node is drained', async () => {
+  test('loses no request, and no pod is restarted, while the health check of all pods answers 503', async () => {
+    const all = (names: readonly string[], command: string) =>
+      Promise.all(
+        names.map((name) => kubectl('exec', name, '--', '/bin/busybox', command, '/tmp/unhealthy')),
+      );
+    await withoutLoss(async () => {
+      // The load keeps their number where it is.
+      const names = await eventually(async () => {
+        expect(await number()).toBe(3);
+        const found = await pods();
+        expect(found).toHaveLength(3);
+        return found;
+      }, WAIT);
+      await all(names, 'touch');
+      for (const name of names) {
+        const failed = `reason=Unhealthy,involvedObject.name=${name.replace('pod/', '')}`;
+        await eventually(async () => {
+          const events = await kubectl('get', 'events', '--field-selector', failed, '--output=yaml');
+          expect(events).toContain('statuscode: 503');
+        }, WAIT);
+      }
+      expect(await number()).toBe(3);
+      const restarts = '--output=jsonpath={.items[*].status.containerStatuses[*].restartCount}';
+      expect(new Set((await kubectl('get', ...names, restarts)).split(' '))).toEqual(new Set(['0']));
+      await all(names, 'rm');
+    });
+  });
+
+  test('loses no request when its pods are evicted from a node, whose drain ends', async () => {
     const [, second] = cluster.nodes;
     if (second === undefined) throw new Error('the cluster has two nodes');
     const there = ['--field-selector', `spec.nodeName=${second.name}`];
@@ -140,5 +169,26 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     });
     expect(await pods(...there)).toEqual([]);
     expect(await number()).toBeGreaterThanOrEqual(2);
+  });
+
+  test('refuses a connection to an address that another tenant’s pod has got meanwhile', async () => {
+    const ports = { processing: 20_010, preview: 20_011 };
+    const theirs = { ...configured('9'), site: 'other-shop', client: OTHER_CLIENT, ports };
+    expect((await runs.run(acme, theirs)).errors).toEqual([]);
+    const found = JSON.parse(
+      await cluster.kubectl('get', 'pods', '--all-namespaces', '--output=json', '--selector=tagyard/role'),
+    ).items as { metadata: { labels: Record<string, string> }; status: { podIP: string } }[];
+    for (const { metadata, status } of found) {
+      const [own, strange] = metadata.labels['tagyard/site'] === acme.site ? [acme, theirs] : [theirs, acme];
+      const role = metadata.labels['tagyard/role'] as 'processing' | 'preview'; // as the selector asks for it
+      const at = (port: number) => fetch(`http://${status.podIP}:${port}/`);
+      expect((await at(own.ports[role])).status).toBe(200);
+      for (const port of Object.values(strange.ports)) {
+        await expect(at(port)).rejects.toMatchObject({ cause: { code: 'ECONNREFUSED' } });
+      }
+    }
+    expect(new Set(found.map(({ metadata }) => metadata.labels['tagyard/site']))).toEqual(
+      new Set([acme.site, theirs.site]),
+    );
   });
 });

@@ -29,7 +29,7 @@ const WAIT = { timeoutMs: 180_000, intervalMs: 100 };
 const ROLES = ['origin', 'preview'] as const;
 const SAMPLE_MS = 100;
 
-interface Record {
+interface DnsRecord {
   readonly name: string;
   readonly content: string;
   readonly comment: string | null;
@@ -114,7 +114,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
       author: { name: 'Op', email: 'op@example.test' },
       trailers: {},
     });
-  const records = async (): Promise<Record[]> =>
+  const records = async (): Promise<DnsRecord[]> =>
     (await emulator.call('GET', `/zones/${emulator.zone.id}/dns_records`)).json.result;
   const addressOf = async (role: (typeof ROLES)[number]) =>
     (await records()).find(({ name }) => name === manifest.hostnames[role])?.content;

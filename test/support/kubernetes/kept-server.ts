@@ -13,9 +13,11 @@ while read -r request; do
     case "$header" in [Cc]ontent-[Ll]ength:*) length=\${header#*: }; length=\${length%?};; esac
   done
   [ "$length" -eq 0 ] || $b head -c "$length" > /dev/null
+  status='200 OK'
+  case "$request" in "GET /healthz "*) [ ! -e /tmp/unhealthy ] || status='503 Service Unavailable';; esac
   connection=keep-alive
   [ ! -e /tmp/ending ] || connection=close
-  printf 'HTTP/1.1 200 OK\\r\\nContent-Length: %s\\r\\nConnection: %s\\r\\n\\r\\n%s' \${#config} $connection "$config"
+  printf 'HTTP/1.1 %s\\r\\nContent-Length: %s\\r\\nConnection: %s\\r\\n\\r\\n%s' "$status" \${#config} $connection "$config"
   [ $connection = keep-alive ] || exit
 done
 `;
@@ -34,7 +36,10 @@ wait
 
 export const KEPT_SERVER = 'kept-server.test/kept-server:1';
 
-/** Imports a tag server into every node that keeps connections and takes bodies. It answers as `importTagServer`’s does. */
+/**
+ * Imports a tag server into every node that keeps connections and takes bodies. It answers as `importTagServer`’s does; its
+ * health check fails while there is a file `/tmp/unhealthy`.
+ */
 export async function importKeptServer(cluster: Cluster): Promise<void> {
   const file = join(cluster.folder, 'kept-server.tar');
   await writeProgramImage(file, {
