@@ -62,12 +62,31 @@ const machineSettings = z.object({
   CONTAINER_LOGS_LINES_PER_SECOND: z.coerce.number().int().min(1).default(50),
 });
 
-/** What only a cluster has. */
+/** Objects are found by these names as values of labels. */
+const labelValue = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/,
+    'must begin and end with a letter or digit, and have at most 63 of A-Z, a-z, 0-9, ., _ and -: it is the value of a label in the cluster',
+  );
+
+/** What only a cluster has, and what it demands of settings that every host has. */
 const clusterSettings = z.object({
   HOST_KIND: z.literal('kubernetes'),
+  TAGYARD_INSTANCE: sharedSettings.shape.TAGYARD_INSTANCE.pipe(labelValue),
+  HOST_NAME: sharedSettings.shape.HOST_NAME.pipe(labelValue),
   KUBERNETES_GATEWAY_ADDRESS: optionalText.pipe(
     z.union([z.ipv4(), z.ipv6(), z.string().regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/)]).optional(),
   ),
+  /** `<namespace>/<name>`. */
+  KUBERNETES_LEASE: optionalText.pipe(
+    z
+      .string()
+      .regex(/^[a-z0-9-]{1,63}\/[a-z0-9.-]{1,253}$/, 'must be <namespace>/<name> of a Lease')
+      .optional(),
+  ),
+  KUBERNETES_LEASE_SECONDS: z.coerce.number().int().min(3).max(600).default(15),
+  KUBERNETES_POD_ADDRESS: optionalText.pipe(z.union([z.ipv4(), z.ipv6()]).optional()),
   KUBERNETES_TLS_PORT: portNumber.default(443),
   RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
 });

@@ -1,4 +1,5 @@
 import './base/runtime/disposable-stack.ts';
+import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -6,6 +7,7 @@ import { acquireLock } from './base/lock.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host/host.ts';
+import { lead } from './host/replicas.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
 import { holdBeforeStart } from './loop/first-hold.ts';
@@ -16,8 +18,14 @@ import { frozenBy } from './pass/freeze.ts';
 import { holderId } from './sites-repo/lease/holder-id.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
-/** Starts the provisioner daemon: environment → clients → application → loop. */
-async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
+/**
+ * Starts the provisioner daemon: environment → clients → application → loop. Of several replicas, all but one stand by
+ * before that until `signal` aborts; then this function throws its reason.
+ */
+async function start(
+  env: Env,
+  signal: AbortSignal,
+): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
   await using stack = new AsyncDisposableStack();
   await mkdir(env.STATE_DIR, { recursive: true, mode: 0o700 });
   const lock = acquireLock(join(env.STATE_DIR, 'lock'));
@@ -28,7 +36,19 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   const file = new StateFile(join(env.STATE_DIR, 'state.json'), (err) =>
     log.warn({ err }, 'the state could not be written'),
   );
-  const known = await file.read();
+  const secrets = acceptedSecrets(env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS);
+  let revision = (): string | null => null;
+  const leadership = await lead(env, stack, {
+    ...{ secrets, log, signal },
+    revision: () => revision(),
+    onStandby: (url) => report('standby', url),
+  });
+  // At once: what is under way must not go on beside the writes of the next leader.
+  leadership?.held.addEventListener('abort', () => {
+    if (!signal.aborted) fail(leadership.held.reason);
+  });
+  const saved = await file.read();
+  const known = leadership === null ? saved : leadership.known(saved);
   const repo = await openSitesRepo({
     url: env.SITES_REPO,
     cacheDir: env.STATE_DIR,
@@ -39,12 +59,14 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   });
   const lease = repo.hostLease({
     host: env.HOST_NAME,
-    holder: await holderId(env.STATE_DIR),
+    holder: leadership?.holder ?? (await holderId(env.STATE_DIR)),
+    isShared: leadership !== null,
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
   const built = await buildHost(env, stack, {
     log,
+    mayWrite: leadership?.mayWrite,
     ordinal: async () => (reader.revision === null ? null : await repo.ordinal(reader.revision)),
   });
   const { appliers, certificates } = built;
@@ -65,11 +87,12 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     intervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
     policy: env.RECONCILE_POLICY,
     drift: env.DRIFT_MODES,
-    frozen: () => frozenBy(join(env.STATE_DIR, 'freeze')),
+    frozen: async () => leadership?.frozen() ?? (await frozenBy(join(env.STATE_DIR, 'freeze'))),
+    mayWrite: leadership?.mayWrite,
     certificates,
     log,
   });
-  const secrets = acceptedSecrets(env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS);
+  revision = () => loop.revision;
   const app = buildDaemon({
     repo,
     reader,
@@ -90,7 +113,8 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   stack.defer(() => loop.stop());
   stack.defer(() => certificates.stop());
   stack.defer(() => app.close());
-  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
+  const port = (await leadership?.freePort()) ?? env.PROVISIONER_PORT;
+  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port });
   loop.start();
   certificates.start((site) => loop.checkSite(site));
 
@@ -113,22 +137,32 @@ async function readIdentity(file: string): Promise<string> {
   }
 }
 
+/** Tells the parent that supervises this process, if there is one. */
+function report(type: 'standby' | 'ready', url: string): void {
+  if (process.connected) process.send?.({ type, url });
+}
+
+function fail(error: unknown): never {
+  process.stderr.write(`provisioner: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+}
+
 // Installed before the start: a signal during it must still close what was opened by then.
-const stopping = Promise.withResolvers<void>();
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.resolve());
+const stopping = new AbortController();
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort());
 let checkAll: () => void = () => undefined;
 process.on('SIGHUP', () => checkAll());
 // The parent that supervises this process is gone.
-process.once('disconnect', () => stopping.resolve());
+process.once('disconnect', () => stopping.abort());
 
 try {
-  const running = await start(readEnv(process.env));
+  const running = await start(readEnv(process.env), stopping.signal);
   checkAll = running.checkAll;
-  if (process.connected) process.send?.({ type: 'ready', url: running.url });
-  await stopping.promise;
+  report('ready', running.url);
+  if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
   await running.stop();
   process.exit(0);
 } catch (error) {
-  process.stderr.write(`provisioner: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(1);
+  if (stopping.signal.aborted && error === stopping.signal.reason) process.exit(0);
+  fail(error);
 }

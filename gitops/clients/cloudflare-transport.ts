@@ -20,6 +20,8 @@ interface PacedFetchOptions {
   readonly pauseSeconds?: number | undefined;
   /** Milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
+  /** Asked before each request but GET is sent, after the wait for the rate limit; false: it is refused. */
+  readonly mayWrite?: (() => boolean) | undefined;
 }
 
 /**
@@ -28,10 +30,13 @@ interface PacedFetchOptions {
  */
 export function pacedFetch(
   pace: Pace,
-  { timeoutMs, pauseSeconds = PAUSE_SECONDS, now = () => Date.now() }: PacedFetchOptions,
+  { timeoutMs, pauseSeconds = PAUSE_SECONDS, now = () => Date.now(), mayWrite }: PacedFetchOptions,
 ): (request: Request) => Promise<Response> {
   return async (request) => {
     await pace.take(request.signal);
+    if (request.method !== 'GET' && mayWrite?.() === false) {
+      throw new RetryableError('Cloudflare: this replica leads no longer, so it sends no writes');
+    }
     const { response, body } = await exchange(request, timeoutMs);
     if (response.status === 429) {
       pace.pause(retryAfterSeconds(response.headers, now()) ?? pauseSeconds);

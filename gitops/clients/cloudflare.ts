@@ -75,6 +75,8 @@ export interface CloudflareOptions {
   readonly clock?: Clock;
   /** Milliseconds since 1970, for dates in answers. */
   readonly now?: () => number;
+  /** Asked before each request that may change something is sent; false: it is refused. Default: always true. */
+  readonly mayWrite?: (() => boolean) | undefined;
 }
 
 /**
@@ -89,7 +91,10 @@ export function cloudflareClient(options: CloudflareOptions) {
   const api = createClient<paths & NewerPaths>({
     baseUrl: url.replace(/\/$/, ''),
     headers: { authorization: `Bearer ${token}` },
-    fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), { timeoutMs, pauseSeconds, now }),
+    fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), {
+      ...{ timeoutMs, pauseSeconds, now },
+      mayWrite: options.mayWrite,
+    }),
   });
   const answer = <Schema extends z.ZodType>(endpoint: ApiEndpoint, schema: Schema, call: ApiCall) =>
     parsedAnswer({ endpoint, schema, call, now });

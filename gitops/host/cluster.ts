@@ -20,13 +20,13 @@ const DNS_TIMEOUT_MS = 2_000;
 export async function buildCluster(
   env: ClusterEnv,
   stack: AsyncDisposableStack,
-  { log, now, ordinal }: ClusterOptions,
+  { log, now, ordinal, mayWrite }: ClusterOptions,
 ): Promise<Host> {
-  const shared = openSharedServices(env, { log, now });
+  const shared = openSharedServices(env, { log, now, mayWrite });
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const port = env.KUBERNETES_TLS_PORT;
   const kubernetes = await openCluster(env, {
-    ...{ identity: shared.identity, log, ordinal },
+    ...{ identity: shared.identity, log, ordinal, mayWrite },
     originPort: port,
     edition: (site) => recycling.edition(site),
   });

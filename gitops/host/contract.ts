@@ -26,6 +26,8 @@ export interface HostOptions {
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Asked before each write; false: another replica may lead. Unset: there is none. */
+  readonly mayWrite?: (() => boolean) | undefined;
 }
 
 export interface ClusterOptions extends HostOptions {

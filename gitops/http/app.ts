@@ -6,7 +6,7 @@ import { type ProblemService, problemAnswer } from '../base/http/problem-answer.
 import { requestIdFrom } from '../base/http/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import { containerLogRoutes } from './container-logs.ts';
-import type { DaemonDeps } from './deps.ts';
+import type { DaemonDeps, StandbyDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';
 import { type ProvisionerErrorCode, ProvisionerProblem } from './errors.ts';
 import { healthRoutes } from './health.ts';
@@ -15,6 +15,7 @@ import { planRoutes } from './plans.ts';
 import { profileRoutes } from './profiles.ts';
 import { quotaRoutes } from './quotas.ts';
 import { authenticate } from './secrets.ts';
+import { forwardToLeader } from './standby.ts';
 import { statusRoutes } from './statuses.ts';
 
 const BODY_LIMIT = 256 * 1024;
@@ -37,12 +38,34 @@ const PROBLEMS: ProblemService<ProvisionerErrorCode> = {
     sitesRepo: 'sites_repo_unavailable',
     internal: 'internal',
   },
-  unlogged: ['still_running', 'stopping'],
+  unlogged: ['still_running', 'stopping', 'not_leading'],
 };
 const answerProblem = problemAnswer(PROBLEMS);
 
 /** The provisioner's HTTP interface (docs/http.md). Never listens and never reads the environment. */
 export function buildDaemon(deps: DaemonDeps): FastifyInstance {
+  const app = bareServer(deps);
+  app.setNotFoundHandler(() => {
+    throw new ProvisionerProblem('not_found');
+  });
+  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.register(routes(deps));
+  return app;
+}
+
+/**
+ * The HTTP interface of a replica that stands by: `/healthz` names the leader, and everything else is what the leader
+ * answers. Never listens.
+ */
+export function buildStandby(deps: StandbyDeps): FastifyInstance {
+  const app = bareServer(deps);
+  app.get('/healthz', async () => ({ status: 'standby', leader: deps.leader()?.name ?? null }));
+  app.addHook('onRequest', forwardToLeader(deps));
+  return app;
+}
+
+/** A server without routes, which answers every error as a problem. */
+function bareServer(deps: Pick<DaemonDeps, 'secrets' | 'logger'>): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     clientErrorHandler: clientErrorHandler(PROBLEMS),
@@ -74,11 +97,6 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
     authenticate(request, deps.secrets);
   });
   answerEarlyFaults(app, PROBLEMS);
-  app.setNotFoundHandler(() => {
-    throw new ProvisionerProblem('not_found');
-  });
-  app.get('/healthz', async () => ({ status: 'ok' }));
-  app.register(routes(deps));
   return app;
 }
 

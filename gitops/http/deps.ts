@@ -11,6 +11,14 @@ import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, PartCheck } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
+/** What a replica that stands by works with. */
+export interface StandbyDeps extends Pick<DaemonDeps, 'secrets' | 'logger'> {
+  /** Who leads; `url` is `null` where it can't be reached from here. `null`: no one is known. */
+  leader(): { readonly name: string; readonly url: string | null } | null;
+  /** Ends requests that wait for the leader: this replica takes over. */
+  readonly ended: AbortSignal;
+}
+
 /** What the routes work with. */
 export interface DaemonDeps {
   readonly repo: SitesRepo;

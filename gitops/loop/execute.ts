@@ -1,6 +1,6 @@
 import type { Applier, Change, Target } from '../appliers/contract.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
-import { TerminalError } from '../base/errors.ts';
+import { RetryableError, TerminalError } from '../base/errors.ts';
 import type { Step } from '../report/report.ts';
 
 export interface SiteRun {
@@ -22,6 +22,8 @@ interface ExecuteDeps {
   /** Called when the drain starts. Save the time: a later run, even of another process, continues this drain. */
   readonly onDnsRemoved: (at: Date) => void;
   readonly onStep: (step: Step) => void;
+  /** Asked before each change; false: it fails. Default: always true. */
+  readonly mayWrite?: (() => boolean) | undefined;
   readonly clock?: Clock;
 }
 
@@ -154,6 +156,7 @@ async function applyOne(
   try {
     const applier = deps.appliers.get(change.target);
     if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
+    if (deps.mayWrite?.() === false) throw new RetryableError('this replica leads no longer');
     await applier.apply(change, signal);
     deps.onStep({ ...stepOf(change, 'succeeded'), ...times() });
     return null;

@@ -21,6 +21,13 @@ import { SiteStatuses } from './site-statuses.ts';
 import { Source, type SourceDeps, type SourceProblem } from './source.ts';
 import { Triggers } from './triggers.ts';
 
+/** `isLost`: only the revision is known, from elsewhere. */
+interface KnownState {
+  readonly revision: string | null;
+  readonly sites: readonly SiteStatus[];
+  readonly isLost?: boolean;
+}
+
 export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen'> {
   readonly repo: SitesRepo;
   readonly lease?: SourceDeps['lease'];
@@ -33,8 +40,10 @@ export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen
   readonly intervalSeconds: number;
   readonly runsAtOnce?: SiteRunsDeps['runsAtOnce'];
   readonly certificates?: Pick<Certificates, 'follow' | 'uncertified'>;
+  /** Asked before each change; false: another replica may lead. Default: always true. */
+  readonly mayWrite?: SiteRunsDeps['mayWrite'];
   /** The state of an earlier process; `null`: it was lost. */
-  readonly known: { readonly revision: string | null; readonly sites: readonly SiteStatus[] } | null;
+  readonly known: KnownState | null;
   readonly onChange: () => void;
   readonly log: Log;
   readonly clock?: Clock;
@@ -90,7 +99,7 @@ export class Loop {
     const runs = new SiteRuns({
       ...shared,
       appliers: new Map(deps.appliers.map((applier) => [applier.target, applier])),
-      runsAtOnce: deps.runsAtOnce,
+      ...{ runsAtOnce: deps.runsAtOnce, mayWrite: deps.mayWrite },
       onEnd: (site, again) => (again ? triggers.site(site) : triggers.check()),
     });
     this.#reconciler = new Reconciler({ ...shared, planner: new Planner(shared), runs }, known);

@@ -59,10 +59,13 @@ export class Reconciler {
   /** When the interval is over, by the monotonic clock. */
   #nextFullAt = 0;
 
-  constructor(deps: ReconcilerDeps, known: { readonly revision: string | null } | null) {
+  constructor(
+    deps: ReconcilerDeps,
+    known: { readonly revision: string | null; readonly isLost?: boolean } | null,
+  ) {
     this.#deps = deps;
     this.#revision = known?.revision ?? null;
-    this.#stateLost = known === null;
+    this.#stateLost = known === null || known.isLost === true;
   }
 
   /** The last revision that was read. */

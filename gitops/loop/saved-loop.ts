@@ -5,7 +5,7 @@ import type { State, StateFile } from './state.ts';
 /** A loop and its operations that continue from the saved state, and save each change of it. */
 export function savedLoop(
   file: StateFile,
-  known: State | null,
+  known: (State & { readonly isLost?: boolean }) | null,
   deps: Omit<LoopDeps, 'operations' | 'known' | 'onChange'>,
 ): { readonly loop: Loop; readonly operations: Operations } {
   const onChange = () =>

@@ -18,6 +18,8 @@ type LeaseRecord = z.output<typeof record>;
 interface LeaseSettings {
   readonly host: string;
   readonly holder: string;
+  /** Several processes have this holder's id, and something else decides which one of them acts. Default: false. */
+  readonly isShared?: boolean;
   /** Takes the lease from another holder if it has this term: an operator has stopped that holder. */
   readonly takeoverTerm: number | undefined;
 }
@@ -92,8 +94,7 @@ export class HostLease {
     if (this.#held !== null) return;
     const found = await this.#lastKnown();
     // Nothing can be taken now, neither from an ended process nor by a takeover.
-    if (found === null || (found.record.holder === this.#settings.holder && !isAlive(found.record.process)))
-      return;
+    if (found === null || this.#isOwn(found.record)) return;
     throw this.#heldBy(found.record);
   }
 
@@ -127,12 +128,16 @@ export class HostLease {
   }
 
   #refusalOf(held: LeaseRecord): LeaseHeldError | null {
-    const { term, holder, process } = held;
-    const isOwn = holder === this.#settings.holder;
-    // A copy of the state folder has the same id. Then the process that took the lease last has it.
-    const isFree = term === this.#settings.takeoverTerm || (isOwn && !isAlive(process));
+    const { term, process } = held;
+    const isFree = term === this.#settings.takeoverTerm || this.#isOwn(held);
     if (hasEnded(process) || (this.#held === null && isFree)) return null;
     return this.#heldBy(held);
+  }
+
+  /** A copy of the state folder has the same id. Then the process that took the lease last has it. */
+  #isOwn({ holder, process }: LeaseRecord): boolean {
+    const { isShared = false } = this.#settings;
+    return holder === this.#settings.holder && (isShared || !isAlive(process));
   }
 
   #heldBy({ term, process, since }: LeaseRecord): LeaseHeldError {

@@ -63,4 +63,60 @@ describe('the environment', () => {
   ])('refuses DRIFT_MODES=%s', (text, message) => {
     expect(() => readEnv({ ...REQUIRED, DRIFT_MODES: text })).toThrow(`DRIFT_MODES: ${message}`);
   });
+
+  describe('of a cluster', () => {
+    const CLUSTER = { ...REQUIRED, HOST_KIND: 'kubernetes' };
+
+    test('has no Lease unless it is named', () => {
+      expect(readEnv(CLUSTER)).not.toHaveProperty('KUBERNETES_LEASE');
+      expect(readEnv({ ...CLUSTER, KUBERNETES_LEASE: 'tagyard/leader' })).toMatchObject({
+        KUBERNETES_LEASE: 'tagyard/leader',
+        KUBERNETES_LEASE_SECONDS: 15,
+      });
+      expect(() => readEnv({ ...CLUSTER, KUBERNETES_LEASE: 'leader' })).toThrow(
+        'KUBERNETES_LEASE: must be <namespace>/<name> of a Lease',
+      );
+    });
+
+    test.each([
+      ['TAGYARD_INSTANCE', '-a'],
+      ['TAGYARD_INSTANCE', 'a-'],
+      ['HOST_NAME', '-cluster'],
+      ['HOST_NAME', 'cluster-'],
+      ['HOST_NAME', 'one cluster'],
+      ['HOST_NAME', 'c'.repeat(64)],
+    ])('refuses %s=%s, which is no label of an object; a machine takes it', (name, value) => {
+      expect(() => readEnv({ ...CLUSTER, [name]: value })).toThrow(
+        `${name}: must begin and end with a letter or digit`,
+      );
+      expect(readEnv({ ...REQUIRED, [name]: value })).toMatchObject({ [name]: value });
+    });
+
+    test.each([
+      '10.0.0.0/8',
+      '192.0.2.7/32',
+      '0.0.0.0/0',
+      '2001:db8::/32',
+      '::/0',
+      '::1/128',
+      '64:ff9b::192.0.2.0/120',
+    ])('admits %s', (range) => {
+      expect(readEnv({ ...CLUSTER, KUBERNETES_ADMIT_CIDRS: range })).toMatchObject({
+        KUBERNETES_ADMIT_CIDRS: [range],
+      });
+    });
+
+    test.each([
+      ['10.1.0.0/8', 'must begin at the first address of its range'],
+      ['192.0.2.1/24', 'must begin at the first address of its range'],
+      ['2001:db8::1/64', 'must begin at the first address of its range'],
+      ['64:ff9b::192.0.2.1/120', 'must begin at the first address of its range'],
+      ['192.0.2.0/33', 'must be an address range'],
+      ['fe80::%eth0/64', 'must be an address range'],
+    ])('refuses to admit %s', (range, message) => {
+      expect(() => readEnv({ ...CLUSTER, KUBERNETES_ADMIT_CIDRS: range })).toThrow(
+        `KUBERNETES_ADMIT_CIDRS.0: ${message}`,
+      );
+    });
+  });
 });

@@ -40,6 +40,8 @@ interface ClusterServices
    * isn't applied to them. `null`: unknown.
    */
   ordinal(): Promise<number | null>;
+  /** Asked before each write; false: another replica may lead. Default: always true. */
+  readonly mayWrite?: (() => boolean) | undefined;
   readonly times?: RolloutTimes;
   /** Milliseconds that a read waits for copies that don't follow. */
   readonly waitMs?: number;
@@ -48,12 +50,18 @@ interface ClusterServices
 /** Opens the cluster of the settings and begins to read it. Throws `TerminalError` where they can't be used. */
 export async function openCluster(
   settings: z.output<typeof kubernetesSettings>,
-  { identity, log, ordinal, times = ROLLOUT_TIMES, waitMs, ...services }: ClusterServices,
+  {
+    identity,
+    log,
+    ordinal,
+    mayWrite = () => true,
+    times = ROLLOUT_TIMES,
+    waitMs,
+    ...services
+  }: ClusterServices,
 ): Promise<Cluster> {
-  const client = await openKubernetes({
-    kubeconfig: settings.KUBECONFIG,
-    context: settings.KUBERNETES_CONTEXT,
-  });
+  const access = { kubeconfig: settings.KUBECONFIG, context: settings.KUBERNETES_CONTEXT };
+  const client = await openKubernetes(access, { mayWrite });
   const namespace = settings.KUBERNETES_NAMESPACE ?? null;
   const rendering: ClusterSettings = {
     ...services,

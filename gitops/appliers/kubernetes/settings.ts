@@ -4,10 +4,39 @@ import { optionalText, textList } from '../../base/env-values.ts';
 
 const MOST_BITS: Readonly<Record<number, number>> = { 4: 32, 6: 128 };
 
-const range = z.string().refine((text) => {
-  const [, address = '', bits = ''] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? [];
-  return Number(bits) <= (MOST_BITS[isIP(address)] ?? -1);
-}, 'must be an address range like 192.0.2.0/24');
+const parts = (text: string) => /^([^/%]+)\/(\d{1,3})$/.exec(text) ?? [];
+const range = z
+  .string()
+  .refine((text) => {
+    const [, address = '', bits = ''] = parts(text);
+    return Number(bits) <= (MOST_BITS[isIP(address)] ?? -1);
+  }, 'must be an address range like 192.0.2.0/24')
+  .refine(
+    (text) => {
+      const [, address = '', length] = parts(text);
+      return isIP(address) === 0 || !bitsOf(address).slice(Number(length)).includes('1');
+    },
+    // The API server refuses such a range.
+    'must begin at the first address of its range: 192.0.2.0/24, not 192.0.2.1/24',
+  );
+
+/** An address as zeros and ones. */
+function bitsOf(address: string): string {
+  const binary = (number: number, length: number) => number.toString(2).padStart(length, '0');
+  if (isIP(address) === 4) {
+    return address
+      .split('.')
+      .map((byte) => binary(Number(byte), 8))
+      .join('');
+  }
+  // An IPv4 address in it becomes two groups.
+  const [head = [], tail = []] = new URL(`http://[${address}]`).hostname
+    .slice(1, -1)
+    .split('::')
+    .map((groups) => groups.split(':').filter(Boolean));
+  const zeros = Array<string>(8 - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].map((group) => binary(Number.parseInt(group, 16), 16)).join('');
+}
 
 const label = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a name in Kubernetes');
 const serviceName = z

@@ -16,15 +16,22 @@ interface ClientOptions {
   readonly pageSize?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
+  /** Asked before each request that changes something is sent; false: it is refused. Default: always true. */
+  readonly mayWrite?: () => boolean;
 }
 
 /** Throws `TerminalError` where the configuration can't be used. It doesn't call the API server. */
 export async function openKubernetes(
   access: ClusterAccess,
-  { pageSize = PAGE_SIZE, clock = systemClock, random = Math.random }: ClientOptions = {},
+  {
+    pageSize = PAGE_SIZE,
+    clock = systemClock,
+    random = Math.random,
+    mayWrite = () => true,
+  }: ClientOptions = {},
 ): Promise<KubernetesClient> {
-  const transport = new Transport(await readClusterConfig(access), clock);
-  return new ApiClient(transport, { pageSize, clock, random });
+  const transport = new Transport(await readClusterConfig(access), clock, mayWrite);
+  return new ApiClient(transport, { pageSize, clock, random, mayWrite });
 }
 
 class ApiClient implements KubernetesClient {

@@ -21,6 +21,8 @@ interface ElectionOptions {
   readonly identity: string;
   /** The Lease's duration, a whole number. Default: 15. */
   readonly seconds?: number;
+  /** Annotations that each renewal sets, for a later holder. Default: none. */
+  readonly annotations?: () => Readonly<Record<string, string>>;
   readonly clock?: Clock;
   /** 0 to below 1. */
   readonly random?: () => number;
@@ -47,7 +49,10 @@ export class Election {
 
   constructor(client: KubernetesClient, options: ElectionOptions) {
     this.#client = client;
-    this.#options = { seconds: 15, clock: systemClock, random: Math.random, ...options };
+    this.#options = {
+      ...{ seconds: 15, clock: systemClock, random: Math.random, annotations: () => ({}) },
+      ...options,
+    };
     this.#address = { kind: 'Lease', namespace: options.namespace, name: options.name };
     this.#done = this.#run();
   }
@@ -73,6 +78,11 @@ export class Election {
   /** Who holds the Lease as far as this process knows; `null`: none. */
   get holder(): string | null {
     return this.#observed?.spec.holderIdentity || null;
+  }
+
+  /** The Lease's metadata as this process last read or wrote it; `null`: there was none. */
+  get metadata(): KubernetesObject['metadata'] | null {
+    return this.#observed?.object.metadata ?? null;
   }
 
   /** The last error while the Lease can't be read or renewed; `null`: it can. */
@@ -119,12 +129,16 @@ export class Election {
   }
 
   async #attempt(signal: AbortSignal): Promise<void> {
-    const { clock, identity, seconds } = this.#options;
+    const { clock, identity, seconds, annotations } = this.#options;
     const found = await this.#client.get(this.#address, signal);
     const now = clock.now();
     this.#observed = found === null ? null : observeLease(found, { before: this.#observed, now });
     if (this.#observed !== null && !isFree(this.#observed, { identity, now })) return this.#lose();
-    const lease = heldLease(this.#address, this.#observed, { identity, seconds, at: clock.date() });
+    const lease = heldLease(this.#address, this.#observed, {
+      ...{ identity, seconds },
+      at: clock.date(),
+      annotations: annotations(),
+    });
     // From before the request on: another one sees the renewal only after it was sent.
     const until = seconds * 1000 * WRITES;
     const deadline = { now: clock.now() + until, date: clock.date().getTime() + until };

@@ -45,18 +45,31 @@ export function isFree(
 export function heldLease(
   address: ObjectAddress,
   observed: ObservedLease | null,
-  { identity, seconds, at }: { identity: string; seconds: number; at: Date },
+  {
+    identity,
+    seconds,
+    at,
+    annotations,
+  }: {
+    identity: string;
+    seconds: number;
+    at: Date;
+    /** Set besides those that it has. */
+    annotations: Readonly<Record<string, string>>;
+  },
 ): KubernetesObject {
   const renewTime = microTime(at);
   const before = observed?.spec;
   const isOurs = before?.holderIdentity === identity;
-  return leaseObject(address, observed, {
+  const lease = leaseObject(address, observed, {
     holderIdentity: identity,
     leaseDurationSeconds: seconds,
     renewTime,
     acquireTime: (isOurs ? before.acquireTime : null) ?? renewTime,
     leaseTransitions: (before?.leaseTransitions ?? 0) + (before === undefined || isOurs ? 0 : 1),
   });
+  const { metadata } = lease;
+  return { ...lease, metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations } } };
 }
 
 /** The Lease as its holder gives it up: free for the next one at once. */

@@ -55,9 +55,13 @@ export class Transport {
   #readAt = Number.NEGATIVE_INFINITY;
   #isSuspect = false;
 
-  constructor(config: ClusterConfig, clock: Clock = systemClock) {
+  readonly #mayWrite: () => boolean;
+
+  /** `mayWrite` is asked before each request that changes something is sent. */
+  constructor(config: ClusterConfig, clock: Clock = systemClock, mayWrite: () => boolean = () => true) {
     this.#config = config;
     this.#clock = clock;
+    this.#mayWrite = mayWrite;
   }
 
   /**
@@ -127,6 +131,9 @@ export class Transport {
   async #open(call: Call, use: 'calls' | 'watches'): Promise<Opened> {
     const agents = await this.#current();
     const { origin, pathname } = this.#config.server;
+    if (call.method !== 'GET' && !this.#mayWrite()) {
+      throw new KubernetesRetryable('unavailable', `Kubernetes: ${call.what}: this replica leads no longer`);
+    }
     const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
     const request = agents[use].request({
       origin,

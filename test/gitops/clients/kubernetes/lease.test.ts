@@ -10,8 +10,8 @@ import {
 
 const ADDRESS = { kind: 'Lease', namespace: 'a', name: 'l' } as const;
 const AT = new Date('2026-01-01T00:00:00Z');
-const held = (by: string, observed: ObservedLease | null, at = AT) =>
-  heldLease(ADDRESS, observed, { identity: by, seconds: 15, at });
+const held = (by: string, observed: ObservedLease | null, at = AT, annotations = {}) =>
+  heldLease(ADDRESS, observed, { identity: by, seconds: 15, at, annotations });
 const observe = (object: KubernetesObject, before: ObservedLease | null, now: number) =>
   observeLease(object, { before, now });
 
@@ -55,4 +55,11 @@ test('a new holder is counted, a renewal keeps the time of the acquisition', () 
     acquireTime: '2026-01-01T00:01:00.000000Z',
     leaseTransitions: 1,
   });
+});
+
+test('annotations are added to those that it has, and stay when another one holds it or it is given up', () => {
+  const first = observe(held('a', null, AT, { one: '1', two: '2' }), null, 0);
+  const second = observe(held('b', first, AT, { two: '3' }), first, 0);
+  expect(second.object.metadata.annotations).toEqual({ one: '1', two: '3' });
+  expect(releasedLease(ADDRESS, second, AT).metadata.annotations).toEqual({ one: '1', two: '3' });
 });

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { FastifyBaseLogger } from 'fastify';
+import { openKubernetes } from '../clients/kubernetes/client.ts';
+import { Election } from '../clients/kubernetes/leader.ts';
+import type { Env } from '../env.ts';
+import { buildStandby } from '../http/app.ts';
+import type { State } from '../loop/state.ts';
+
+/** The Lease's annotation with the last revision that a leader has read. */
+const REVISION = 'tagyard/revision';
+/** An operator's annotation: why nothing may be changed. */
+const FREEZE = 'tagyard/freeze';
+
+interface ReplicaOptions {
+  readonly secrets: readonly string[];
+  readonly log: FastifyBaseLogger;
+  /** The last revision that this process has read as the leader; `null`: none. */
+  revision(): string | null;
+  /** Called with the URL at which this replica answers while it stands by. */
+  onStandby(url: string): void;
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+}
+
+/** The right of one replica to act for its cluster, and what the one before it has passed on. */
+export interface Leadership {
+  /** Names all replicas in the sites repository: machines elsewhere have another id. */
+  readonly holder: string;
+  /** Aborts when another replica may lead. */
+  readonly held: AbortSignal;
+  mayWrite(): boolean;
+  /** Why an operator has stopped all changes; `null`: none has. */
+  frozen(): string | null;
+  /** What is known of the state, of which `saved` is what this replica had saved. */
+  known(saved: State | null): (State & { readonly isLost?: boolean }) | null;
+  /** Ends the standby's server, and returns its port for the daemon's own. */
+  freePort(): Promise<number>;
+}
+
+/**
+ * Stands by until this replica holds the Lease of the settings. `null`: they name none, so this daemon is the only one.
+ * Throws the signal's reason. `stack` gives the Lease up, after everything that was added to it later has ended.
+ */
+export async function lead(
+  env: Env,
+  stack: AsyncDisposableStack,
+  { secrets, log, revision, onStandby, signal }: ReplicaOptions,
+): Promise<Leadership | null> {
+  if (env.HOST_KIND !== 'kubernetes' || env.KUBERNETES_LEASE === undefined) return null;
+  const [namespace = '', name = ''] = env.KUBERNETES_LEASE.split('/');
+  // Not the appliers' client: a renewal must not wait behind their calls, and is no write of theirs.
+  const client = await openKubernetes({ kubeconfig: env.KUBECONFIG, context: env.KUBERNETES_CONTEXT });
+  stack.defer(() => client.close());
+
+  let holder = (): string | null => null;
+  const leads = new AbortController();
+  const leader = () => (leads.signal.aborted ? null : leaderOf(holder()));
+  const app = buildStandby({ secrets, logger: log, leader, ended: leads.signal });
+  stack.defer(() => app.close());
+  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
+  const port = Number(new URL(url).port);
+  const election = new Election(client, {
+    ...{ namespace, name },
+    identity: identityOf(env.KUBERNETES_POD_ADDRESS, port),
+    seconds: env.KUBERNETES_LEASE_SECONDS,
+    annotations: () => {
+      const read = revision();
+      return read === null ? {} : { [REVISION]: read };
+    },
+  });
+  holder = () => election.holder;
+  stack.defer(() => election.close());
+  onStandby(url);
+  log.info({ lease: env.KUBERNETES_LEASE }, 'stands by until it holds the Lease');
+  const held = await election.acquired(signal);
+  leads.abort(new Error('this replica takes over'));
+  log.info({ lease: env.KUBERNETES_LEASE }, 'leads');
+
+  const annotation = (key: string) => election.metadata?.annotations?.[key];
+  const passedOn = annotation(REVISION) ?? null;
+  return {
+    holder: `lease-${election.metadata?.uid}`,
+    held,
+    mayWrite: () => election.mayWrite(),
+    frozen() {
+      const why = annotation(FREEZE);
+      return why === undefined
+        ? null
+        : `the annotation ${FREEZE} of the Lease ${name} stops all changes: ${why.slice(0, 200)}`;
+    },
+    known: (saved) => stateAfter(passedOn, saved),
+    async freePort() {
+      await app.close();
+      return port;
+    },
+  };
+}
+
+/**
+ * Of another leader's state only the last revision is known: by it a branch that is gone isn't an empty one, and a
+ * rewritten history is noticed. Everything else counts as lost. The same revision as saved: this replica led last, or the
+ * one that did had nothing new.
+ */
+function stateAfter(passedOn: string | null, saved: State | null) {
+  if (passedOn === null || saved?.revision === passedOn) return saved;
+  return { version: 1 as const, revision: passedOn, sites: [], operations: [], isLost: true };
+}
+
+/** `<host>_<random>`, and `@<address>:<port>` where other replicas reach this one. */
+function identityOf(address: string | undefined, port: number): string {
+  const name = `${hostname()}_${randomUUID()}`;
+  if (address === undefined) return name;
+  return `${name}@${address.includes(':') ? `[${address}]` : address}:${port}`;
+}
+
+function leaderOf(identity: string | null) {
+  if (identity === null) return null;
+  const [name = '', at] = identity.split('@');
+  return { name, url: at === undefined ? null : `http://${at}` };
+}
