@@ -44,9 +44,7 @@ async function start(
     onStandby: (url) => report('standby', url),
   });
   // At once: what is under way must not go on beside the writes of the next leader.
-  leadership?.held.addEventListener('abort', () => {
-    if (!signal.aborted) fail(leadership.held.reason);
-  });
+  leadership?.lost.addEventListener('abort', () => fail(leadership.lost.reason));
   const saved = await file.read();
   const known = leadership === null ? saved : leadership.known(saved);
   const repo = await openSitesRepo({

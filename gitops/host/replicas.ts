@@ -27,8 +27,8 @@ interface ReplicaOptions {
 export interface Leadership {
   /** Names all replicas in the sites repository: machines elsewhere have another id. */
   readonly holder: string;
-  /** Aborts when another replica may lead. */
-  readonly held: AbortSignal;
+  /** Aborts when another replica may lead; not where this one gives the Lease up at its end. */
+  readonly lost: AbortSignal;
   mayWrite(): boolean;
   /** Why an operator has stopped all changes; `null`: none has. */
   frozen(): string | null;
@@ -70,10 +70,18 @@ export async function lead(
     },
   });
   holder = () => election.holder;
-  stack.defer(() => election.close());
+  let isEnding = false;
+  stack.defer(async () => {
+    isEnding = true;
+    await election.close();
+  });
   onStandby(url);
   log.info({ lease: env.KUBERNETES_LEASE }, 'stands by until it holds the Lease');
   const held = await election.acquired(signal);
+  const lost = new AbortController();
+  held.addEventListener('abort', () => {
+    if (!isEnding) lost.abort(held.reason);
+  });
   leads.abort(new Error('this replica takes over'));
   log.info({ lease: env.KUBERNETES_LEASE }, 'leads');
 
@@ -81,7 +89,7 @@ export async function lead(
   const passedOn = annotation(REVISION) ?? null;
   return {
     holder: `lease-${election.metadata?.uid}`,
-    held,
+    lost: lost.signal,
     mayWrite: () => election.mayWrite(),
     frozen() {
       const why = annotation(FREEZE);

@@ -20,15 +20,26 @@ interface ProvisionerOptions {
 /** The provisioner as a process of its own, as operators start it. It ends with this process. */
 export class ProvisionerProcess implements AsyncDisposable {
   readonly url: string;
+  /** Resolves to its exit code and what it has written to stderr. */
+  readonly exited: Promise<{ readonly code: number | null; readonly errors: string }>;
+  /** Resolves when it leads, if it is one of several replicas, and has begun its passes. */
+  readonly ready: Promise<void>;
   readonly #child: ChildProcess;
   readonly #secret: string;
 
-  private constructor(child: ChildProcess, url: string, secret: string) {
+  private constructor(
+    child: ChildProcess,
+    url: string,
+    { secret, ...states }: Pick<ProvisionerProcess, 'exited' | 'ready'> & { readonly secret: string },
+  ) {
     this.#child = child;
     this.url = url;
+    this.exited = states.exited;
+    this.ready = states.ready;
     this.#secret = secret;
   }
 
+  /** Resolves when it answers. Rejects with what it has written to stderr if it ends before. */
   static async start(options: ProvisionerOptions): Promise<ProvisionerProcess> {
     const { folder, sitesRepo, ageIdentity, secret, emulator } = options;
     const identityFile = join(folder, 'age-identity');
@@ -61,17 +72,41 @@ export class ProvisionerProcess implements AsyncDisposable {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       errors += text;
     });
-    const exited = once(child, 'exit').then(() =>
-      Promise.reject(new Error(`the provisioner ended: ${errors}`)),
-    );
-    const [message] = await Promise.race([once(child, 'message'), exited]);
-    exited.catch(() => undefined);
-    return new ProvisionerProcess(child, String(message.url), secret);
+    const exited = once(child, 'exit').then(([code]) => ({ code, errors }));
+    const { promise: ready, resolve } = Promise.withResolvers<void>();
+    child.on('message', (message: { type: string }) => {
+      if (message.type === 'ready') resolve();
+    });
+    const [message] = await Promise.race([
+      once(child, 'message'),
+      exited.then(() => Promise.reject(new Error(`the provisioner ended: ${errors}`))),
+    ]);
+    return new ProvisionerProcess(child, String(message.url), { secret, exited, ready });
+  }
+
+  /** What it answers to a request with the secret. */
+  async call(method: 'GET' | 'POST', path: string, secret = this.#secret): Promise<Response> {
+    return await fetch(`${this.url}${path}`, { method, headers: { 'x-secret': secret } });
+  }
+
+  /** It does nothing until `thaw`, and does not know it. */
+  freeze(): void {
+    this.#child.kill('SIGSTOP');
+  }
+
+  thaw(): void {
+    this.#child.kill('SIGCONT');
+  }
+
+  /** Ends it in order. */
+  async stop(): Promise<void> {
+    this.#child.kill('SIGTERM');
+    await this.exited;
   }
 
   /** The statuses of all sites. */
   async sites(): Promise<z.output<typeof sitesAnswerSchema>> {
-    const answer = await fetch(`${this.url}/sites`, { headers: { 'x-secret': this.#secret } });
+    const answer = await this.call('GET', '/sites');
     return sitesAnswerSchema.parse(await answer.json());
   }
 
