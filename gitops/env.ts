@@ -6,10 +6,13 @@ import {
   MACHINE_APPLIERS,
   type MachineApplierSettings,
 } from './appliers/index.ts';
+import { cidrRange } from './appliers/proxy/policy.ts';
 import { optionalText, portNumber, textList } from './base/env-values.ts';
 import { edgePublicUrl } from './manifest/description.ts';
 import { DRIFT_MODES, type DriftMode } from './pass/drift.ts';
 import { POLICIES } from './pass/guards.ts';
+
+const hopSecret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of A-Z, a-z, 0-9, _ and -');
 
 /** The settings of the daemon itself and those that several appliers use; each applier adds its own. */
 const sharedSettings = z.object({
@@ -25,7 +28,7 @@ const sharedSettings = z.object({
   STATE_DIR: z.string(),
   INFRA_SECRET: optionalText,
   INFRA_SECRET_PREVIOUS: optionalText,
-  HOP_SECRET: z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of A-Z, a-z, 0-9, _ and -'),
+  HOP_SECRET: hopSecret,
   PROVISIONER_ADDRESS: z.string().default('127.0.0.1'),
   PROVISIONER_PORT: portNumber.default(8081),
   AGE_IDENTITY_FILE: z.string(),
@@ -44,17 +47,22 @@ const sharedSettings = z.object({
   LOG_LEVEL: z.string().default('info'),
 });
 
-/** What only a machine has: an address of its own, certificates, the output of its containers. */
-const machineSettings = z.object({
-  HOST_KIND: z.literal('machine').default('machine'),
-  HOST_ADDRESS: z.ipv4(),
+/** Where certificates come from. */
+const certificateSettings = z.object({
   TLS_DIR: optionalText,
   ACME_DIRECTORY_URL: optionalText.pipe(z.url({ protocol: /^https$/ }).optional()),
   ACME_EMAIL: optionalText.pipe(z.email().optional()),
   ACME_CA_FILE: optionalText,
   ACME_ORDERS_PER_HOUR: z.coerce.number().positive().default(60),
-  /** Addresses that a served name may resolve to, besides HOST_ADDRESS. */
+  /** Addresses that a served name may resolve to, besides the host's own. */
   ACME_ADDRESSES: textList.default([]).pipe(z.array(z.union([z.ipv4(), z.ipv6()]))),
+});
+
+/** What only a machine has: an address of its own, an authority of its own, the output of its containers. */
+const machineSettings = z.object({
+  ...certificateSettings.shape,
+  HOST_KIND: z.literal('machine').default('machine'),
+  HOST_ADDRESS: z.ipv4(),
   LOCAL_CA_DIR: optionalText,
   CONTAINER_LOGS: z.enum(['all', 'json', 'off']).default('all'),
   KEEP_CONTAINER_LOGS_DAYS: z.coerce.number().int().min(1).max(365).default(7),
@@ -72,6 +80,7 @@ const labelValue = z
 
 /** What only a cluster has, and what it demands of settings that every host has. */
 const clusterSettings = z.object({
+  ...certificateSettings.shape,
   HOST_KIND: z.literal('kubernetes'),
   TAGYARD_INSTANCE: sharedSettings.shape.TAGYARD_INSTANCE.pipe(labelValue),
   HOST_NAME: sharedSettings.shape.HOST_NAME.pipe(labelValue),
@@ -87,7 +96,11 @@ const clusterSettings = z.object({
   ),
   KUBERNETES_LEASE_SECONDS: z.coerce.number().int().min(3).max(600).default(15),
   KUBERNETES_POD_ADDRESS: optionalText.pipe(z.union([z.ipv4(), z.ipv6()]).optional()),
+  KUBERNETES_HTTP_PORT: portNumber.default(80),
   KUBERNETES_TLS_PORT: portNumber.default(443),
+  HOP_SECRET_PREVIOUS: optionalText.pipe(hopSecret.optional()),
+  EDGE_UPSTREAM: optionalText.pipe(z.url().optional()),
+  TRUSTED_PROXIES: textList.pipe(z.array(cidrRange)).default([]),
   RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
 });
 

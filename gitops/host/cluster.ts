@@ -1,4 +1,3 @@
-import { isIP } from 'node:net';
 import { z } from 'zod';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { CLUSTER_APPLIERS } from '../appliers/index.ts';
@@ -11,6 +10,7 @@ import { checkPart } from '../host-report/check-part.ts';
 import { hostReporter } from '../host-report/report.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
+import { addressesOf, gatewaySource } from './gateway-source.ts';
 import { createAppliers, openSharedServices, reportSettings, sharedPartChecks } from './shared.ts';
 
 /** The timeout of each resolver that is asked where a balancer's name leads. */
@@ -25,33 +25,36 @@ export async function buildCluster(
   const shared = openSharedServices(env, { log, now, mayWrite });
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const port = env.KUBERNETES_TLS_PORT;
+  // What is delivered is needed to open the cluster, and the cluster's client to know where names lead.
+  let destination: ReturnType<typeof gatewayDestination>;
+  const delivered = await gatewaySource(env, stack, {
+    ...{ log, now },
+    cloudflare: shared.cloudflare.client,
+    destination: () => destination,
+  });
   const kubernetes = await openCluster(env, {
-    ...{ identity: shared.identity, log, ordinal, mayWrite },
+    ...{ identity: shared.identity, log, now, ordinal, mayWrite },
+    gateway: delivered?.source ?? null,
     originPort: port,
     edition: (site) => recycling.edition(site),
   });
   stack.defer(() => kubernetes.close());
-  const destination = gatewayDestination(env, kubernetes.client);
+  destination = gatewayDestination(env, kubernetes.client);
   stack.defer(() => destination.close());
   const services = { ...shared, kubernetes, hostAddress: destination, containers: { originPort: port } };
   const appliers = await createAppliers(CLUSTER_APPLIERS, { env, services, stack });
   const checkShared = sharedPartChecks(env, shared.cloudflare.client);
   const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
-  const addressesOf = async (current: string | null) => {
-    if (current === null) return [];
-    return isIP(current) === 0 ? await lookup.addresses(current).catch(() => []) : [current];
-  };
   return {
     appliers,
-    // The cluster's gateway holds them.
-    certificates: combineCertificates([]),
+    certificates: delivered?.certificates ?? combineCertificates([]),
     profiles: shared.edgeStore,
     async reportSite(manifest) {
       const address = destination.current();
       const report = hostReporter({
         ...reportSettings(env),
-        hostAddresses: await addressesOf(address),
-        otherAddresses: [],
+        hostAddresses: await addressesOf(address, lookup),
+        otherAddresses: env.ACME_ADDRESSES,
         proxy: { address, port },
         previews: async (site, signal) => await availablePreviews(kubernetes, site, signal),
       });

@@ -1,14 +1,11 @@
 import { join } from 'node:path';
 import { Recycling } from '../appliers/containers/recycling.ts';
-import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
 import { certificatesByMode } from '../appliers/proxy/certificates.ts';
 import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from '../appliers/proxy/driver.ts';
 import { listenAddresses } from '../appliers/proxy/listen.ts';
-import type { Log } from '../base/log.ts';
 import { insidePolicyName, insidePreviewName } from '../base/ownership.ts';
 import { combineCertificates } from '../certificates/contract.ts';
-import { type AcmeService, openAcme } from '../certificates/open.ts';
 import { OperatorFiles } from '../certificates/operator-files.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import { dockerBridgeGateway, dockerEngine } from '../clients/docker.ts';
@@ -18,6 +15,7 @@ import { ensureLocalCa, type LocalCa } from '../embedded/local-ca.ts';
 import { processRuntime } from '../embedded/process-runtime.ts';
 import type { MachineEnv } from '../env.ts';
 import { Slots } from '../manifest/slots.ts';
+import { acmeService, operatorFiles } from './certificates.ts';
 import type { HostOptions } from './contract.ts';
 import { openSharedServices } from './shared.ts';
 
@@ -47,7 +45,12 @@ export async function openMachineServices(
     ask: () => client.ranges(stopping.signal),
     now,
   });
-  const acme = await acmeService(env, { log, now, endpoint: () => proxy.endpoint() });
+  const acme = await acmeService(env, {
+    ...{ log, now },
+    endpoint: () => proxy.endpoint(),
+    addresses: [env.HOST_ADDRESS, ...env.ACME_ADDRESSES],
+    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
+  });
   const files = await fileCertificates(env);
   // Child processes use the host's own network.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
@@ -119,32 +122,7 @@ export async function openMachineServices(
   };
 }
 
-async function acmeService(
-  env: MachineEnv,
-  deps: { log: Log; now: () => number; endpoint: () => ProxyEndpoint },
-): Promise<AcmeService | null> {
-  const { ACME_DIRECTORY_URL: directoryUrl, ACME_EMAIL: email, ACME_CA_FILE: caFile } = env;
-  if (directoryUrl === undefined) return null;
-  return await openAcme(join(env.STATE_DIR, 'acme'), {
-    directoryUrl,
-    ...(email === undefined ? {} : { email }),
-    ...(caFile === undefined ? {} : { caFile }),
-    perHour: env.ACME_ORDERS_PER_HOUR,
-    addresses: [env.HOST_ADDRESS, ...env.ACME_ADDRESSES],
-    lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
-    ...deps,
-  });
-}
-
 /** A local CA issues a certificate for any name on demand; an operator's files are watched. */
 async function fileCertificates(env: MachineEnv): Promise<OperatorFiles | LocalCa> {
-  if (env.LOCAL_CA_DIR !== undefined) return await ensureLocalCa(env.LOCAL_CA_DIR);
-  const keptIn = join(env.STATE_DIR, 'tls-served');
-  if (env.TLS_DIR !== undefined) return await OperatorFiles.open({ directory: env.TLS_DIR, keptIn });
-  if (env.ACME_DIRECTORY_URL !== undefined) {
-    return await OperatorFiles.open({ directory: join(env.STATE_DIR, 'tls'), keptIn });
-  }
-  throw new Error(
-    'set TLS_DIR or ACME_DIRECTORY_URL: without one there are no certificates for origin, preview and custom domains',
-  );
+  return env.LOCAL_CA_DIR === undefined ? await operatorFiles(env) : await ensureLocalCa(env.LOCAL_CA_DIR);
 }

@@ -3,7 +3,14 @@ import type { Log } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { openKubernetes } from '../../clients/kubernetes/client.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { InstanceDocument } from '../../delivery/documents.ts';
+import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
+import type { LoadedManifest } from '../../manifest/containers.ts';
 import { ClientObjects } from './client-objects.ts';
+import { certificateDelivery, instanceDelivery, siteDelivery } from './gateway-objects.ts';
+import { GatewayReports } from './gateway-reports.ts';
+import { type CertificatePairs, SharedDeliveries } from './gateway-shared.ts';
 import { clientObjects, footprintOf } from './objects/client.ts';
 import type { ClusterSettings } from './objects/settings.ts';
 import { siteObjects } from './objects/site.ts';
@@ -13,7 +20,25 @@ import type { RenderSite } from './site-resources.ts';
 import { Copies } from './state/copies.ts';
 import { Writer } from './writer.ts';
 
-/** What both targets of a cluster use. */
+/** What is delivered to the gateways of a cluster, and from where. */
+export interface GatewaySource {
+  readonly pairs: CertificatePairs;
+  instance(): InstanceDocument;
+  /** Brings up to date what the document of the instance is made of; never throws. */
+  refresh(): Promise<void>;
+}
+
+export interface GatewayParts {
+  readonly namespace: string;
+  /** The Secrets and Leases of the gateway's namespace. */
+  readonly copies: Copies;
+  readonly writer: Writer;
+  readonly reports: GatewayReports;
+  readonly shared: SharedDeliveries;
+  render(manifest: LoadedManifest): KubernetesObject;
+}
+
+/** What all targets of a cluster use. */
 export interface Cluster {
   readonly client: KubernetesClient;
   readonly copies: Copies;
@@ -26,6 +51,8 @@ export interface Cluster {
   readonly times: RolloutTimes;
   /** What others have added to each object, as it was last in the log. */
   readonly reported: Map<string, string>;
+  /** `null`: nothing is delivered to gateways. */
+  readonly gateway: GatewayParts | null;
   render: RenderSite;
   /** The current edition of a site's pods. */
   edition(site: string): string;
@@ -45,6 +72,10 @@ interface ClusterServices
   readonly times?: RolloutTimes;
   /** Milliseconds that a read waits for copies that don't follow. */
   readonly waitMs?: number;
+  /** `null`: nothing is delivered to gateways. */
+  readonly gateway: GatewaySource | null;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** Opens the cluster of the settings and begins to read it. Throws `TerminalError` where they can't be used. */
@@ -57,6 +88,8 @@ export async function openCluster(
     mayWrite = () => true,
     times = ROLLOUT_TIMES,
     waitMs,
+    gateway: source,
+    now,
     ...services
   }: ClusterServices,
 ): Promise<Cluster> {
@@ -80,7 +113,20 @@ export async function openCluster(
     log,
     render: (name, sites) => clientObjects(name, rendering, footprintOf(sites)),
   });
+  const gatewayNamespace = settings.KUBERNETES_GATEWAY_NAMESPACE;
+  const gateway =
+    source === null || gatewayNamespace === undefined
+      ? null
+      : openGateway({
+          ...source,
+          place: { identity, namespace, gatewayNamespace },
+          client,
+          ordinal,
+          log,
+          now,
+        });
   return {
+    gateway,
     client,
     copies,
     writer,
@@ -94,8 +140,40 @@ export async function openCluster(
     edition: (site) => services.edition(site),
     async close() {
       await clients.ended();
-      await copies.close();
+      await gateway?.shared.ended();
+      await Promise.all([copies.close(), gateway?.copies.close()]);
       await client.close();
     },
+  };
+}
+
+interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log' | 'now'> {
+  readonly client: KubernetesClient;
+  readonly place: Parameters<typeof instanceDelivery>[1];
+}
+
+function openGateway({ place, client, ordinal, log, now, ...source }: GatewayDeps): GatewayParts {
+  const { identity, gatewayNamespace: namespace } = place;
+  // What a gateway reports to serve includes Secrets of others: certificates that they renew.
+  const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
+  const copies = new Copies({
+    client,
+    identity,
+    namespace,
+    selection: { kinds: ['Secret', 'Lease'], labels },
+  });
+  const writer = new Writer({ client, copies, identity, ordinal, log });
+  return {
+    namespace,
+    copies,
+    writer,
+    reports: new GatewayReports({ copies, namespace, now }),
+    shared: new SharedDeliveries({
+      ...source,
+      ...{ copies, writer, identity, log },
+      renderInstance: (document) => instanceDelivery(document, place),
+      renderCertificate: (pair) => certificateDelivery(pair, place),
+    }),
+    render: (manifest) => siteDelivery(manifest, place),
   };
 }

@@ -1,12 +1,13 @@
 import type { Registration } from '../registration.ts';
 import type { Cluster } from './cluster.ts';
+import { GATEWAY, gatewayApplier } from './gateway-applier.ts';
 import { objectsApplier } from './objects-applier.ts';
 import { kubernetesSettings } from './settings.ts';
 import { OBJECTS, WORKLOADS } from './site-resources.ts';
 import { workloadsApplier } from './workloads-applier.ts';
 
 interface Services {
-  /** Both targets use one (`openCluster`). */
+  /** All targets use one (`openCluster`). */
   readonly kubernetes: Cluster;
 }
 
@@ -22,4 +23,11 @@ export const workloads: Registration<typeof kubernetesSettings, Services> = {
   ...WORKLOADS,
   settings: kubernetesSettings,
   create: (_settings, { kubernetes }) => workloadsApplier(kubernetes),
+};
+
+/** What is delivered to a cluster's gateways, so that they serve a site. */
+export const gateway: Registration<typeof kubernetesSettings, Services> = {
+  ...GATEWAY,
+  settings: kubernetesSettings,
+  create: (_settings, { kubernetes }) => gatewayApplier(kubernetes),
 };

@@ -63,7 +63,7 @@ export async function proxyDriver(env: Environment, deps: ProxyDriverDeps): Prom
 }
 
 /** Scheme, address and port of a URL. */
-function edgeUpstream(text: string): EdgeUpstream {
+export function edgeUpstream(text: string): EdgeUpstream {
   const url = new URL(text);
   const scheme = url.protocol === 'https:' ? 'https' : 'http';
   return { scheme, address: url.hostname, port: Number(url.port) || (scheme === 'https' ? 443 : 80) };

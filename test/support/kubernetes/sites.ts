@@ -65,6 +65,8 @@ export async function openSites({
       identity,
       log,
       ordinal,
+      gateway: null,
+      now: Date.now,
       originPort: 443,
       edition: () => '',
       times: { refusedMs: 2_000, readMs: 2_000, longestMs: 60_000 },

@@ -5,6 +5,7 @@ import type { Identity } from '../../../base/ownership.ts';
 import { addressOf } from '../../../clients/kubernetes/address.ts';
 import type { KubernetesClient, Watched } from '../../../clients/kubernetes/contract.ts';
 import type { Kind, KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
+import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
 import { hands } from './drift.ts';
 import { resourceKey } from './object-spec.ts';
 
@@ -18,8 +19,8 @@ const KINDS = [
   'HorizontalPodAutoscaler',
   'Deployment',
 ] as const satisfies readonly Kind[];
-/** The kinds of objects that a Deployment makes. They have the labels of its pods. */
-const MADE = ['ReplicaSet'] as const satisfies readonly Kind[];
+/** The kinds of objects that others make all the time. A Deployment's have the labels of its pods. */
+const MADE: readonly Kind[] = ['ReplicaSet', 'Lease'];
 
 /** How long a read waits for a copy that can't follow, milliseconds. */
 const WAIT_MS = 10_000;
@@ -31,6 +32,8 @@ interface CopiesOptions {
   /** The namespace of all objects; `null`: each client has its own. */
   readonly namespace: string | null;
   readonly waitMs?: number;
+  /** The objects that are kept as copies. Default: all of the sites, without what is delivered to a gateway. */
+  readonly selection?: { readonly kinds: readonly Kind[]; readonly labels: string };
 }
 
 /**
@@ -47,11 +50,14 @@ export class Copies {
   /** Who has set what (`hands`), as far as it is known; a difference is a change from outside. */
   readonly #known = new Map<string, string>();
 
-  constructor({ client, identity, namespace, waitMs = WAIT_MS }: CopiesOptions) {
+  constructor({ client, identity, namespace, waitMs = WAIT_MS, selection }: CopiesOptions) {
     this.#waitMs = waitMs;
-    const labels = `tagyard/instance=${identity.instance},tagyard/host=${identity.host}`;
+    const { kinds, labels } = selection ?? {
+      kinds: [...KINDS, 'ReplicaSet'],
+      labels: `tagyard/instance=${identity.instance},tagyard/host=${identity.host},!${DELIVERY_LABEL}`,
+    };
     const place = namespace === null ? {} : { namespace };
-    const copies = [...KINDS, ...MADE].map(
+    const copies = kinds.map(
       (kind) =>
         [
           kind,
@@ -210,7 +216,7 @@ export class Copies {
       for await (const { type, object } of changes) {
         const key = resourceKey(addressOf({ ...object, kind }));
         this.#changes.emit(key);
-        if (MADE.some((one) => one === kind)) continue;
+        if (MADE.includes(kind)) continue;
         if (type !== 'deleted') this.#compare(key, object);
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
       }

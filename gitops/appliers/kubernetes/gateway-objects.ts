@@ -1,0 +1,69 @@
+import { hash16 } from '../../base/ownership.ts';
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { InstanceDocument, SiteDocument } from '../../delivery/documents.ts';
+import { type Delivered, deliverySecret } from '../../delivery/secrets.ts';
+import type { LoadedManifest } from '../../manifest/containers.ts';
+import { provenHosts } from '../../manifest/schema.ts';
+import { namespaceOf, objectName, siteLabels } from './objects/names.ts';
+import type { ClusterSettings } from './objects/settings.ts';
+
+interface Place extends Pick<ClusterSettings, 'identity' | 'namespace'> {
+  /** The gateway's. */
+  readonly gatewayNamespace: string;
+}
+
+/** The certificate of a name with its chain, and its key: PEM. */
+export interface PemPair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** The Secret by which a gateway serves a site's names, pure. */
+export function siteDelivery(manifest: LoadedManifest, place: Place): KubernetesObject {
+  const { site, hostnames, ports, client } = manifest;
+  const podsOf = (role: 'processing' | 'preview') => ({
+    namespace: namespaceOf(client, place),
+    service: objectName(site, role),
+    port: ports[role],
+  });
+  const document: SiteDocument = {
+    version: 1,
+    site,
+    names: [
+      { kind: 'origin', host: hostnames.origin, ...podsOf('processing') },
+      { kind: 'preview', host: hostnames.preview, ...podsOf('preview') },
+      ...provenHosts(manifest).map((host) => ({ kind: 'custom', host, edgeHost: hostnames.edge }) as const),
+    ],
+  };
+  return secretOf(`tagyard-site-${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
+}
+
+/** The Secret with what is common to all names, pure. */
+export function instanceDelivery(document: InstanceDocument, place: Place): KubernetesObject {
+  return secretOf('tagyard-instance', { kind: 'instance', document }, place, sharedLabels(place));
+}
+
+/** The Secret of a certificate, pure. Another certificate is another Secret: a gateway serves the last to expire. */
+export function certificateDelivery({ cert, key }: PemPair, place: Place): KubernetesObject {
+  const name = `tagyard-tls-${hash16(`${cert}\n${key}`)}`;
+  return secretOf(name, { kind: 'certificate', cert, key }, place, sharedLabels(place));
+}
+
+function sharedLabels({ identity }: Place) {
+  return {
+    'app.kubernetes.io/managed-by': 'tagyard',
+    'tagyard/instance': identity.instance,
+    'tagyard/host': identity.host,
+  };
+}
+
+function secretOf(name: string, delivered: Delivered, place: Place, common: object): KubernetesObject {
+  const { labels, type, data } = deliverySecret(delivered);
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace: place.gatewayNamespace, labels: { ...common, ...labels } },
+    type,
+    data,
+  };
+}

@@ -1,0 +1,132 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { RetryableError } from '../../base/errors.ts';
+import { deliveryDigest, readReport } from '../../delivery/report.ts';
+import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
+import type { Copies } from './state/copies.ts';
+
+const POLL_MS = 50;
+/** Longer than the Lease of a gateway that has ended without notice. */
+const TIMEOUT_MS = 20_000;
+const DELIVERED: ReadonlySet<string> = new Set(['site', 'certificate', 'instance']);
+
+const leased = z.object({
+  spec: z.object({ leaseDurationSeconds: z.number(), renewTime: z.iso.datetime({ precision: 6 }) }),
+});
+
+interface Waiting {
+  readonly secret: string;
+  /** What a gateway may report that serves the change: each contains it. */
+  readonly digests: Set<string>;
+  readonly until: number;
+  resolve(): void;
+  reject(error: Error): void;
+}
+
+interface Gateway {
+  /** Of its pod. */
+  readonly name: string;
+  readonly report: NonNullable<ReturnType<typeof readReport>>;
+}
+
+interface ReportsDeps {
+  /** Those of the gateway's namespace: Secrets and Leases. */
+  readonly copies: Pick<Copies, 'of'>;
+  readonly namespace: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly timeoutMs?: number;
+}
+
+/** What the gateways report to serve, in their Leases. */
+export class GatewayReports {
+  readonly #deps: ReportsDeps;
+  readonly #waiting = new Set<Waiting>();
+  #isPolling = false;
+
+  constructor(deps: ReportsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Resolves when every gateway that takes requests serves the Secret as the copies have it now. Throws `RetryableError`
+   * that names a gateway that refuses it, or that doesn't serve it in time.
+   */
+  async served(secret: string, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const until = this.#deps.now() + (this.#deps.timeoutMs ?? TIMEOUT_MS);
+    const waiting: Waiting = { secret, digests: new Set(), until, resolve, reject };
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    this.#waiting.add(waiting);
+    // One for all: each takes a digest of all Secrets.
+    if (!this.#isPolling) void this.#poll();
+    try {
+      await promise;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      this.#waiting.delete(waiting);
+    }
+  }
+
+  async #poll(): Promise<void> {
+    this.#isPolling = true;
+    while (this.#waiting.size > 0) {
+      const digest = this.#digest();
+      const gateways = this.#gateways();
+      for (const waiting of this.#waiting) {
+        waiting.digests.add(digest);
+        const outcome = this.#judge(waiting, gateways);
+        if (outcome === null) waiting.resolve();
+        else if (outcome !== 'pending') waiting.reject(outcome);
+      }
+      await delay(POLL_MS);
+    }
+    this.#isPolling = false;
+  }
+
+  /** `null`: served; an error: it isn't, and won't be in time. */
+  #judge({ secret, digests, until }: Waiting, gateways: readonly Gateway[]): Error | null | 'pending' {
+    const ready = gateways.filter(({ report }) => report.ready);
+    const behind = ready.filter(({ report }) => !digests.has(report.delivered));
+    if (ready.length > 0 && behind.length === 0) {
+      const refusing = ready.find(({ report }) => report.refused[secret] !== undefined);
+      if (refusing === undefined) return null;
+      return new RetryableError(
+        `the gateway ${refusing.name} refuses it: ${refusing.report.refused[secret]}`,
+      );
+    }
+    return this.#deps.now() < until ? 'pending' : new RetryableError(this.#obstacle(gateways, behind));
+  }
+
+  #obstacle(gateways: readonly { name: string }[], behind: readonly { name: string }[]): string {
+    const named = (all: readonly { name: string }[]) => all.map(({ name }) => name).join(', ');
+    const { namespace } = this.#deps;
+    if (behind.length > 0)
+      return `written, but not served yet by the gateways ${named(behind)} in ${namespace}`;
+    const why = gateways.length === 0 ? 'none runs' : `${named(gateways)} can’t take requests`;
+    return `written, but no gateway in ${namespace} serves it yet: ${why}`;
+  }
+
+  #digest(): string {
+    const secrets = [...this.#deps.copies.of('Secret')];
+    return deliveryDigest(
+      secrets.filter(({ metadata }) => DELIVERED.has(metadata.labels?.[DELIVERY_LABEL] ?? '')),
+    );
+  }
+
+  /** Those that run: a gateway renews its Lease until it ends. */
+  #gateways(): Gateway[] {
+    const now = this.#deps.now();
+    return [...this.#deps.copies.of('Lease')].flatMap((lease) => {
+      const report = readReport(lease);
+      const { data } = leased.safeParse(lease);
+      if (report === null || data === undefined) return [];
+      const { renewTime, leaseDurationSeconds } = data.spec;
+      return Date.parse(renewTime) + 1_000 * leaseDurationSeconds < now
+        ? []
+        : [{ name: lease.metadata.name, report }];
+    });
+  }
+}

@@ -1,0 +1,177 @@
+import { TerminalError } from '../../base/errors.ts';
+import { limit } from '../../base/limit.ts';
+import { type Log, warner } from '../../base/log.ts';
+import { contentHash, type Identity } from '../../base/ownership.ts';
+import { addressOf } from '../../clients/kubernetes/address.ts';
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { InstanceDocument } from '../../delivery/documents.ts';
+import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
+import type { Manifest } from '../../manifest/schema.ts';
+import type { PemPair } from './gateway-objects.ts';
+import type { Copies } from './state/copies.ts';
+import { objectDrift } from './state/drift.ts';
+import { isOurs, markOf, NO_SITE } from './state/mark.ts';
+import { resourceKey } from './state/object-spec.ts';
+import type { Writer } from './writer.ts';
+
+/** A name that a gateway serves with TLS. */
+export interface GatewayName {
+  readonly host: string;
+  readonly tls: Manifest['tls']['mode'];
+}
+
+/** Where certificates come from. */
+export interface CertificatePairs {
+  /** `null`: there is none yet. Throws `TerminalError` if an operator must act first. */
+  pairFor(name: GatewayName): Promise<PemPair | null>;
+  /** Removes what is stored of all other names. */
+  retain(names: readonly GatewayName[]): Promise<void>;
+}
+
+interface SharedDeps {
+  readonly copies: Copies;
+  readonly writer: Writer;
+  readonly identity: Identity;
+  readonly log: Log;
+  readonly pairs: CertificatePairs;
+  instance(): InstanceDocument;
+  renderInstance(document: InstanceDocument): KubernetesObject;
+  renderCertificate(pair: PemPair): KubernetesObject;
+  /** Brings up to date what the document of the instance is made of; never throws. */
+  refresh(): Promise<void>;
+}
+
+interface FoundCertificates {
+  readonly objects: readonly KubernetesObject[];
+  /** Why names have none; the names that have one are served all the same. */
+  readonly faults: readonly unknown[];
+}
+
+/** What gateways need besides the sites: the document of the instance, and certificates, each once for all its names. */
+export class SharedDeliveries {
+  readonly #deps: SharedDeps;
+  readonly #alone = new Map<string, ReturnType<typeof limit>>();
+  readonly #warn: (error: unknown) => void;
+  /** A wildcard's pair is that of every site. */
+  readonly #rendered = new WeakMap<PemPair, KubernetesObject>();
+  #housekeeping: Promise<void> = Promise.resolve();
+
+  constructor(deps: SharedDeps) {
+    this.#deps = deps;
+    this.#warn = warner((message) =>
+      deps.log.warn({}, `what gateways need besides the sites isn’t up to date: ${message}`),
+    );
+  }
+
+  /** What of it isn't delivered as it must be; `null`: nothing. */
+  async missing(names: readonly GatewayName[]): Promise<string | null> {
+    const { objects, faults } = await this.#certificates(names);
+    const missing = [this.#instance(), ...objects].filter((object) => !this.#isApplied(object));
+    if (missing.length > 0)
+      return `not delivered: ${missing.map(({ metadata }) => metadata.name).join(', ')}`;
+    const [fault] = faults;
+    return fault instanceof Error ? fault.message : null;
+  }
+
+  /** Delivers what these names need, and returns why some of them have no certificate. */
+  async ensure(names: readonly GatewayName[], signal: AbortSignal): Promise<FoundCertificates['faults']> {
+    await this.#write(this.#instance(), signal);
+    const { objects, faults } = await this.#certificates(names);
+    for (const object of objects) await this.#write(object, signal);
+    return faults;
+  }
+
+  /** Starts, in the background, to deliver the document of the instance and to remove unused certificates. */
+  startHousekeeping(names: readonly GatewayName[], sites: ReadonlySet<string>, signal: AbortSignal): void {
+    this.#housekeeping = this.#housekeeping
+      .then(async () => {
+        await this.#deps.refresh();
+        await this.#write(this.#instance(), signal);
+        await this.#removeUnused(names, sites, signal);
+      })
+      .then(
+        () => this.#warn(null),
+        (error: unknown) => {
+          if (!signal.aborted) this.#warn(error);
+        },
+      );
+  }
+
+  async ended(): Promise<void> {
+    await this.#housekeeping;
+  }
+
+  #instance(): KubernetesObject {
+    return this.#deps.renderInstance(this.#deps.instance());
+  }
+
+  async #certificates(names: readonly GatewayName[]): Promise<FoundCertificates> {
+    const { pairs } = this.#deps;
+    const found = await Promise.allSettled(names.map((name) => pairs.pairFor(name)));
+    const objects = found.flatMap((one) =>
+      one.status === 'fulfilled' && one.value !== null ? [this.#render(one.value)] : [],
+    );
+    const byName = new Map(objects.map((object) => [object.metadata.name, object]));
+    const faults = found.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
+    return { objects: [...byName.values()], faults };
+  }
+
+  #render(pair: PemPair): KubernetesObject {
+    const rendered = this.#rendered.get(pair) ?? this.#deps.renderCertificate(pair);
+    this.#rendered.set(pair, rendered);
+    return rendered;
+  }
+
+  #isApplied(object: KubernetesObject): boolean {
+    const { copies, identity } = this.#deps;
+    const found = copies.find(addressOf(object));
+    if (found === undefined || !isOurs(identity, found)) return false;
+    const { hash } = markOf(identity, found);
+    return hash !== null && contentHash(object).startsWith(hash) && objectDrift(object, found) === null;
+  }
+
+  async #write(object: KubernetesObject, signal: AbortSignal): Promise<void> {
+    const { copies, identity, writer } = this.#deps;
+    const address = addressOf(object);
+    const key = resourceKey(address);
+    const alone = this.#alone.get(key) ?? limit(1);
+    this.#alone.set(key, alone);
+    await alone(async () => {
+      if (this.#isApplied(object)) return;
+      const found = copies.find(address);
+      if (found !== undefined && !isOurs(identity, found)) {
+        throw new TerminalError(
+          `Kubernetes: ${key} belongs to ${foreignOwner(identity, found)}: remove it, the provisioner writes its own`,
+        );
+      }
+      await writer.apply(object, { site: NO_SITE, hash: contentHash(object) }, signal);
+    });
+  }
+
+  /** A site whose manifest can't be read keeps its Secret: then it isn't known which certificates are unused. */
+  async #removeUnused(
+    names: readonly GatewayName[],
+    sites: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { copies, identity, pairs, writer } = this.#deps;
+    const { objects, faults } = await this.#certificates(names);
+    const delivered = [...copies.of('Secret')].filter((found) => isOurs(identity, found));
+    const isKnown = ({ metadata }: KubernetesObject) => sites.has(metadata.labels?.['tagyard/site'] ?? '');
+    const ofSites = delivered.filter(({ metadata }) => metadata.labels?.[DELIVERY_LABEL] === 'site');
+    if (faults.length > 0 || !ofSites.every(isKnown)) return;
+    const used = new Set(objects.map(({ metadata }) => metadata.name));
+    for (const found of delivered) {
+      const { name, labels, uid = '' } = found.metadata;
+      if (labels?.[DELIVERY_LABEL] !== 'certificate' || used.has(name)) continue;
+      await writer.remove({ ...addressOf(found), kind: 'Secret' }, uid, signal);
+      this.#alone.delete(resourceKey({ ...addressOf(found), kind: 'Secret' }));
+    }
+    await pairs.retain(names);
+  }
+}
+
+function foreignOwner(identity: Identity, found: KubernetesObject): string {
+  const { owner } = markOf(identity, found);
+  return owner.kind === 'foreign' ? owner.by : 'this host';
+}

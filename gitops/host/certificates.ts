@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
+import type { Log } from '../base/log.ts';
+import { type AcmeService, openAcme } from '../certificates/open.ts';
+import { OperatorFiles } from '../certificates/operator-files.ts';
+import type { DnsLookup } from '../clients/dns-lookup.ts';
+import type { Env } from '../env.ts';
+
+interface AcmeDeps {
+  readonly log: Log;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Where the proxy answers challenges; throws where that isn't known. */
+  readonly endpoint: () => ProxyEndpoint;
+  /** The addresses that served names may resolve to. */
+  readonly addresses: readonly string[];
+  readonly lookup: DnsLookup;
+}
+
+/** `null`: this host orders no certificates. */
+export async function acmeService(env: Env, deps: AcmeDeps): Promise<AcmeService | null> {
+  const { ACME_DIRECTORY_URL: directoryUrl, ACME_EMAIL: email, ACME_CA_FILE: caFile } = env;
+  if (directoryUrl === undefined) return null;
+  return await openAcme(join(env.STATE_DIR, 'acme'), {
+    directoryUrl,
+    ...(email === undefined ? {} : { email }),
+    ...(caFile === undefined ? {} : { caFile }),
+    perHour: env.ACME_ORDERS_PER_HOUR,
+    ...deps,
+  });
+}
+
+/** An operator's files, which are watched. Throws where neither they nor an authority are set. */
+export async function operatorFiles(env: Env): Promise<OperatorFiles> {
+  const keptIn = join(env.STATE_DIR, 'tls-served');
+  if (env.TLS_DIR !== undefined) return await OperatorFiles.open({ directory: env.TLS_DIR, keptIn });
+  if (env.ACME_DIRECTORY_URL !== undefined) {
+    return await OperatorFiles.open({ directory: join(env.STATE_DIR, 'tls'), keptIn });
+  }
+  throw new Error(
+    'set TLS_DIR or ACME_DIRECTORY_URL: without one there are no certificates for origin, preview and custom domains',
+  );
+}

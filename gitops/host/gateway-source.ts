@@ -1,0 +1,132 @@
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { FollowedDestination } from '../appliers/dns/followed.ts';
+import type { GatewaySource } from '../appliers/kubernetes/cluster.ts';
+import { type CertificatePaths, certificatesByMode } from '../appliers/proxy/certificates.ts';
+import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
+import { edgeUpstream } from '../appliers/proxy/driver.ts';
+import { type Certificates, combineCertificates } from '../certificates/contract.ts';
+import type { CloudflareClient } from '../clients/cloudflare.ts';
+import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
+import type { InstanceDocument } from '../delivery/documents.ts';
+import type { ClusterEnv } from '../env.ts';
+import { acmeService, operatorFiles } from './certificates.ts';
+import type { ClusterOptions } from './contract.ts';
+
+/** The timeout of each resolver that is asked whether a name points to the gateway. */
+const DNS_TIMEOUT_MS = 3_000;
+
+interface SourceDeps extends Pick<ClusterOptions, 'log' | 'now'> {
+  readonly cloudflare: CloudflareClient;
+  /** Where the sites' names lead; asked only once it is known. */
+  readonly destination: () => Pick<FollowedDestination, 'current'>;
+}
+
+/**
+ * What gateways serve, as the settings say it, and the certificates that are kept for them. `null`: without
+ * KUBERNETES_GATEWAY_NAMESPACE nothing is delivered. Throws where a setting is missing.
+ */
+export async function gatewaySource(
+  env: ClusterEnv,
+  stack: AsyncDisposableStack,
+  { log, now, cloudflare, destination }: SourceDeps,
+): Promise<{ readonly source: GatewaySource; readonly certificates: Certificates } | null> {
+  if (env.KUBERNETES_GATEWAY_NAMESPACE === undefined) return null;
+  if (env.EDGE_UPSTREAM === undefined) {
+    throw new Error('set EDGE_UPSTREAM: the gateway leads custom domains to this address of the edge');
+  }
+  const edge = edgeUpstream(env.EDGE_UPSTREAM);
+  const stopping = new AbortController();
+  stack.defer(() => stopping.abort());
+  const ranges = await cloudflareRanges({
+    file: join(env.STATE_DIR, 'cloudflare-ranges.json'),
+    ask: () => cloudflare.ranges(stopping.signal),
+    now,
+  });
+  const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const addresses: string[] = [];
+  const current = () => destination().current();
+  const acme = await acmeService(env, {
+    ...{ log, now, addresses },
+    lookup: {
+      ...lookup,
+      async addresses(host) {
+        // A name's answer is compared with where the Service leads now.
+        addresses.splice(
+          0,
+          addresses.length,
+          ...(await addressesOf(current(), lookup)),
+          ...env.ACME_ADDRESSES,
+        );
+        return await lookup.addresses(host);
+      },
+    },
+    endpoint() {
+      const address = current();
+      if (address === null) throw new Error('the address of the cluster’s gateway isn’t known yet');
+      return { address, httpPort: env.KUBERNETES_HTTP_PORT, tlsPort: env.KUBERNETES_TLS_PORT };
+    },
+  });
+  const files = await operatorFiles(env);
+  const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
+  /** A thousand names with one wildcard need one read. */
+  const pems = new Map<string, ReturnType<typeof readPem>>();
+  const instance = (): InstanceDocument => ({
+    version: 1,
+    hopSecret: {
+      current: env.HOP_SECRET,
+      ...(env.HOP_SECRET_PREVIOUS === undefined ? {} : { previous: env.HOP_SECRET_PREVIOUS }),
+    },
+    trusted: { cloudflare: [...ranges.current()], own: env.TRUSTED_PROXIES },
+    edge,
+    ...(acme === null ? {} : { challengeKey: acme.thumbprint }),
+  });
+  return {
+    certificates: combineCertificates([files, ...(acme === null ? [] : [acme.keeper])]),
+    source: {
+      instance,
+      refresh: () => ranges.refresh(),
+      pairs: {
+        async pairFor({ host, tls }) {
+          const paths = await certificates.pathsFor(host, tls);
+          if (paths === null) return null;
+          // The file of an ordered certificate is replaced; that of an operator's copy is another one.
+          const key = `${paths.cert} ${certificates.edition?.(host, tls) ?? ''}`;
+          const pair = pems.get(key) ?? readPem(paths);
+          pems.set(key, pair);
+          pair.catch(() => pems.delete(key));
+          return await pair;
+        },
+        async retain(names) {
+          pems.clear();
+          await certificates.retain(names);
+        },
+      },
+    },
+  };
+}
+
+/** The addresses of a destination: an address itself, or those of a name. */
+export async function addressesOf(
+  destination: string | null,
+  lookup: Pick<DnsLookup, 'addresses'>,
+): Promise<readonly string[]> {
+  if (destination === null) return [];
+  return isIP(destination) === 0 ? await lookup.addresses(destination).catch(() => []) : [destination];
+}
+
+const BLOCK = /-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END \1-----/g;
+
+/** Both files may be one, with the key and the chain. */
+async function readPem({ cert, key }: CertificatePaths) {
+  const [certText, keyText] = await Promise.all([readFile(cert, 'utf8'), readFile(key, 'utf8')]);
+  const blocks = (text: string, isWanted: (label: string) => boolean) =>
+    [...text.matchAll(BLOCK)]
+      .flatMap(([block, label = '']) => (isWanted(label) ? [`${block}\n`] : []))
+      .join('');
+  return {
+    cert: blocks(certText, (label) => label === 'CERTIFICATE'),
+    key: blocks(keyText, (label) => label.endsWith('PRIVATE KEY')),
+  };
+}
