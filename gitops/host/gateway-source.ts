@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import type { FollowedDestination } from '../appliers/dns/followed.ts';
+import type { FollowedDestination } from '../appliers/followed-destination.ts';
 import type { GatewaySource } from '../appliers/kubernetes/cluster.ts';
 import { type CertificatePaths, certificatesByMode } from '../appliers/proxy/certificates.ts';
 import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
