@@ -74,18 +74,15 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     const answer = await cluster.kubectl('exec', 'asker', '--', '/bin/busybox', 'sh', '-c', script);
     return answer.trim().split('\n');
   }
-  const served = () =>
-    eventually(async () => {
-      const [answer] = await asked();
-      expect(answer).toContain('env=');
-      return answer;
-    }, WAIT);
+  /** Resolves once the Service answers with this configuration: pods that end serve on for some seconds. */
+  const serves = (env: string) =>
+    eventually(async () => expect((await asked())[0]).toContain(`env=${env}`), WAIT);
 
   test('brings a site up with what it needs, and its Service answers', async () => {
     const { changes, errors } = await runs.run(acme);
     expect(errors).toEqual([]);
     expect(new Set(changes.map(({ op }) => op))).toEqual(new Set(['create']));
-    expect(await served()).toContain('env=1');
+    await serves('1');
     expect(await runs.plan(acme)).toEqual(NONE);
     const enforced = await cluster.kubectl(
       'get',
@@ -109,7 +106,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
   test('rolls a changed configuration out without loss, and back with the Secret of before', async () => {
     const requests = asked(150);
     expect((await runs.run(changed)).errors).toEqual([]);
-    expect(await served()).toContain('env=2');
+    await serves('2');
     const answers = await requests;
     expect(answers.filter((answer) => !answer.includes('env='))).toEqual([]);
     const back = await runs.run(acme);
@@ -117,7 +114,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(back.changes.map(({ key, op }) => `${op} ${key}`)).not.toContain(
       expect.stringContaining('create'),
     );
-    expect(await served()).toContain('env=1');
+    await serves('1');
   });
 
   test('removes a container that others have added, and keeps and names their label', async () => {
@@ -171,7 +168,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await eventually(async () => expect((await runs.plan(acme)).changes).toHaveLength(2));
     expect((await runs.run(acme)).errors).toEqual([]);
     expect(await runs.plan(acme)).toEqual(NONE);
-    expect(await served()).toContain('env=1');
+    await serves('1');
     const replicas = await kubectl('get', 'deployment', PROCESSING, '--output', 'jsonpath={.spec.replicas}');
     expect(replicas).toBe('2');
   });
@@ -228,7 +225,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(failed.some((error) => error instanceof RetryableError)).toBe(true);
     await kubectl('patch', 'configmap', 'held', '--type=merge', '--patch={"metadata":{"finalizers":null}}');
     await eventually(async () => expect((await runs.run(acme)).errors).toEqual([]), WAIT);
-    expect(await served()).toContain('env=1');
+    await serves('1');
   });
 
   test('removes a site and its namespace, but no namespace with an object of others', async () => {
