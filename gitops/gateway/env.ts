@@ -17,6 +17,7 @@ const settings = z.object({
   GATEWAY_HEALTH_ADDRESS: z.string().default('0.0.0.0'),
   GATEWAY_HEALTH_PORT: portNumber.default(8081),
   GATEWAY_PROXY_PROTOCOL_FROM: textList.pipe(z.array(z.union([z.cidrv4(), z.cidrv6()]))).default([]),
+  GATEWAY_ANNOUNCE_SECONDS: z.coerce.number().min(0).max(600).default(0),
   GATEWAY_DRAIN_SECONDS: z.coerce.number().min(0).max(3_600).default(40),
   NGINX_BIN: z.string().default('nginx'),
   NAME_REQUESTS_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(500),

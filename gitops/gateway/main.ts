@@ -58,6 +58,8 @@ async function start(env: GatewayEnv): Promise<{ stop(): Promise<void> }> {
   return {
     async stop() {
       ending = true;
+      // What is before it learns by the probe that it ends, and sends no new connections.
+      await clock.sleep(1_000 * env.GATEWAY_ANNOUNCE_SECONDS);
       await agent.end(1_000 * env.GATEWAY_DRAIN_SECONDS);
       await feed.end();
       await client.close();

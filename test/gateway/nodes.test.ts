@@ -76,22 +76,25 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
       await readyPods(GATEWAYS);
     }, WAIT);
     port = (await freePort('127.0.0.1', 0)) ?? 0;
-    front = await startFront(stage.cluster.nodes.map(({ address }) => address));
+    front = await startFront();
     await eventually(() => ask(endpoint(), { host: HOST }));
   });
   afterAll(async () => {
-    if (front !== undefined) {
-      const ended = once(front, 'exit');
-      front.kill('SIGKILL');
-      await ended;
-    }
+    if (front !== undefined) await endFront();
     await stage?.[Symbol.asyncDispose]();
   });
 
+  async function endFront(): Promise<void> {
+    const ended = once(front, 'exit');
+    front.kill('SIGKILL');
+    await ended;
+  }
+
   /** Debian's haproxy as a load balancer of connections, which asks the gateways whether they are ready. */
-  async function startFront(addresses: readonly string[]): Promise<ChildProcess> {
+  async function startFront(whenDown = ''): Promise<ChildProcess> {
+    const addresses = stage.cluster.nodes.map(({ address }) => address);
     const file = join(stage.folder, 'haproxy.cfg');
-    const check = `check port ${NODE_PORTS.health} inter 500ms fall 2 rise 1 on-marked-down shutdown-sessions`;
+    const check = `check port ${NODE_PORTS.health} inter 500ms fall 2 rise 1${whenDown}`;
     const lines = [
       'defaults',
       '  mode tcp',
@@ -146,6 +149,9 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     const [lost] = stage.cluster.nodes;
     if (lost === undefined) throw new Error('the cluster has two nodes');
     const kept = (await readyPods(SITES)).filter(({ spec }) => spec.nodeName !== lost.name);
+    await endFront();
+    front = await startFront(' on-marked-down shutdown-sessions');
+    await eventually(() => ask(endpoint(), { host: HOST }));
     const during = startLoad(endpoint(), HOST, { perSecond: 20 });
     await lost.cut('all');
     // The front and the other gateway find out by themselves; the cluster needs most of a minute.

@@ -151,6 +151,7 @@ export function gatewayPods(): object[] {
       env: [
         { name: 'TAGYARD_INSTANCE', value: INSTANCE },
         { name: 'GATEWAY_DIR', value: '/state/gateway' },
+        { name: 'GATEWAY_ANNOUNCE_SECONDS', value: '4' },
         { name: 'NGINX_BIN', value: '/usr/sbin/nginx' },
         field('GATEWAY_NAMESPACE', 'metadata.namespace'),
         field('POD_NAME', 'metadata.name'),
