@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { deploymentState } from '../../gitops/appliers/kubernetes/state/deployment.ts';
-import { systemClock } from '../../gitops/base/clock.ts';
 import { openKubernetes } from '../../gitops/clients/kubernetes/client.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
 import { eventually } from '../support/eventually.ts';
@@ -152,7 +151,7 @@ async function steady(
   };
   await child.ask('pass');
   const idle = child.cpuMs;
-  const idleCalls = await calls(() => systemClock.sleep(IDLE_SECONDS * 1000));
+  const idleCalls = await calls(() => secondsPass(IDLE_SECONDS));
   const cpu = (child.cpuMs - idle) / 1000;
   await bench(`nothing to do, ${sites} sites: CPU a minute`, { unit: 's', run: () => cpu });
   await bench('  calls', {
@@ -177,13 +176,21 @@ async function steady(
   });
 }
 
+async function secondsPass(seconds: number): Promise<void> {
+  const end = Date.now() + seconds * 1000;
+  const isOver = () => {
+    if (Date.now() < end) throw new Error('not yet');
+  };
+  await eventually(isOver, { timeoutMs: 2_000 * seconds, intervalMs: 1_000 });
+}
+
 /** As in `patch deployments 3, list secrets 1`. */
 function countsOf(calls: readonly ApiRequest[]): string {
   const groups = Map.groupBy(calls, ({ verb, resource, code }) => `${verb} ${resource} ${code}`);
   return [...groups].map(([name, { length }]) => `${name}: ${length}`).join(', ');
 }
 
-/** The Deployments, watched in the same way, however they were made. */
+/** The Deployments, watched in the same way for both. */
 async function watchDeployments(cluster: Cluster) {
   const client = await openKubernetes({ kubeconfig: cluster.kubeconfig, context: undefined });
   const labels = `tagyard/instance=${IDENTITY.instance}`;

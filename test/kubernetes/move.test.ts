@@ -1,7 +1,6 @@
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setInterval as every } from 'node:timers/promises';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatManifest } from '../../gitops/manifest/load.ts';
@@ -27,7 +26,7 @@ type Host = (typeof HOSTS)[number];
 const ADDRESSES: Readonly<Record<Host, string>> = { 'tag-1': '198.51.100.4', 'tag-2': '198.51.100.9' };
 const WAIT = { timeoutMs: 180_000, intervalMs: 100 };
 const ROLES = ['origin', 'preview'] as const;
-const SAMPLE_MS = 100;
+const SAMPLES = { timeoutMs: 600_000, intervalMs: 100 };
 
 interface DnsRecord {
   readonly name: string;
@@ -139,23 +138,22 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
   async function gapsDuring(work: () => Promise<unknown>): Promise<{ gaps: string[]; seen: Set<string> }> {
     const gaps: string[] = [];
     const seen = new Set<string>();
-    const ended = new AbortController();
-    const watching = (async () => {
-      for await (const _ of every(SAMPLE_MS)) {
-        if (ended.signal.aborted) return;
-        for (const role of ROLES) {
-          const address = await addressOf(role);
-          const host = HOSTS.find((one) => ADDRESSES[one] === address);
-          if (host === undefined) gaps.push(`${role} leads to ${address}`);
-          else await askAt(host, role).catch((error: unknown) => gaps.push(`${role} at ${host}: ${error}`));
-          seen.add(address ?? '');
-        }
+    let isDone = false;
+    const sample = async () => {
+      for (const role of ROLES) {
+        const address = await addressOf(role);
+        const host = HOSTS.find((one) => ADDRESSES[one] === address);
+        if (host === undefined) gaps.push(`${role} leads to ${address}`);
+        else await askAt(host, role).catch((error: unknown) => gaps.push(`${role} at ${host}: ${error}`));
+        seen.add(address ?? '');
       }
-    })();
+      if (!isDone) throw new Error('the work isn’t done');
+    };
+    const watching = eventually(sample, SAMPLES);
     try {
       await work();
     } finally {
-      ended.abort();
+      isDone = true;
       await watching;
     }
     return { gaps, seen };
