@@ -21,10 +21,11 @@ const PROCESSING = 'tag-acme-shop-processing';
 const REQUESTED = '20m';
 
 const configured = (env: string): LoadedManifest => {
-  const manifest = loadedManifest('acme-shop', 0, { image: KEPT_SERVER });
+  const manifest = loadedManifest('acme-shop', 0);
   const { processing } = manifest.resources;
   return {
     ...manifest,
+    image: KEPT_SERVER,
     resources: { ...manifest.resources, processing: { ...processing, replicas: { min: 2, max: 3 } } },
     config: new Secret(Buffer.from(`id=GTM-SERVER1&env=${env}&auth=s3cret-auth-t0ken`).toString('base64')),
   };
