@@ -6,13 +6,14 @@ import { installPackage, type Tarball } from '../package/pack.ts';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
-export const TARGETS = ['management', 'provisioner', 'verification', 'embedded'] as const;
+export const TARGETS = ['management', 'provisioner', 'gateway', 'verification', 'embedded'] as const;
 export type Target = (typeof TARGETS)[number];
 
 /** The folder of the context that each target copies. */
 const FOLDERS = {
   management: 'host',
   provisioner: 'host',
+  gateway: 'host',
   verification: 'verification',
   embedded: 'whole',
 } as const satisfies Record<Target, string>;

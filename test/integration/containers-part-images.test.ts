@@ -11,7 +11,7 @@ import { baseImage } from '../support/containers/base-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/package/folder.ts';
 
-// Two installations and four images, beside other pools.
+// Two installations and five images, beside other pools.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 900_000 });
 
 const NAME = `tagyard-test-part-${process.pid}`;
@@ -42,6 +42,12 @@ async function settings(target: Target): Promise<Record<string, string>> {
   };
   if (target === 'verification') return { VERIFICATION_SECRET: 'a-secret' };
   if (target === 'embedded') return {};
+  if (target === 'gateway')
+    return {
+      GATEWAY_NAMESPACE: 'gateways',
+      POD_NAME: 'gateway-1',
+      KUBECONFIG: '/var/lib/tagyard/none',
+    };
   if (target === 'management')
     return {
       ...common,
@@ -113,6 +119,7 @@ describeWith('docker', 'the images of the parts', () => {
   test.each([
     ['management', /management: .*(127\.0\.0\.1:9|ECONNREFUSED)/],
     ['provisioner', /provisioner: .*AGE_IDENTITY_FILE/s],
+    ['gateway', /gateway: .*KUBECONFIG/s],
   ] as const)('%s starts, and says in its log what it misses', async (target, reason) => {
     await start(target);
     await eventually(async () => expect((await inspect()).State.Status).toBe('exited'), TIMEOUT);

@@ -23,3 +23,33 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "tagyard.claim" -}}
 {{ default (printf "%s-state" (include "tagyard.name" .)) .Values.state.existingClaim }}
 {{- end -}}
+
+{{- define "tagyard.gateway.name" -}}
+{{ printf "%s-gateway" (include "tagyard.name" .) }}
+{{- end -}}
+
+{{- define "tagyard.gateway.clusterName" -}}
+{{ printf "%s-gateway" (include "tagyard.clusterName" . | trunc 55 | trimSuffix "-") }}
+{{- end -}}
+
+{{- define "tagyard.gateway.selector" -}}
+app.kubernetes.io/name: tagyard
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: gateway
+{{- end -}}
+
+{{- define "tagyard.gateway.labels" -}}
+{{ include "tagyard.gateway.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- /* KUBERNETES_GATEWAY_SERVICE: of this chart's gateway, else as the settings say. */ -}}
+{{- define "tagyard.gateway.service" -}}
+{{- if .Values.gateway.enabled -}}
+{{ .Values.gateway.namespace }}/{{ include "tagyard.gateway.name" . }}
+{{- else -}}
+{{ .Values.settings.KUBERNETES_GATEWAY_SERVICE }}
+{{- end -}}
+{{- end -}}

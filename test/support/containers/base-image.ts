@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { execa } from 'execa';
+import { PATH_WITH_SBIN } from '../components.ts';
 import { temporaryFolder } from '../package/folder.ts';
 
-const PROGRAMS = ['/bin/sh', 'git'];
+const PROGRAMS = ['/bin/sh', 'git', 'nginx'];
 
 /**
  * An image of this machine's own Node, git and shell, in place of the published base, which only a registry has. Disposing
@@ -20,13 +21,15 @@ export async function baseImage(tag: string): Promise<AsyncDisposable> {
   for (const path of ['/tmp', '/usr/bin', '/usr/local/bin']) mkdirSync(join(root, path), { recursive: true });
   chmodSync(join(root, 'tmp'), 0o1777);
   symlinkSync('usr/bin', join(root, 'bin'));
+  const env = { ...process.env, PATH: PATH_WITH_SBIN };
   const programs = PROGRAMS.map((name) =>
-    execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim(),
+    execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8', env }).trim(),
   );
-  const [shell = '', git = ''] = programs;
+  const [shell = '', git = '', nginx = ''] = programs;
   const core = execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim();
   place(shell, '/usr/bin/sh');
   place(git, '/usr/bin/git');
+  place(nginx, '/usr/sbin/nginx');
   place(process.execPath, '/usr/local/bin/node');
   // The built-in commands are all the same program.
   mkdirSync(join(root, core), { recursive: true });
