@@ -22,16 +22,21 @@ const FOLDERS = {
 export const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
 export type Architecture = keyof typeof CPUS;
 
-/** Prepares the context of the Dockerfile below `folder`: the package as it is installed on a machine of that kind. */
+/**
+ * Prepares the context of the Dockerfile below `folder`, for some of its targets: the package as it is installed on a
+ * machine of that kind.
+ */
 export async function imageContext(
   tarball: Tarball,
   folder: string,
   architecture: Architecture,
+  targets: readonly Target[] = TARGETS,
 ): Promise<void> {
   const cpu = CPUS[architecture];
   await installPackage(tarball, join(folder, 'host'), { cpu, omitOptional: true });
-  await installPackage(tarball, join(folder, 'whole'), { cpu });
   for (const name of ['Dockerfile', 'health.mjs']) await cp(join(HERE, name), join(folder, name));
+  if (targets.every((target) => FOLDERS[target] === 'host')) return;
+  await installPackage(tarball, join(folder, 'whole'), { cpu });
   const verification = join(folder, 'verification');
   await mkdir(verification);
   await cp(join(HERE, 'verification.capnp'), join(verification, 'config.capnp'));

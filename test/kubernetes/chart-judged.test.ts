@@ -8,6 +8,17 @@ import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/ch
 const IMAGE = 'provisioner.test/provisioner';
 const VALUES = { image: { repository: IMAGE, digest: `sha256:${'a'.repeat(64)}` }, host: 'cluster-1' };
 
+/** With the gateway, in front of it an Ingress and routes of the Gateway API. */
+const WITH_GATEWAY = {
+  ...VALUES,
+  gateway: {
+    enabled: true,
+    image: { repository: 'gateway.test/gateway', digest: `sha256:${'b'.repeat(64)}` },
+    ingress: { enabled: true, hosts: ['*.origin.example.net'] },
+    gatewayApi: { enabled: true, className: 'example', hosts: ['*.origin.example.net'] },
+  },
+};
+
 const scored = z.array(
   z.object({
     checks: z.array(
@@ -19,6 +30,7 @@ const scored = z.array(
 describeWith('kubernetes', 'the chart as others judge it', () => {
   test('passes Helm’s strict lint, and without an image it says what is missing', async () => {
     await helm('lint', '--strict', CHART, ...valueFlags(VALUES));
+    await helm('lint', '--strict', CHART, ...valueFlags(WITH_GATEWAY));
     await expect(helm('lint', '--strict', CHART)).rejects.toThrow(/image\/digest.*does not match/s);
   });
 
@@ -27,13 +39,16 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     ['a secret among the settings', { settings: { HOP_SECRET: 'secret' } }, /settings/],
     ['an image by its tag', { image: { repository: IMAGE, digest: 'latest' } }, /digest/],
     ['a value that the chart has not', { replicas: 2 }, /replicas/],
+    ['a gateway without an image', { gateway: { enabled: true } }, /gateway/],
+    ['routes without names', { gateway: { gatewayApi: { enabled: true, className: 'example' } } }, /hosts/],
   ])('refuses %s', async (_, values, reason) => {
     await expect(renderedChart({ ...VALUES, ...values })).rejects.toThrow(reason);
   });
 
   // A digest names one content: asking the registry again would only make a start depend on it.
   test('has no critical finding of kube-score but that an image by digest isn’t always pulled', async () => {
-    const objects = `${await renderedChart(VALUES)}\n${await renderedChart({ ...VALUES, namespace: 'sites' })}`;
+    const rendered = [VALUES, { ...VALUES, namespace: 'sites' }, WITH_GATEWAY].map(renderedChart);
+    const objects = (await Promise.all(rendered)).join('\n');
     const { stdout } = await execa(
       join(KUBERNETES, 'kube-score'),
       ['score', '--output-format', 'json', '-'],

@@ -47,6 +47,14 @@ const VALUES = {
   settings: { EDGE_DOMAIN: 'edge.example.net', CLOUDFLARE_RATE: 3.5 },
 };
 
+const GATEWAY = {
+  enabled: true,
+  image: { repository: 'gateway.test/gateway', digest: `sha256:${'b'.repeat(64)}` },
+  // A dry run makes no namespace for the objects in it.
+  namespace: NAMESPACE,
+  createNamespace: false,
+};
+
 const rules = z.array(
   z.object({
     apiGroups: z.tuple([z.string()]),
@@ -77,7 +85,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     JSON.parse(await cluster.kubectl('get', ...args, '--output', 'json'));
   const deployment = () => get('deployment', 'tagyard', '--namespace', NAMESPACE);
 
-  test.each([{}, { namespace: NAMESPACE }])(
+  test.each([{}, { namespace: NAMESPACE }, { gateway: GATEWAY }, { namespace: NAMESPACE, gateway: GATEWAY }])(
     'passes the API server’s strict validation with %o',
     async (more) => {
       const file = join(cluster.folder, 'rendered.yaml');

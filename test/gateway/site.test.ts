@@ -1,0 +1,247 @@
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ARRIVAL_PATH } from '../../gitops/appliers/proxy/policy.ts';
+import { ensureLocalCa, type LocalCa } from '../../gitops/embedded/local-ca.ts';
+import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
+import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../support/cloudflare/emulator.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { gatewayApiDefinitions } from '../support/gateway/api-definitions.ts';
+import { writeGatewayImage } from '../support/gateway/image.ts';
+import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/chart.ts';
+import { Cluster } from '../support/kubernetes/cluster.ts';
+import { ProvisionerProcess } from '../support/kubernetes/provisioner.ts';
+import { importTagServer } from '../support/kubernetes/sites.ts';
+import { creation, SECRET, World } from '../support/management/world.ts';
+import { ask } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
+
+/** The host of the API's ports. */
+const HOST = 'tag-1';
+const GATEWAYS = 'tagyard-gateway';
+const IMAGE = 'gateway.test/gateway';
+const PORTS = { http: 30_080, https: 30_443 };
+/** As the provisioner's process has it. */
+const HOP_SECRET = 'a-hop-secret-of-a-test';
+const NEXT_SECRET = 'another-hop-secret-of-a-test';
+const CUSTOM = 'tags.acme.example';
+const VISITOR = '198.51.100.7';
+const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
+
+/** The API, the provisioner as a process, and a real cluster with the gateway as the chart installs it. */
+describeWith(['kubernetes', 'root', 'nginx', 'docker'], 'a site behind the gateway of a cluster', () => {
+  let cluster: Cluster;
+  let emulator: TestEmulator;
+  let provisioner: ProvisionerProcess;
+  let world: World;
+  let edge: Awaited<ReturnType<typeof startUpstream>>;
+  let ca: LocalCa;
+  let folder: string;
+  let id: string;
+  let site: string;
+  let hostnames: { edge: string; origin: string; preview: string };
+  let values: object;
+  let startProvisioner: (env?: NodeJS.ProcessEnv) => Promise<ProvisionerProcess>;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tagyard-gateway-site-'));
+    const image = join(folder, 'gateway.tar');
+    [cluster, emulator] = await Promise.all([Cluster.start({ nodes: 2 }), startEmulator()]);
+    const tagServer = await importTagServer(cluster);
+    await writeGatewayImage(image, folder);
+    const digest = await cluster.importByDigest(image, IMAGE);
+    const [node] = cluster.nodes;
+    if (node === undefined) throw new Error('the cluster has nodes');
+    edge = await startUpstream({ address: node.address.replace(/\d+$/, '1'), name: 'edge' });
+
+    values = {
+      image: { repository: 'provisioner.test/provisioner', digest: `sha256:${'a'.repeat(64)}` },
+      instance: 'test',
+      host: HOST,
+      gateway: {
+        enabled: true,
+        image: { repository: IMAGE, digest },
+        detectionSeconds: 2,
+        service: { type: 'NodePort', nodePorts: PORTS },
+        resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '1Gi' } },
+      },
+    };
+    // The provisioner itself runs as a process of this machine, so its pod isn't waited for.
+    await helm(
+      ...['install', 'tagyard', CHART, '--namespace', 'tagyard', '--create-namespace'],
+      ...['--kubeconfig', cluster.kubeconfig, ...valueFlags(values)],
+    );
+
+    ca = await ensureLocalCa(join(folder, 'ca'));
+    const tls = join(folder, 'tls');
+    await mkdir(tls);
+    for (const [name, stem] of [
+      [`*.${EMULATOR_ZONE}`, `_.${EMULATOR_ZONE}`],
+      [CUSTOM, CUSTOM],
+    ] as const) {
+      const pair = await ca.pathsFor(name);
+      await cp(pair.cert, join(tls, `${stem}.pem`));
+      await cp(pair.key, join(tls, `${stem}.key`));
+    }
+    const sitesRepo = join(folder, 'sites.git');
+    await initSitesRepo(sitesRepo);
+    const ageIdentity = await generateIdentity();
+    startProvisioner = (env = {}) =>
+      ProvisionerProcess.start({
+        ...{ folder, sitesRepo, ageIdentity, emulator, secret: SECRET },
+        env: {
+          TAGYARD_INSTANCE: 'test',
+          HOST_NAME: HOST,
+          HOST_KIND: 'kubernetes',
+          KUBECONFIG: cluster.kubeconfig,
+          KUBERNETES_GATEWAY_NAMESPACE: GATEWAYS,
+          KUBERNETES_GATEWAY_ADDRESS: node.address,
+          KUBERNETES_HTTP_PORT: String(PORTS.http),
+          KUBERNETES_TLS_PORT: String(PORTS.https),
+          TLS_DIR: tls,
+          EDGE_UPSTREAM: `http://${node.address.replace(/\d+$/, '1')}:${edge.port}`,
+          RECONCILE_INTERVAL_SECONDS: '5',
+          ...env,
+        },
+      });
+    provisioner = await startProvisioner();
+    world = await World.open({
+      bare: sitesRepo,
+      daemon: { url: provisioner.url, secret: SECRET },
+      logLevel: 'warn',
+      settings: {
+        host: HOST,
+        image: tagServer,
+        edgeDomain: EMULATOR_ZONE,
+        originDomain: EMULATOR_ZONE,
+        ageRecipient: await identityToRecipient(ageIdentity),
+      },
+    });
+    const created = await call('POST', '/server-containers', creation(await world.client()));
+    ({ id, siteId: site, hostnames } = created.body);
+    await eventually(async () => {
+      const { status, statusReason } = (await call('GET', `/server-containers/${id}`)).body;
+      expect([status, statusReason]).toEqual(['active', null]);
+    }, WAIT);
+  }, 600_000);
+  afterAll(async () => {
+    await world?.close();
+    await provisioner?.[Symbol.asyncDispose]();
+    await emulator?.close();
+    await edge?.close();
+    await cluster?.[Symbol.asyncDispose]();
+    if (folder !== undefined) await rm(folder, { recursive: true, force: true });
+  });
+
+  const call = (method: 'GET' | 'POST' | 'DELETE', path: string, body?: object) =>
+    world.call(method, path, { as: 'owner', ...(body === undefined ? {} : { body }) });
+  const endpoints = () =>
+    cluster.nodes.map(({ address }) => ({ address, httpPort: PORTS.http, tlsPort: PORTS.https }));
+  /** The address with which a visitor arrives, by the hop secret, at each gateway. */
+  const arrivals = async (secret: string) =>
+    await Promise.all(
+      endpoints().map(async (endpoint) => {
+        const headers = { 'x-tagyard-hop-secret': secret, 'x-tagyard-visitor': VISITOR };
+        return (await ask(endpoint, { host: hostnames.origin, path: ARRIVAL_PATH, headers })).body;
+      }),
+    );
+  const report = async () =>
+    await (
+      await fetch(`${provisioner.url}/sites/${site}/host-report`, { headers: { 'x-secret': SECRET } })
+    ).json();
+  const secrets = async () => {
+    const found = await cluster.kubectl('get', 'secrets', '--namespace', GATEWAYS, '--output', 'name');
+    return found.trim().split('\n');
+  };
+
+  test('is reached through both gateways under its origin and preview names, with its certificate', async () => {
+    const trusted = await readFile(ca.caFile, 'utf8');
+    for (const endpoint of endpoints()) {
+      for (const host of [hostnames.origin, hostnames.preview]) {
+        const { status, body } = await ask(endpoint, { host, ca: trusted });
+        expect([status, body]).toEqual([200, expect.stringContaining('id=GTM-SRV12345')]);
+      }
+    }
+  });
+
+  test('gets the visitor’s address from the edge, and from no one without the hop secret', async () => {
+    for (const arrived of await arrivals(HOP_SECRET)) expect(arrived).toContain(VISITOR);
+    for (const arrived of await arrivals(NEXT_SECRET)) expect(arrived).not.toContain(VISITOR);
+  });
+
+  test('is reported with the certificates that are served', async () => {
+    const { certificates } = await report();
+    for (const name of [hostnames.origin, hostnames.preview]) {
+      expect(certificates).toContainEqual(expect.objectContaining({ name, covers: true, problem: null }));
+    }
+  });
+
+  test('leads a custom domain to the edge, once its manifest has it', async () => {
+    const clone = await world.clone();
+    const file = join(clone, `${site}.yaml`);
+    const text = await readFile(file, 'utf8');
+    await writeFile(
+      file,
+      `${text.replace(/^customDomains:.*\n(?:[ -].*\n)*/m, '')}customDomains: [${CUSTOM}]\n`,
+    );
+    await world.git(clone, 'commit', '--quiet', '--all', '--message', 'Add a custom domain');
+    await world.git(clone, 'push', '--quiet');
+    const trusted = await readFile(ca.caFile, 'utf8');
+    for (const endpoint of endpoints()) {
+      await eventually(async () => {
+        const { headers } = await ask(endpoint, { host: CUSTOM, ca: trusted });
+        expect(headers['x-upstream']).toBe('edge');
+      }, WAIT);
+    }
+    expect(edge.seen.at(-1)?.headers).toMatchObject({
+      host: hostnames.edge,
+      'x-tagyard-hop-secret': HOP_SECRET,
+    });
+  });
+
+  test('takes both hop secrets while one is replaced', async () => {
+    await provisioner.kill();
+    provisioner = await startProvisioner({ HOP_SECRET: NEXT_SECRET, HOP_SECRET_PREVIOUS: HOP_SECRET });
+    await eventually(async () => {
+      for (const secret of [HOP_SECRET, NEXT_SECRET])
+        for (const arrived of await arrivals(secret)) expect(arrived).toContain(VISITOR);
+    }, WAIT);
+  });
+
+  test('is installed with fronts that the API server takes: Ingress, and routes of the Gateway API', async () => {
+    const definitions = await gatewayApiDefinitions();
+    await cluster.kubectl('apply', '--server-side', '--filename', definitions);
+    const fronts = {
+      ...values,
+      gateway: {
+        ...(values as { gateway: object }).gateway,
+        service: { type: 'LoadBalancer', proxyProtocolFrom: ['192.0.2.0/24'] },
+        ingress: { enabled: true, className: 'nginx', hosts: [`*.${EMULATOR_ZONE}`], secretName: 'wildcard' },
+        gatewayApi: { enabled: true, className: 'example', hosts: [`*.${EMULATOR_ZONE}`, CUSTOM] },
+      },
+    };
+    const file = join(folder, 'fronts.yaml');
+    await writeFile(file, await renderedChart(fronts));
+    await eventually(async () => {
+      const found = await cluster.kubectl(
+        ...['apply', '--dry-run=server', '--validate=strict', '--filename', file, '--output', 'name'],
+      );
+      expect(found).toContain('ingress.networking.k8s.io/tagyard-gateway');
+      for (const kind of ['gateway', 'tlsroute', 'httproute'])
+        expect(found).toContain(`${kind}.gateway.networking.k8s.io/tagyard-gateway`);
+    }, WAIT);
+  });
+
+  test('is removed from the gateways with its certificate', async () => {
+    expect(await secrets()).toContain(`secret/tagyard-site-${site}`);
+    expect((await secrets()).filter((name) => name.includes('tagyard-tls-'))).toHaveLength(2);
+    await call('DELETE', `/server-containers/${id}`);
+    await eventually(async () => expect(await secrets()).toEqual(['secret/tagyard-instance']), WAIT);
+    for (const endpoint of endpoints()) {
+      await expect(ask(endpoint, { host: hostnames.origin })).rejects.toThrow();
+    }
+  });
+});

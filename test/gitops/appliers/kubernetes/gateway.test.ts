@@ -1,0 +1,183 @@
+import { expect, test } from 'vitest';
+import {
+  certificateDelivery,
+  instanceDelivery,
+  siteDelivery,
+} from '../../../../gitops/appliers/kubernetes/gateway-objects.ts';
+import { GatewayReports } from '../../../../gitops/appliers/kubernetes/gateway-reports.ts';
+import type { Kind, KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
+import type { InstanceDocument } from '../../../../gitops/delivery/documents.ts';
+import { deliveryDigest, formatReport } from '../../../../gitops/delivery/report.ts';
+import { readDelivered } from '../../../../gitops/delivery/secrets.ts';
+import { loadedManifest } from '../../../support/manifest.ts';
+
+const PLACE = {
+  identity: { instance: 'test', host: 'tag-1' },
+  namespace: null,
+  gatewayNamespace: 'gateways',
+};
+const INSTANCE: InstanceDocument = {
+  version: 1,
+  hopSecret: { current: 'hop-secret-of-the-tests' },
+  trusted: { cloudflare: [], own: [] },
+  edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
+};
+const SECRET = 'tagyard-site-acme-shop';
+
+/** The Secrets and Leases of a namespace, and what waits for them. */
+class Stage {
+  now = Date.parse('2026-01-01T00:00:00Z');
+  readonly secrets = new Map<string, KubernetesObject>();
+  readonly leases = new Map<string, KubernetesObject>();
+  readonly reports = new GatewayReports({
+    copies: { of: (kind: Kind) => (kind === 'Secret' ? this.secrets : this.leases).values() },
+    namespace: 'gateways',
+    now: () => this.now,
+    timeoutMs: 20_000,
+  });
+
+  write(name: string, resourceVersion: string): void {
+    const object = siteDelivery(loadedManifest(name.replace('tagyard-site-', '')), PLACE);
+    this.secrets.set(name, { ...object, metadata: { ...object.metadata, resourceVersion } });
+  }
+
+  /** A gateway renews its Lease with what it serves: by default what there is now. */
+  renew(
+    name: string,
+    more: { ready?: boolean; delivered?: string; refused?: Record<string, string> } = {},
+  ): void {
+    const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, ...more };
+    this.leases.set(name, {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata: { name, annotations: formatReport(report) },
+      spec: {
+        leaseDurationSeconds: 15,
+        renewTime: new Date(this.now).toISOString().replace('Z', '000Z'),
+      },
+    });
+  }
+
+  get digest(): string {
+    return deliveryDigest(this.secrets.values());
+  }
+
+  served(): Promise<void> {
+    return this.reports.served(SECRET, AbortSignal.timeout(10_000));
+  }
+}
+
+test('a site’s Secret has its names with the pods that they lead to, as a gateway reads it', () => {
+  const manifest = loadedManifest('acme-shop', 3, {
+    customDomains: ['tags.acme-shop.example', 'tags.other.example'],
+    unproven: ['other.example'],
+  });
+  const object = siteDelivery(manifest, PLACE);
+  expect(object.metadata).toMatchObject({
+    name: SECRET,
+    namespace: 'gateways',
+    labels: {
+      'tagyard/instance': 'test',
+      'tagyard/host': 'tag-1',
+      'tagyard/site': 'acme-shop',
+      'tagyard/gateway': 'site',
+    },
+  });
+  const namespace = `tagyard-test-${manifest.client}`;
+  expect(readDelivered(object)).toEqual({
+    kind: 'site',
+    document: {
+      version: 1,
+      site: 'acme-shop',
+      names: [
+        {
+          ...{ kind: 'origin', host: 'acme-shop-origin.example.net', namespace },
+          ...{ service: 'tag-acme-shop-processing', port: 20_006 },
+        },
+        {
+          ...{ kind: 'preview', host: 'acme-shop-preview.example.net', namespace },
+          ...{ service: 'tag-acme-shop-preview', port: 20_007 },
+        },
+        { kind: 'custom', host: 'tags.acme-shop.example', edgeHost: 'acme-shop.example.net' },
+      ],
+    },
+  });
+});
+
+test('the instance’s Secret and those of certificates belong to no site', () => {
+  const pair = { cert: 'a certificate', key: 'a key' };
+  const [instance, certificate] = [instanceDelivery(INSTANCE, PLACE), certificateDelivery(pair, PLACE)];
+  expect(readDelivered(instance)).toEqual({ kind: 'instance', document: INSTANCE });
+  expect(readDelivered(certificate)).toEqual({ kind: 'certificate', ...pair });
+  for (const { metadata } of [instance, certificate])
+    expect(metadata.labels).not.toHaveProperty('tagyard/site');
+  const renewed = certificateDelivery({ ...pair, cert: 'a renewed one' }, PLACE);
+  expect(renewed.metadata.name).not.toBe(certificate.metadata.name);
+});
+
+test('a change is served when each gateway that takes requests reports it', async () => {
+  const stage = new Stage();
+  stage.write(SECRET, '1');
+  stage.renew('one');
+  stage.renew('two');
+  const before = stage.digest;
+  stage.write(SECRET, '2');
+  let isServed = false;
+  const served = stage.served().then(() => {
+    isServed = true;
+  });
+  stage.renew('one');
+  stage.renew('two', { delivered: before });
+  // Another site’s change comes meanwhile: what the first gateway reports contains ours all the same.
+  stage.write('tagyard-site-other', '3');
+  expect(isServed).toBe(false);
+  stage.renew('two');
+  await served;
+});
+
+test('a gateway whose Lease has ended, or that takes no requests, isn’t waited for', async () => {
+  const stage = new Stage();
+  stage.write(SECRET, '1');
+  stage.renew('ended', { delivered: 'an earlier one' });
+  stage.now += 16_000;
+  stage.renew('starts', { delivered: '', ready: false });
+  stage.renew('one');
+  await stage.served();
+});
+
+test.each([
+  [
+    'a refusal',
+    { refused: { [SECRET]: 'conflicting server name' } },
+    0,
+    /gateway one refuses it: conflicting/,
+  ],
+  [
+    'a gateway that is behind',
+    { delivered: 'an earlier one' },
+    21_000,
+    /not served yet by the gateways one in gateways/,
+  ],
+  [
+    'a gateway that takes no requests',
+    { ready: false },
+    21_000,
+    /no gateway in gateways serves it yet: one can’t/,
+  ],
+] as const)('names %s', async (_, report, laterMs, message) => {
+  const stage = new Stage();
+  stage.write(SECRET, '1');
+  stage.renew('one', report);
+  const served = stage.served();
+  stage.now += laterMs;
+  if (laterMs > 0) stage.renew('one', report);
+  await expect(served).rejects.toThrow(message);
+});
+
+test('says that no gateway runs', async () => {
+  const stage = new Stage();
+  stage.write(SECRET, '1');
+  const served = stage.served();
+  stage.now += 21_000;
+  await expect(served).rejects.toThrow('no gateway in gateways serves it yet: none runs');
+});

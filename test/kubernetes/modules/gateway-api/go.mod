@@ -1,0 +1,5 @@
+module tagyard.invalid/test/kubernetes/gateway-api
+
+go 1.26
+
+require sigs.k8s.io/gateway-api v1.6.1
