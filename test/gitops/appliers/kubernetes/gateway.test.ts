@@ -68,10 +68,8 @@ class Stage {
 }
 
 test('a site’s Secret has its names with the pods that they lead to, as a gateway reads it', () => {
-  const manifest = loadedManifest('acme-shop', 3, {
-    customDomains: ['tags.acme-shop.example', 'tags.other.example'],
-    unproven: ['other.example'],
-  });
+  const customDomains = ['tags.acme-shop.example'];
+  const manifest = loadedManifest('acme-shop', 3, { customDomains });
   const object = siteDelivery(manifest, PLACE);
   expect(object.metadata).toMatchObject({
     name: SECRET,
@@ -102,6 +100,15 @@ test('a site’s Secret has its names with the pods that they lead to, as a gate
       ],
     },
   });
+});
+
+test('a domain that its owner hasn’t proven is not delivered', () => {
+  const customDomains = ['tags.acme-shop.example'];
+  const unproven = ['acme-shop.example'];
+  const read = readDelivered(
+    siteDelivery(loadedManifest('acme-shop', 3, { customDomains, unproven }), PLACE),
+  );
+  expect(read.kind === 'site' && read.document.names.map(({ kind }) => kind)).toEqual(['origin', 'preview']);
 });
 
 test('the instance’s Secret and those of certificates belong to no site', () => {
