@@ -1,9 +1,11 @@
 import { once } from 'node:events';
-import { createRequire } from 'node:module';
+import { createRequire, registerHooks } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import type { MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
+import { asAscii } from './ascii.ts';
 import {
   bundleAnalytics,
   bundleControl,
@@ -112,7 +114,19 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
  * keep its four megabytes of source twice, and parse them a second time for the names of its exports.
  */
 function loadMiniflare() {
-  return createRequire(import.meta.url)('miniflare') as typeof import('miniflare');
+  const require = createRequire(import.meta.url);
+  const { href } = pathToFileURL(require.resolve('miniflare'));
+  const hooks = registerHooks({
+    load(url, context, nextLoad) {
+      const loaded = nextLoad(url, context);
+      return url === href ? { ...loaded, source: asAscii(loaded.source) } : loaded;
+    },
+  });
+  try {
+    return require('miniflare') as typeof import('miniflare');
+  } finally {
+    hooks.deregister();
+  }
 }
 
 /**

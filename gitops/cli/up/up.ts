@@ -13,6 +13,7 @@ import { removeRun, writeRun } from '../instance/run-file.ts';
 import type { Run } from '../instance/run-schema.ts';
 import { CliError } from '../output/cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';
+import { collectWhenIdle } from './collect-when-idle.ts';
 import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
@@ -56,7 +57,10 @@ export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Pro
     // process.
     stack.defer(() => starting.then(noop, noop));
     const started = await Promise.race([starting, stopped]);
-    if (started !== undefined) printAddresses(started, performance.now() - startedAt);
+    if (started !== undefined) {
+      printAddresses(started, performance.now() - startedAt);
+      void collectWhenIdle();
+    }
     await stopped;
     process.stdout.write('stopping\n');
   } finally {
