@@ -38,7 +38,8 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     ['a setting that the chart sets', { settings: { HOST_NAME: 'other' } }, /settings/],
     ['a secret among the settings', { settings: { HOP_SECRET: 'secret' } }, /settings/],
     ['an image by its tag', { image: { repository: IMAGE, digest: 'latest' } }, /digest/],
-    ['a value that the chart has not', { replicas: 2 }, /replicas/],
+    ['a value that the chart has not', { copies: 2 }, /copies/],
+    ['no replica', { replicas: 0 }, /replicas/],
     ['a gateway without an image', { gateway: { enabled: true } }, /gateway/],
     ['routes without names', { gateway: { gatewayApi: { enabled: true, className: 'example' } } }, /hosts/],
   ])('refuses %s', async (_, values, reason) => {
@@ -47,8 +48,8 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
 
   // A digest names one content: asking the registry again would only make a start depend on it.
   test('has no critical finding of kube-score but that an image by digest isn’t always pulled', async () => {
-    const rendered = [VALUES, { ...VALUES, namespace: 'sites' }, WITH_GATEWAY].map(renderedChart);
-    const objects = (await Promise.all(rendered)).join('\n');
+    const all = [VALUES, { ...VALUES, namespace: 'sites' }, { ...VALUES, replicas: 2 }, WITH_GATEWAY];
+    const objects = (await Promise.all(all.map(renderedChart))).join('\n');
     const { stdout } = await execa(
       join(KUBERNETES, 'kube-score'),
       ['score', '--output-format', 'json', '-'],

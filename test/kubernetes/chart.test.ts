@@ -85,14 +85,17 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     JSON.parse(await cluster.kubectl('get', ...args, '--output', 'json'));
   const deployment = () => get('deployment', 'tagyard', '--namespace', NAMESPACE);
 
-  test.each([{}, { namespace: NAMESPACE }, { gateway: GATEWAY }, { namespace: NAMESPACE, gateway: GATEWAY }])(
-    'passes the API server’s strict validation with %o',
-    async (more) => {
-      const file = join(cluster.folder, 'rendered.yaml');
-      await writeFile(file, await renderedChart({ ...values, ...more }));
-      await cluster.kubectl('apply', '--dry-run=server', '--validate=strict', '--filename', file);
-    },
-  );
+  test.each([
+    {},
+    { namespace: NAMESPACE },
+    { replicas: 2, admit: [{ podSelector: {} }] },
+    { gateway: GATEWAY },
+    { namespace: NAMESPACE, gateway: GATEWAY },
+  ])('passes the API server’s strict validation with %o', async (more) => {
+    const file = join(cluster.folder, 'rendered.yaml');
+    await writeFile(file, await renderedChart({ ...values, ...more }));
+    await cluster.kubectl('apply', '--dry-run=server', '--validate=strict', '--filename', file);
+  });
 
   test('is installed in an earlier version, and upgraded', async () => {
     const earlier = join(cluster.folder, 'earlier');
@@ -270,6 +273,49 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       });
     }
     await helm('uninstall', 'tagyard', '--namespace', 'sites', '--kubeconfig', cluster.kubeconfig);
+  });
+
+  test('with two replicas, its account may hold its Lease, and change no other one', async () => {
+    await cluster.kubectl('create', 'namespace', 'pair');
+    const flags = ['--namespace', 'pair', '--kubeconfig', cluster.kubeconfig];
+    await helm('install', 'tagyard', CHART, ...flags, ...valueFlags({ ...values, replicas: 2 }));
+    const account = ['--as', 'system:serviceaccount:pair:tagyard', '--namespace', 'pair'];
+    const rename = (name: string) =>
+      cluster.kubectl(
+        'patch',
+        'lease',
+        name,
+        '--type=merge',
+        '--patch',
+        '{"spec":{"holderIdentity":"us"}}',
+        ...account,
+      );
+    await expect(rename('tagyard')).rejects.toThrow(/cannot patch/);
+    const held = JSON.parse(await cluster.kubectl('get', 'lease', 'tagyard', '--output', 'json', ...account));
+    const file = join(cluster.folder, 'lease.json');
+    const replace = async (lease: object) => {
+      await writeFile(file, JSON.stringify(lease));
+      return await cluster.kubectl('replace', '--filename', file, ...account);
+    };
+    const lease = { ...held, spec: { holderIdentity: 'us', leaseDurationSeconds: 15 } };
+    await eventually(async () => expect(await replace(lease)).toContain('replaced'));
+    await cluster.kubectl('create', '--namespace', 'pair', '--filename', await other(lease));
+    await expect(cluster.kubectl('replace', '--filename', await other(lease), ...account)).rejects.toThrow(
+      /leases.* "other" is forbidden/,
+    );
+    await helm('uninstall', 'tagyard', ...flags);
+    expect(await cluster.kubectl('get', 'leases', '--namespace', 'pair', '--output', 'name')).toContain(
+      '/tagyard',
+    );
+
+    async function other({ spec, ...lease }: { spec: object }): Promise<string> {
+      const path = join(cluster.folder, 'other-lease.json');
+      await writeFile(
+        path,
+        JSON.stringify({ ...lease, metadata: { name: 'other', namespace: 'pair' }, spec }),
+      );
+      return path;
+    }
   });
 
   test('is uninstalled without a trace but its state', async () => {

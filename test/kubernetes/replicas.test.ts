@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
@@ -22,6 +23,7 @@ const LEASE = 'default/leader';
 /** The Lease's term. */
 const SECONDS = 6;
 const WAIT = { timeoutMs: 60_000, intervalMs: 50 };
+const codeOf = (body: unknown) => z.object({ code: z.string() }).parse(body).code;
 const WRITES = new Set(['create', 'update', 'patch', 'delete', 'deletecollection']);
 
 /**
@@ -65,14 +67,14 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
   });
 
   const author = { name: 'Op', email: 'op@example.test' };
-  /** Commits a site; `null`: its removal. */
-  async function commit(site: string, change: object | null = {}): Promise<void> {
+  async function manifestOf(site: string) {
     const recipient = await identityToRecipient(ageIdentity);
-    const input = manifestInput(site, Number(site.split('-')[1]), {
-      containerConfig: await encryptSecret(containerConfig(), recipient),
-      ...change,
-    });
-    const edit = () => (change === null ? null : formatManifest(input));
+    const containerConfigText = await encryptSecret(recipient, containerConfig());
+    return manifestInput(site, Number(site.split('-')[1]), { containerConfig: containerConfigText });
+  }
+  async function commit(site: string, what: 'present' | 'removed' = 'present'): Promise<void> {
+    const text = what === 'removed' ? null : formatManifest(await manifestOf(site));
+    const edit = () => text;
     await repo.commit({ site, edit, subject: `Change ${site}`, author, trailers: {} });
   }
 
@@ -156,7 +158,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     expect(answer.status).toBe(202);
     expect((await two.call('GET', '/sites', 'wrong')).status).toBe(401);
     const missing = await two.call('GET', '/nowhere');
-    expect([missing.status, (await missing.json()).code]).toEqual([404, 'not_found']);
+    expect([missing.status, codeOf(await missing.json())]).toEqual([404, 'not_found']);
     const looped = await fetch(`${two.url}/sites`, {
       headers: { 'x-secret': SECRET, 'x-tagyard-forwarded': '1' },
     });
@@ -201,7 +203,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     one = await replica('one');
     expect(await (await one.call('GET', '/healthz', '')).json()).toMatchObject({ status: 'standby' });
     await two.kill();
-    await commit('site-1', null);
+    await commit('site-1', 'removed');
     await one.ready;
     await become(0, 2, 3, 4, 5, 6, 7, 8, 9);
     expect(writers()).toEqual(['one', 'two', 'one']);
@@ -220,17 +222,14 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     await one.stop();
     await three.ready;
     await eventually(async () => {
-      expect((await three.sites()).problem ?? (await three.sites()).source?.message).toMatch(
-        /branch .* is gone/,
-      );
+      expect((await three.sites()).problem).toMatch(/the branch of the sites repository is gone/);
     }, WAIT);
-    const manifest = formatManifest(manifestInput('site-20', 20));
     const provision = await fetch(`${three.url}/provision`, {
       method: 'POST',
-      headers: { 'x-secret': SECRET, 'content-type': 'application/yaml' },
-      body: manifest,
+      headers: { 'x-secret': SECRET, 'content-type': 'application/json' },
+      body: JSON.stringify(await manifestOf('site-20')),
     });
-    expect(provision.ok).toBe(false);
+    expect([provision.status, codeOf(await provision.json())]).toEqual([503, 'sites_repo_unavailable']);
     await become(0, 2, 3, 4, 5, 6, 7, 8, 9);
     git('update-ref', 'refs/heads/main', tip);
     await commit('site-10');
