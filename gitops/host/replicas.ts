@@ -17,14 +17,14 @@ interface ReplicaOptions {
   readonly log: FastifyBaseLogger;
   /** The last revision that this process has read as the leader; `null`: none. */
   revision(): string | null;
-  /** Called with the URL at which this replica answers while it stands by. */
+  /** Called with the URL at which this replica answers while it waits. */
   onStandby(url: string): void;
   /** Ends the wait. */
   readonly signal: AbortSignal;
 }
 
 /** The right of one replica to act for its cluster, and what the one before it has passed on. */
-export interface Leadership {
+interface Leadership {
   /** Names all replicas in the sites repository: machines elsewhere have another id. */
   readonly holder: string;
   /** Aborts when another replica may lead; not where this one gives the Lease up at its end. */
@@ -39,7 +39,7 @@ export interface Leadership {
 }
 
 /**
- * Stands by until this replica holds the Lease of the settings. `null`: they name none, so this daemon is the only one.
+ * Waits until this replica holds the Lease of the settings. `null`: they name none, so this daemon is the only one.
  * Throws the signal's reason. `stack` gives the Lease up, after everything that was added to it later has ended.
  */
 export async function lead(
@@ -76,7 +76,7 @@ export async function lead(
     await election.close();
   });
   onStandby(url);
-  log.info({ lease: env.KUBERNETES_LEASE }, 'stands by until it holds the Lease');
+  log.info({ lease: env.KUBERNETES_LEASE }, 'waits for the Lease');
   const held = await election.acquired(signal);
   const lost = new AbortController();
   held.addEventListener('abort', () => {

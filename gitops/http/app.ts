@@ -54,7 +54,7 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
 }
 
 /**
- * The HTTP interface of a replica that stands by: `/healthz` names the leader, and everything else is what the leader
+ * The HTTP interface of a replica that waits: `/healthz` names the leader, and everything else is what the leader
  * answers. Never listens.
  */
 export function buildStandby(deps: StandbyDeps): FastifyInstance {

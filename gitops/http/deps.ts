@@ -11,7 +11,7 @@ import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, PartCheck } from '../report/report.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
-/** What a replica that stands by works with. */
+/** What a replica that waits works with. */
 export interface StandbyDeps extends Pick<DaemonDeps, 'secrets' | 'logger'> {
   /** Who leads; `url` is `null` where it can't be reached from here. `null`: no one is known. */
   leader(): { readonly name: string; readonly url: string | null } | null;

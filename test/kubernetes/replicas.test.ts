@@ -151,7 +151,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     expect(await (await one.call('GET', '/healthz', '')).json()).toEqual({ status: 'ok' });
   });
 
-  test('requests to the one that stands by are answered by the leader, with the secret only', async () => {
+  test('requests to the one that waits are answered by the leader, with the secret only', async () => {
     const direct = await one.sites();
     expect((await two.sites()).sites.map(({ site }) => site)).toEqual(direct.sites.map(({ site }) => site));
     const answer = await two.call('POST', '/sync');
