@@ -36,6 +36,21 @@ const call = (isRepeatable: boolean): Call => ({
 });
 
 describe('a call', () => {
+  test('that changes something is sent only with the right to write, which is asked again before each try', async () => {
+    const server = await ScriptedServer.start(answer(429, { 'retry-after': '2' }), answer(200));
+    let left = 1;
+    const mayWrite = () => left-- > 0;
+    const transport = new Transport(server.config, fakeClock(), mayWrite);
+    opened.push(async () => {
+      await transport.close();
+      await server[Symbol.asyncDispose]();
+    });
+    await expect(transport.call(call(false))).rejects.toThrow('this replica leads no longer');
+    expect(server.seen).toHaveLength(1);
+    await transport.call(call(true));
+    expect(server.seen).toHaveLength(2);
+  });
+
   test('is sent again after the pause that the API server asks for, whatever it is', async () => {
     const { transport, seen, clock } = await serve(
       answer(429, { 'retry-after': '2' }),
