@@ -31,7 +31,8 @@ test('a replica whose leader is gone or names no address answers 503, and when t
 });
 
 test('two replicas that take each other for the leader pass a request on only once', async () => {
-  const second = await standby(null, 'two');
+  const third = await standby(null, 'three');
+  const second = await standby(third.url, 'two');
   const first = await standby(second.url);
   const answer = await fetch(`${first.url}/sync`, { method: 'POST', headers: SECRET, body: 'text' });
   expect(answer.status).toBe(503);
