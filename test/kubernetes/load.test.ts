@@ -103,6 +103,8 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
   test('loses no request in a rollout and back', async () => {
     const answers = await withoutLoss(async () => {
       for (const env of ['2', '1']) expect((await runs.run(configured(env))).errors).toEqual([]);
+      // The replaced pods have ended.
+      await eventually(async () => expect(await pods()).toHaveLength(await number()), WAIT);
     });
     expect([...answers].map((answer) => /env=(\d)/.exec(answer)?.[1]).toSorted()).toEqual(['1', '2']);
   });
