@@ -75,6 +75,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
           RECONCILE_INTERVAL_SECONDS: '5',
           // As long as names that were read are still asked at their old address.
           DRAIN_SECONDS: '1',
+          DNS_RECORD_MODE: 'site',
           ...env,
         },
       });
