@@ -91,7 +91,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
       ],
     },
     { number: 1, rooms: ['edge/verification/checks/**'] },
-    { number: 0, rooms: ['edge/{bundle-cache,esbuild}.ts'] },
+    { number: 0, rooms: ['edge/{ascii,bundle-cache,esbuild}.ts'] },
     { number: 1, rooms: ['edge/bundle.ts', 'edge/host-control.ts'] },
     { number: 2, rooms: ['edge/kit/**'] },
     { number: 6, rooms: ['edge/{worker,stage/worker,verification/worker,host}.ts'] },

@@ -51,7 +51,7 @@ export const MATRIX: readonly Row[] = [
 
   // Edge: the contract and the documents; one file imports the list of plugins, one file the router.
   {
-    from: 'edge/{host,host-control,bundle,bundle-cache,esbuild}.ts',
+    from: 'edge/{ascii,host,host-control,bundle,bundle-cache,esbuild}.ts',
     may: ['edge/**', 'plugins/document.ts', ...ANY_PACKAGE],
     because: 'they bundle the worker and run it under Miniflare, in Node',
   },

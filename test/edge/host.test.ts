@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -77,6 +78,15 @@ async function putSite(): Promise<void> {
 }
 
 describe('the embedded edge', () => {
+  test('holds the source of Miniflare in ASCII, which takes half the memory', () => {
+    const require = createRequire(import.meta.url);
+    const { Miniflare }: typeof import('miniflare') = require('miniflare');
+    const beyondAscii = /[^\0-\x7f]/;
+    expect(readFileSync(require.resolve('miniflare'), 'utf8')).toMatch(beyondAscii);
+    expect(Miniflare.toString()).toMatch(/\\u[0-9a-f]{4}/);
+    expect(Miniflare.toString()).not.toMatch(beyondAscii);
+  });
+
   test('serves the hosts that routes match, from the stores that the host writes', async () => {
     await putSite();
     expect(await send('/g/collect')).toBe(530);
