@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { buildShop } from './shop/app.ts';
-import { buildVendor } from './vendor/app.ts';
+import { serveOnDemand } from './on-demand.ts';
 import { defaultContainer, type WebContainer } from './vendor/google-tag.ts';
 
 interface DemoOptions {
@@ -42,14 +41,15 @@ export async function serveDemo({
     return { ...defaultContainer(id), serverContainerUrl: own?.webTagId === id ? own.edgeUrl : null };
   }
 
-  const [shop, vendor] = [buildShop({ site }), buildVendor({ containerOf })];
+  const shop = serveOnDemand(async () => (await import('./shop/app.ts')).buildShop({ site }));
+  const vendor = serveOnDemand(async () => (await import('./vendor/app.ts')).buildVendor({ containerOf }));
   const close = async () => void (await Promise.all([shop.close(), vendor.close()]));
-  try {
-    const host = '127.0.0.1';
-    await Promise.all([shop.listen({ port: shopPort, host }), vendor.listen({ port: vendorPort, host })]);
-  } catch (error) {
+  // Both, because a server that is closed before it listens would listen all the same.
+  const listening = await Promise.allSettled([shop.listen(shopPort), vendor.listen(vendorPort)]);
+  const failed = listening.find((one) => one.status === 'rejected');
+  if (failed !== undefined) {
     await close();
-    throw error;
+    throw failed.reason;
   }
   return { close };
 }
