@@ -113,6 +113,9 @@ export interface Shortfall {
   readonly message: string;
 }
 
+/** Takes what a change waits for now, for people; empty: for nothing unusual any more. */
+export type Progress = (message: string) => void;
+
 /**
  * Applies one kind of thing.
  * - `desired` and `plan` are pure.
@@ -139,7 +142,7 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
     scope?: Scope,
   ): Promise<readonly Observed<Ref>[]>;
   plan(desired: readonly Resource<Spec>[], observed: readonly Observed<Ref>[]): Plan<Spec, Ref>;
-  apply(change: Change<Spec, Ref>, signal: AbortSignal): Promise<void>;
+  apply(change: Change<Spec, Ref>, signal: AbortSignal, progress?: Progress): Promise<void>;
   /** An item triggers a full check: something was changed from outside (a Docker event, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */

@@ -22,6 +22,8 @@ interface ExecuteDeps {
   /** Called when the drain starts. Save the time: a later run, even of another process, continues this drain. */
   readonly onDnsRemoved: (at: Date) => void;
   readonly onStep: (step: Step) => void;
+  /** Called with what a change waits for; empty: for nothing unusual any more. */
+  readonly onProgress?: (change: Change, message: string) => void;
   /** Asked before each change; false: it fails. Default: always true. */
   readonly mayWrite?: (() => boolean) | undefined;
   readonly clock?: Clock;
@@ -157,7 +159,7 @@ async function applyOne(
     const applier = deps.appliers.get(change.target);
     if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
     if (deps.mayWrite?.() === false) throw new RetryableError('this replica leads no longer');
-    await applier.apply(change, signal);
+    await applier.apply(change, signal, (message) => deps.onProgress?.(change, message));
     deps.onStep({ ...stepOf(change, 'succeeded'), ...times() });
     return null;
   } catch (cause) {

@@ -1,4 +1,4 @@
-import type { Applier, Target } from '../appliers/contract.ts';
+import type { Applier, Change, Target } from '../appliers/contract.ts';
 import type { Clock } from '../base/clock.ts';
 import { limit } from '../base/limit.ts';
 import type { Log } from '../base/log.ts';
@@ -176,6 +176,7 @@ export class SiteRuns {
     log.info({ site, revision: plan.desired.revision, changes: changes.length }, 'applying');
     const dnsRemovedAt = statuses.dnsRemovedAt(site);
     const run = { changes, unobserved: plan.unobserved, removal, dnsRemovedAt, superseded };
+    const waits = new Map<Change, string>();
     this.#deps.operations.begin(site, removal);
     const outcome = await executeSite(
       run,
@@ -184,6 +185,11 @@ export class SiteRuns {
         drainSeconds: this.#deps.drainSeconds,
         onDnsRemoved: (at) => {
           statuses.dnsRemoved(site, at);
+          this.#deps.onChange();
+        },
+        onProgress: (change, message) => {
+          waits.set(change, message);
+          statuses.progress(site, changes.length, [...waits.values()]);
           this.#deps.onChange();
         },
         onStep: (step) => this.#deps.operations.step(site, operations, step),

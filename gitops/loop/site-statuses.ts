@@ -71,6 +71,12 @@ export class SiteStatuses {
     });
   }
 
+  /** What the changes of the active run wait for; empty texts: for nothing unusual. */
+  progress(site: string, changes: number, waits: readonly string[]): void {
+    const message = [`${changes} changes`, ...waits.filter((text) => text !== '')].join('; ');
+    this.#statuses.set(site, { ...this.#of(site), message });
+  }
+
   /** The last DNS record of a site that is being removed was deleted. */
   dnsRemoved(site: string, at: Date): void {
     this.#statuses.set(site, { ...this.#of(site), withdrawnAt: at.toISOString() });

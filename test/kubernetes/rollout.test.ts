@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
-import { QuotaReachedError } from '../../gitops/base/errors.ts';
+import { QuotaReachedError, RetryableError } from '../../gitops/base/errors.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';
@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { makeAccount } from '../support/kubernetes/account.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
 import { SiteRuns } from '../support/kubernetes/site-runs.ts';
-import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
+import { endingAtOnce, importTagServer, openSites } from '../support/kubernetes/sites.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 const WAIT = { timeoutMs: 60_000, intervalMs: 200 };
@@ -24,21 +24,41 @@ interface PodTemplate {
   readonly template: { readonly spec: object };
 }
 
+const NO_NODE = { nodeSelector: { 'shops.test/none': 'here' } };
+
 /** With pods that no node takes. */
-function homeless(object: KubernetesObject, progressDeadlineSeconds: number): KubernetesObject {
+function homeless(object: KubernetesObject): KubernetesObject {
   const spec = object.spec as PodTemplate; // as the renderer makes it
-  const own = { ...spec.template.spec, nodeSelector: { 'shops.test/none': 'here' } };
-  return {
-    ...object,
-    spec: { ...spec, progressDeadlineSeconds, template: { ...spec.template, spec: own } },
-  };
+  const own = { ...spec.template.spec, ...NO_NODE };
+  return { ...object, spec: { ...spec, template: { ...spec.template, spec: own } } };
 }
+
+/** A pod that takes all that a client's quota has beside the pods of `acme`. */
+const ROOMY = {
+  name: 'roomy',
+  spec: {
+    ...NO_NODE,
+    securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: 'RuntimeDefault' } },
+    containers: [
+      {
+        name: 'roomy',
+        image: 'tag-server.test/tag-server:1',
+        securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
+        resources: {
+          requests: { cpu: '1m', memory: '1Mi' },
+          limits: { cpu: '3500m', memory: '1Mi' },
+        },
+      },
+    ],
+  },
+} as const;
 
 describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
   let cluster: Cluster;
   let sites: SitesCluster;
   let runs: SiteRuns;
-  let progressSeconds: number | null = null;
+  let progressSeconds = 600;
+  let isHomeless = false;
   const acme = configured(loadedManifest('acme-shop', 0), '1');
   const namespace = `tagyard-shops-${acme.client}`;
   const kubectl = (...args: string[]) => cluster.kubectl('--namespace', namespace, ...args);
@@ -49,7 +69,10 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     sites = await openSites({
       kubeconfig: await makeAccount(cluster),
       identity: { instance: 'shops', host: 'tag-1' },
-      deployment: (object) => (progressSeconds === null ? object : homeless(object, progressSeconds)),
+      deployment: (object) => {
+        const own = endingAtOnce(isHomeless ? homeless(object) : object);
+        return { ...own, spec: { ...(own.spec as object), progressDeadlineSeconds: progressSeconds } };
+      },
     });
     runs = new SiteRuns(sites);
   });
@@ -137,6 +160,44 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect((await runs.run(configured(acme, '2'))).errors).toEqual([]);
   });
 
+  /** Pods that end have the room of the client's quota until they are gone; so has this one. */
+  async function takeRoom(): Promise<void> {
+    const { name, spec } = ROOMY;
+    // Until pods of earlier rollouts are gone, they have some of it.
+    await eventually(
+      () => cluster.create({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec }),
+      WAIT,
+    );
+  }
+  const giveRoom = () => kubectl('delete', 'pod', ROOMY.name);
+
+  test('waits for the room that pods have in the client’s own quota until they are gone', async () => {
+    await takeRoom();
+    runs.progress.length = 0;
+    const rolling = runs.run(configured(acme, '2'));
+    await eventually(
+      () => expect(runs.progress.join()).toContain('waits for ending pods to leave the room'),
+      WAIT,
+    );
+    await giveRoom();
+    expect((await rolling).errors).toEqual([]);
+    expect(runs.progress.at(-1)).toBe('');
+  });
+
+  test('may be tried again soon where the client’s own quota has no room until the deadline', async () => {
+    await takeRoom();
+    progressSeconds = 6;
+    const { errors } = await runs.run(configured(acme, '2'));
+    progressSeconds = 600;
+    await giveRoom();
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toBeInstanceOf(RetryableError);
+    expect(errors[0]).toMatchObject({ retryAfter: undefined });
+    expect(messageOf(errors)).toMatch(/the room of the client’s quota: .*exceeded quota: tagyard/);
+    expect(messageOf(errors)).toContain('the pods of before serve on');
+    await servesOn();
+  });
+
   test('names a policy of the cluster that refuses the pods', async () => {
     const name = 'no-new-pods.shops.test';
     await cluster.apply({
@@ -179,8 +240,10 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
 
   test('ends with the progress deadline, and says what keeps the pods', async () => {
     progressSeconds = 6;
+    isHomeless = true;
     const { errors } = await runs.run(configured(acme, '2'));
-    progressSeconds = null;
+    progressSeconds = 600;
+    isHomeless = false;
     expect(messageOf(errors)).toContain('no node takes a pod');
     await servesOn();
   });

@@ -42,7 +42,7 @@ export function followedDns(
         throw new RetryableError('the address of the Service has just changed; the next pass uses it');
       return await current.observe(desired, signal, scope);
     },
-    apply: async (change, signal) => await (await known(signal)).apply(change, signal),
+    apply: async (change, signal, progress) => await (await known(signal)).apply(change, signal, progress),
     events: (signal) => destination.changes(signal),
     quota: () => applier()?.quota?.() ?? null,
   };

@@ -1,9 +1,12 @@
 import { GivenUpError, QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
+import type { Identity } from '../../base/ownership.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { Progress } from '../contract.ts';
 import { type PodFault, podFault } from './pod-fault.ts';
 import type { Copies } from './state/copies.ts';
 import { deploymentState } from './state/deployment.ts';
+import { isOurs } from './state/mark.ts';
 import type { ObjectSpec } from './state/object-spec.ts';
 import { revisionNumber, revisionsOf } from './state/replica-sets.ts';
 
@@ -23,23 +26,27 @@ export const ROLLOUT_TIMES: RolloutTimes = { refusedMs: 5_000, readMs: 10_000, l
 /** After this many failures a template that was never available is assumed to be wrong. */
 const TERMINAL_AFTER = 3;
 const GIVE_UP_AFTER = 12;
+/** Pods count for a quota until they are gone. The cluster’s controller tries again to create the refused ones. */
+const WAITS_FOR_ROOM = 'waits for ending pods to leave the room of the client’s quota';
 
 interface RolloutDeps {
   readonly client: KubernetesClient;
   readonly copies: Copies;
+  readonly identity: Identity;
   readonly times: RolloutTimes;
+  readonly progress: Progress;
 }
 
 /** Why a rollout has failed. */
 interface RolloutFailure extends PodFault {
-  /** A ResourceQuota refuses the pods. */
-  readonly isQuota: boolean;
+  /** Whose ResourceQuota refuses the pods: the client's, which is ours, or another one; `null`: none. */
+  readonly quota: 'own' | 'other' | null;
 }
 
 /** Resolves when the Deployment's newest template is rolled out (`null`), or can't be. */
 export async function rolledOut(
   spec: ObjectSpec,
-  { client, copies, times }: RolloutDeps,
+  { client, copies, identity, times, progress }: RolloutDeps,
   signal: AbortSignal,
 ): Promise<RolloutFailure | null> {
   const { address } = spec;
@@ -47,12 +54,17 @@ export async function rolledOut(
   let refusedAt: number | null = null;
   let readAt = beganAt;
   let seenBefore = false;
+  let noRoom: RolloutFailure | null = null;
   let outcome: RolloutFailure | null = null;
   const read = async (deployment: KubernetesObject, isFinal: boolean): Promise<PodFault | null> => {
     const [newest] = revisionsOf(copies, deployment);
     if (newest === undefined || address.namespace === null) return null;
     const labels = `pod-template-hash=${newest.hash},tagyard/site=${spec.manifest.site}`;
     return await podFault(client, { namespace: address.namespace, labels, isFinal }, signal);
+  };
+  const isOwnQuota = (name: string): boolean => {
+    const found = copies.find({ kind: 'ResourceQuota', namespace: address.namespace, name });
+    return found !== undefined && isOurs(identity, found);
   };
   const isEnded = async (): Promise<boolean> => {
     const deployment = copies.find(address);
@@ -61,45 +73,57 @@ export async function rolledOut(
     }
     const state = deploymentState(deployment);
     const isServing = Math.min(state.updated, state.available) >= state.replicas;
+    const refused = state.isSeen && state.failure !== null ? refusal(state.failure, isOwnQuota) : null;
+    const waits = refused?.quota === 'own' ? refused : null;
+    if ((waits === null) !== (noRoom === null)) {
+      progress(waits === null ? '' : `Deployment ${address.name} ${WAITS_FOR_ROOM}`);
+    }
+    noRoom = waits;
     if (state.isRolledOut && state.failure === null && isServing) return true;
     const now = performance.now();
-    refusedAt = state.isSeen && state.failure !== null ? (refusedAt ?? now) : null;
+    refusedAt = refused !== null && waits === null ? (refusedAt ?? now) : null;
     if (refusedAt !== null && now - refusedAt >= times.refusedMs) {
-      outcome = refusal(state.failure ?? '');
+      outcome = refused;
       return true;
     }
     if (state.isLate) {
       const cause = await read(deployment, true);
-      outcome = {
-        message: cause?.message ?? 'no progress until its deadline',
-        isLasting: false,
-        isQuota: false,
-      };
+      const message = cause?.message ?? 'no progress until its deadline';
+      outcome = (cause === null ? noRoom : null) ?? { message, isLasting: false, quota: null };
       return true;
     }
     if (now - readAt >= times.readMs) {
       readAt = now;
       const cause = await read(deployment, false);
-      if (cause?.isLasting && seenBefore) outcome = { ...cause, isQuota: false };
+      if (cause?.isLasting && seenBefore) outcome = { ...cause, quota: null };
       seenBefore = cause?.isLasting ?? false;
     }
     return outcome !== null;
   };
   const everyMs = Math.min(times.refusedMs, times.readMs);
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, everyMs });
-  if (!isJudged) {
+  if (!isJudged && noRoom === null) {
     throw new RetryableError(
       `Kubernetes: the rollout of ${address.name} has no end: are the cluster’s controllers running?`,
     );
   }
-  return outcome;
+  return outcome ?? (isJudged ? null : noRoom);
 }
 
 /** The text of a ReplicaSet's controller: `pods "…" is forbidden: exceeded quota: …`. */
-function refusal(message: string): RolloutFailure {
+function refusal(message: string, isOwn: (quota: string) => boolean): RolloutFailure {
+  // Source: k8s.io/apiserver, pkg/admission/plugin/resourcequota, CheckRequest.
+  const [, name] = /exceeded quota: ([^,]+),/.exec(message) ?? [];
+  if (name !== undefined && isOwn(name)) {
+    return {
+      message: `ending pods kept the room of the client’s quota: ${message}`,
+      isLasting: false,
+      quota: 'own',
+    };
+  }
   const isQuota = /exceeded quota|insufficient quota/.test(message);
   const what = isQuota ? 'a quota of the namespace is used up' : 'the cluster refuses the pods';
-  return { message: `${what}: ${message}`, isLasting: !isQuota, isQuota };
+  return { message: `${what}: ${message}`, isLasting: !isQuota, quota: isQuota ? 'other' : null };
 }
 
 /**
@@ -123,8 +147,10 @@ export class RolloutFailures {
     this.#counts.delete(hash);
   }
 
-  errorOf(hash: string, message: string, { isQuota, isLasting }: RolloutFailure): Error {
-    if (isQuota) return new QuotaReachedError(message);
+  errorOf(hash: string, message: string, { quota, isLasting }: RolloutFailure): Error {
+    if (quota === 'other') return new QuotaReachedError(message);
+    // The template isn't at fault.
+    if (quota === 'own') return new RetryableError(message);
     const times = (this.#counts.get(hash) ?? 0) + 1;
     this.#counts.set(hash, times);
     const options = { isOfSite: isLasting };

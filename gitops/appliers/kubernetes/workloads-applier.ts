@@ -1,7 +1,7 @@
 import { TerminalError } from '../../base/errors.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
-import type { Applier, Change, Resource, Scope } from '../contract.ts';
+import type { Applier, Change, Progress, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';
 import { notEnding } from './objects-applier.ts';
@@ -43,7 +43,11 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     );
   }
 
-  async function rollOut(resource: Resource<ObjectSpec>, signal: AbortSignal): Promise<void> {
+  async function rollOut(
+    resource: Resource<ObjectSpec>,
+    signal: AbortSignal,
+    progress: Progress,
+  ): Promise<void> {
     const { spec, hash, site, adopt } = resource;
     const { address, manifest } = spec;
     if (spec.refusal !== null) throw new TerminalError(spec.refusal, { isOfSite: true });
@@ -57,7 +61,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     if (spec.initialReplicas !== null && (before === undefined || isOff(spec, before))) {
       await setReplicas(spec, spec.initialReplicas, signal);
     }
-    const failure = await rolledOut(spec, cluster, signal);
+    const failure = await rolledOut(spec, { ...cluster, progress }, signal);
     if (failure === null) {
       failures.prove(hash);
       await clients.settle(manifest.client, signal);
@@ -126,10 +130,10 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
       },
     }),
 
-    async apply({ desired, observed, op, key }: Change<ObjectSpec, ObjectRef>, signal) {
+    async apply({ desired, observed, op, key }: Change<ObjectSpec, ObjectRef>, signal, progress = () => {}) {
       if (desired !== undefined) {
         rollouts += 1;
-        await rollOut(desired, signal).finally(() => {
+        await rollOut(desired, signal, progress).finally(() => {
           rollouts -= 1;
         });
       } else if (observed !== undefined) {

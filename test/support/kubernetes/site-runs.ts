@@ -14,6 +14,8 @@ interface RunResult {
 /** Passes over all sites of a cluster, as the loop makes them. */
 export class SiteRuns {
   readonly appliers: readonly Applier[];
+  /** What changes have waited for, as they have said it. */
+  readonly progress: string[] = [];
   readonly #signal = new AbortController().signal;
 
   constructor(sites: SitesCluster) {
@@ -51,6 +53,7 @@ export class SiteRuns {
             drainSeconds: 0,
             onDnsRemoved() {},
             onStep() {},
+            onProgress: (_, message) => void this.progress.push(message),
           },
           this.#signal,
         ),
