@@ -89,6 +89,23 @@ describe('the daemon', () => {
     expect(daemon.objectCount('acme')).toBe(before);
   });
 
+  test('says in the status what a change waits for, as long as it waits', async () => {
+    const seen: (string | undefined)[] = [];
+    daemon.control.before = ({ target }, progress) => {
+      if (target !== 'containers') return;
+      for (const message of ['waits for room', '']) {
+        progress(message);
+        seen.push(daemon.loop.status('acme')?.message);
+      }
+    };
+    await push('acme', manifest('acme', 1));
+    await reaches('acme', 'Ready');
+    expect(seen).toEqual([
+      expect.stringMatching(/^\d+ changes; waits for room$/),
+      expect.stringMatching(/^\d+ changes$/),
+    ]);
+  });
+
   test('skips the later steps of a failing site, and applies the other sites', async () => {
     daemon.control.fault = (target, at) =>
       target === 'proxy' && at !== 'observe' && at.site === 'acme'

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { expect } from 'vitest';
-import type { Applier, Change, Scope, Target, Traits } from '../../../gitops/appliers/contract.ts';
+import type { Applier, Change, Progress, Scope, Target, Traits } from '../../../gitops/appliers/contract.ts';
 import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { contentHash, readMark } from '../../../gitops/base/ownership.ts';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
@@ -63,7 +63,7 @@ export async function memoryDaemon(
   const worlds = new Map<Target, MemoryWorld>(TARGETS.map((target) => [target, new Map()]));
   const control: {
     fault: Fault;
-    before: (change: Change) => Promise<void> | void;
+    before: (change: Change, progress: Progress) => Promise<void> | void;
     certificates: (site: string) => readonly CertificateStatus[];
   } = {
     fault: () => undefined,
@@ -105,8 +105,8 @@ export async function memoryDaemon(
         observations.push({ target, sites, pass: running.loop.passes });
         return inner.observe(desired, signal);
       },
-      async apply(change, signal) {
-        await control.before(change);
+      async apply(change, signal, progress = () => {}) {
+        await control.before(change, progress);
         await inner.apply(change, signal);
         applied.push(change);
       },
