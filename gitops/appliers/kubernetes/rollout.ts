@@ -54,7 +54,7 @@ export async function rolledOut(
   let refusedAt: number | null = null;
   let readAt = beganAt;
   let seenBefore = false;
-  let noRoom: RolloutFailure | null = null;
+  let noRoomAt: number | null = null;
   let outcome: RolloutFailure | null = null;
   const read = async (deployment: KubernetesObject, isFinal: boolean): Promise<PodFault | null> => {
     const [newest] = revisionsOf(copies, deployment);
@@ -74,22 +74,23 @@ export async function rolledOut(
     const state = deploymentState(deployment);
     const isServing = Math.min(state.updated, state.available) >= state.replicas;
     const refused = state.isSeen && state.failure !== null ? refusal(state.failure, isOwnQuota) : null;
-    const waits = refused?.quota === 'own' ? refused : null;
-    if ((waits === null) !== (noRoom === null)) {
-      progress(waits === null ? '' : `Deployment ${address.name} ${WAITS_FOR_ROOM}`);
+    const hasNoRoom = refused?.quota === 'own';
+    if (hasNoRoom !== (noRoomAt !== null)) {
+      progress(hasNoRoom ? `Deployment ${address.name} ${WAITS_FOR_ROOM}` : '');
     }
-    noRoom = waits;
-    if (state.isRolledOut && state.failure === null && isServing) return true;
     const now = performance.now();
-    refusedAt = refused !== null && waits === null ? (refusedAt ?? now) : null;
+    noRoomAt = hasNoRoom ? (noRoomAt ?? now) : null;
+    if (state.isRolledOut && state.failure === null && isServing) return true;
+    refusedAt = refused !== null && !hasNoRoom ? (refusedAt ?? now) : null;
     if (refusedAt !== null && now - refusedAt >= times.refusedMs) {
       outcome = refused;
       return true;
     }
-    if (state.isLate) {
+    // The cluster has no deadline for a template that was rolled out before and of which no pod can be created.
+    if (state.isLate || (noRoomAt !== null && now - noRoomAt >= state.deadlineMs)) {
       const cause = await read(deployment, true);
       const message = cause?.message ?? 'no progress until its deadline';
-      outcome = (cause === null ? noRoom : null) ?? { message, isLasting: false, quota: null };
+      outcome = cause === null && hasNoRoom ? refused : { message, isLasting: false, quota: null };
       return true;
     }
     if (now - readAt >= times.readMs) {
@@ -102,12 +103,12 @@ export async function rolledOut(
   };
   const everyMs = Math.min(times.refusedMs, times.readMs);
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, everyMs });
-  if (!isJudged && noRoom === null) {
+  if (!isJudged) {
     throw new RetryableError(
       `Kubernetes: the rollout of ${address.name} has no end: are the cluster’s controllers running?`,
     );
   }
-  return outcome ?? (isJudged ? null : noRoom);
+  return outcome;
 }
 
 /** The text of a ReplicaSet's controller: `pods "…" is forbidden: exceeded quota: …`. */

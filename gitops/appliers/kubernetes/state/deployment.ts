@@ -8,7 +8,11 @@ const condition = z.looseObject({
   message: z.string().optional(),
 });
 const deployment = z.looseObject({
-  spec: z.looseObject({ replicas: z.number().default(1), template: z.looseObject({}) }),
+  spec: z.looseObject({
+    replicas: z.number().default(1),
+    progressDeadlineSeconds: z.number().default(600),
+    template: z.looseObject({}),
+  }),
   status: z
     .looseObject({
       observedGeneration: z.number().default(0),
@@ -31,6 +35,8 @@ interface DeploymentState {
   readonly isRolledOut: boolean;
   /** The rollout had no progress until its deadline. */
   readonly isLate: boolean;
+  /** A rollout without progress for this long has failed. */
+  readonly deadlineMs: number;
   /** Why a pod can't be created: a quota, an admission's refusal; `null`: none was refused. */
   readonly failure: string | null;
 }
@@ -49,6 +55,7 @@ export function deploymentState(object: KubernetesObject): DeploymentState {
     // Source: k8s.io/kubernetes, pkg/controller/deployment/util, DeploymentComplete.
     isRolledOut: isSeen && progressing?.reason === 'NewReplicaSetAvailable',
     isLate: isSeen && progressing?.reason === 'ProgressDeadlineExceeded',
+    deadlineMs: spec.progressDeadlineSeconds * 1_000,
     failure: failure?.status === 'True' ? (failure.message ?? failure.reason ?? '') : null,
   };
 }
