@@ -176,7 +176,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     runs.progress.length = 0;
     const rolling = runs.run(configured(acme, '2'));
     await eventually(
-      () => expect(runs.progress.join()).toContain('waits for ending pods to leave the room'),
+      () => expect(runs.progress.join()).toContain('waits for room in the client’s quota'),
       WAIT,
     );
     await giveRoom();
@@ -193,7 +193,9 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect(errors).toHaveLength(1);
     expect(errors[0]).toBeInstanceOf(RetryableError);
     expect(errors[0]).toMatchObject({ retryAfter: undefined });
-    expect(messageOf(errors)).toMatch(/the room of the client’s quota: .*exceeded quota: tagyard/);
+    expect(messageOf(errors)).toMatch(
+      /no room in the client’s quota until the deadline: .*exceeded quota: tagyard/,
+    );
     expect(messageOf(errors)).toContain('the pods of before serve on');
     await servesOn();
   });

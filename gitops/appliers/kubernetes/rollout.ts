@@ -26,8 +26,8 @@ export const ROLLOUT_TIMES: RolloutTimes = { refusedMs: 5_000, readMs: 10_000, l
 /** After this many failures a template that was never available is assumed to be wrong. */
 const TERMINAL_AFTER = 3;
 const GIVE_UP_AFTER = 12;
-/** Pods count for a quota until they are gone. The cluster’s controller tries again to create the refused ones. */
-const WAITS_FOR_ROOM = 'waits for ending pods to leave the room of the client’s quota';
+/** The cluster's controller itself tries again to create pods that a quota has refused. */
+const WAITS_FOR_ROOM = 'waits for room in the client’s quota: pods that end count until they are gone';
 
 interface RolloutDeps {
   readonly client: KubernetesClient;
@@ -117,7 +117,7 @@ function refusal(message: string, isOwn: (quota: string) => boolean): RolloutFai
   const [, name] = /exceeded quota: ([^,]+),/.exec(message) ?? [];
   if (name !== undefined && isOwn(name)) {
     return {
-      message: `ending pods kept the room of the client’s quota: ${message}`,
+      message: `no room in the client’s quota until the deadline: ${message}`,
       isLasting: false,
       quota: 'own',
     };
