@@ -120,10 +120,7 @@ export async function openCluster(
       : openGateway({
           ...source,
           place: { identity, namespace, gatewayNamespace },
-          client,
-          ordinal,
-          log,
-          now,
+          ...{ client, ordinal, log, now, waitMs },
         });
   return {
     gateway,
@@ -148,18 +145,17 @@ export async function openCluster(
 }
 
 interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log' | 'now'> {
+  readonly waitMs: number | undefined;
   readonly client: KubernetesClient;
   readonly place: Parameters<typeof instanceDelivery>[1];
 }
 
-function openGateway({ place, client, ordinal, log, now, ...source }: GatewayDeps): GatewayParts {
+function openGateway({ place, client, ordinal, log, now, waitMs, ...source }: GatewayDeps): GatewayParts {
   const { identity, gatewayNamespace: namespace } = place;
   // What a gateway reports to serve includes Secrets of others: certificates that they renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
   const copies = new Copies({
-    client,
-    identity,
-    namespace,
+    ...{ client, identity, namespace, ...(waitMs === undefined ? {} : { waitMs }) },
     selection: { kinds: ['Secret', 'Lease'], labels },
   });
   const writer = new Writer({ client, copies, identity, ordinal, log });

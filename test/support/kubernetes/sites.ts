@@ -1,5 +1,9 @@
 import { join } from 'node:path';
-import { openCluster, type Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
+import {
+  type GatewaySource,
+  openCluster,
+  type Cluster as SitesCluster,
+} from '../../../gitops/appliers/kubernetes/cluster.ts';
 import { kubernetesSettings } from '../../../gitops/appliers/kubernetes/settings.ts';
 import type { Log } from '../../../gitops/base/log.ts';
 import type { Identity } from '../../../gitops/base/ownership.ts';
@@ -43,6 +47,8 @@ interface SitesOptions {
   readonly log?: Log;
   readonly ordinal?: () => Promise<number | null>;
   readonly namespace?: string;
+  /** What is delivered to gateways, and their namespace. */
+  readonly gateway?: { readonly namespace: string; readonly source: GatewaySource };
   /** See `ClusterServices`. */
   readonly waitMs?: number;
   /** Replaces a rendered Deployment. */
@@ -56,16 +62,21 @@ export async function openSites({
   log = { info() {}, warn() {} },
   ordinal = async () => null,
   namespace = '',
+  gateway,
   waitMs = 10_000,
   deployment = (object) => object,
 }: SitesOptions): Promise<SitesCluster> {
   const opened = await openCluster(
-    kubernetesSettings.parse({ KUBECONFIG: kubeconfig, KUBERNETES_NAMESPACE: namespace }),
+    kubernetesSettings.parse({
+      KUBECONFIG: kubeconfig,
+      KUBERNETES_NAMESPACE: namespace,
+      KUBERNETES_GATEWAY_NAMESPACE: gateway?.namespace,
+    }),
     {
       identity,
       log,
       ordinal,
-      gateway: null,
+      gateway: gateway?.source ?? null,
       now: Date.now,
       originPort: 443,
       edition: () => '',

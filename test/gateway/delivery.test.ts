@@ -1,0 +1,168 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
+import { gatewayApplier } from '../../gitops/appliers/kubernetes/gateway-applier.ts';
+import { TerminalError } from '../../gitops/base/errors.ts';
+import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { GATEWAYS, type GatewayProcess, GatewayStage } from '../support/gateway/stage.ts';
+import { ApiGate } from '../support/kubernetes/gate.ts';
+import { openSites } from '../support/kubernetes/sites.ts';
+import { loadedManifest } from '../support/manifest.ts';
+import { ask, HOP_SECRET } from '../support/proxy/proxy.ts';
+
+const { signal } = new AbortController();
+
+/** A real API server, and the agent with its nginx as a process. */
+describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to a gateway', () => {
+  let stage: GatewayStage;
+  let gateway: GatewayProcess;
+  /** The certificate that all names get. */
+  let wildcard: { cert: string; key: string };
+
+  beforeAll(async () => {
+    stage = await GatewayStage.start();
+    wildcard = await pairOf('*.example.net');
+    gateway = await stage.gateway('gateway-1', { TAGYARD_INSTANCE: CONFORMANCE_IDENTITY.instance });
+    const started = gateway.start();
+    const sites = await open(stage.cluster.kubeconfig);
+    const applier = gatewayApplier(sites);
+    // The document of the instance, without which no gateway is ready, needs no site.
+    await applier.observe([], signal);
+    await started;
+    await applier.close?.();
+    await sites.close();
+  });
+  afterAll(() => stage?.[Symbol.asyncDispose]());
+
+  async function pairOf(host: string) {
+    const { cert, key } = await stage.ca.pathsFor(host);
+    return { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
+  }
+
+  const open = (kubeconfig: string): Promise<SitesCluster> =>
+    openSites({
+      kubeconfig,
+      identity: CONFORMANCE_IDENTITY,
+      waitMs: 2_000,
+      gateway: {
+        namespace: GATEWAYS,
+        source: {
+          instance: () => ({
+            version: 1,
+            hopSecret: { current: HOP_SECRET },
+            trusted: { cloudflare: [], own: [] },
+            edge: { scheme: 'http', address: '127.0.0.1', port: 9 },
+          }),
+          refresh: async () => undefined,
+          pairs: {
+            async pairFor({ host }) {
+              if (!host.endsWith('.example.net')) throw new TerminalError(`no certificate for ${host}`);
+              return wildcard;
+            },
+            retain: async () => undefined,
+          },
+        },
+      },
+    });
+
+  applierConformance(
+    'the delivery to gateways',
+    async () => {
+      const gate = await ApiGate.open(stage.cluster);
+      const sites = await open(gate.kubeconfig);
+      const applier = gatewayApplier(sites);
+      await eventually(() => applier.observe([], signal));
+      return {
+        applier,
+        async plantForeign({ spec }) {
+          const { metadata, ...object } = spec.reveal();
+          const { name } = metadata;
+          await stage.cluster.create({ ...object, metadata: { name, namespace: GATEWAYS } });
+          return async () => {
+            const found = await stage.cluster.kubectl(
+              ...['get', 'secret', name, '--namespace', GATEWAYS, '--output', 'json'],
+            );
+            const { metadata: stored, data } = JSON.parse(found);
+            return { uid: stored.uid, labels: stored.labels, data };
+          };
+        },
+        async breakObserve() {
+          gate.cut();
+          await eventually(() => expect(applier.observe([], signal)).rejects.toThrow());
+          return async () => {
+            await gate.heal();
+            await eventually(() => applier.observe([], signal), { timeoutMs: 60_000 });
+          };
+        },
+        async close() {
+          await sites.close();
+          gate.cut();
+          const sitesOnly = ['--selector', 'tagyard/gateway=site'];
+          await stage.cluster.kubectl('delete', 'secrets', '--namespace', GATEWAYS, ...sitesOnly);
+          const planted = ['tagyard-site-acme-shop', '--ignore-not-found'];
+          await stage.cluster.kubectl('delete', 'secret', '--namespace', GATEWAYS, ...planted);
+        },
+      };
+    },
+    {
+      change: (manifest) => ({ ...manifest, ports: { processing: 20_500, preview: 20_501 } }),
+      timeoutMs: 60_000,
+    },
+  );
+
+  const CUSTOM = ['tags.acme-shop.example'];
+  const secrets = async () => {
+    const found = await stage.cluster.kubectl(
+      ...['get', 'secrets', '--namespace', GATEWAYS, '--selector', 'tagyard/gateway=certificate'],
+      ...['--output', 'name'],
+    );
+    return found.trim().split('\n');
+  };
+
+  test('is renewed with its certificate, which replaces the one before', async () => {
+    const sites = await open(stage.cluster.kubeconfig);
+    const applier = gatewayApplier(sites);
+    const site = loadedManifest();
+    const changesOf = async (...manifests: LoadedManifest[]) => {
+      const desired = manifests.flatMap((one) => applier.desired(one));
+      return applier.plan(desired, await applier.observe(desired, signal)).changes;
+    };
+    const apply = async (...manifests: LoadedManifest[]) => {
+      for (const change of await changesOf(...manifests)) await applier.apply(change, signal);
+    };
+    await apply(site);
+    const [before] = await secrets();
+    expect(await secrets()).toHaveLength(1);
+
+    const { origin: host } = site.hostnames;
+    wildcard = await pairOf(host);
+    const [change] = await changesOf(site);
+    expect(change).toMatchObject({ op: 'update', observed: { hash: null, outdated: true } });
+    await apply(site);
+    expect(await changesOf(site)).toEqual([]);
+    await eventually(async () => {
+      await changesOf(site);
+      expect(await secrets()).toHaveLength(1);
+    });
+    expect(await secrets()).not.toContain(before);
+    // It has no pods, but it is served with the certificate.
+    const ca = await readFile(stage.ca.caFile, 'utf8');
+    await eventually(async () => expect((await ask(gateway.endpoint, { host, ca })).status).toBe(502));
+
+    // A custom domain without a certificate is an error that takes nothing from the other names.
+    const more = { ...site, customDomains: CUSTOM };
+    const [missing] = await changesOf(more);
+    if (missing === undefined) throw new Error('a custom domain changes what is delivered');
+    await expect(applier.apply(missing, signal)).rejects.toThrow(`no certificate for ${CUSTOM[0]}`);
+    expect((await ask(gateway.endpoint, { host, ca })).status).toBe(502);
+    expect((await changesOf(more)).map(({ observed }) => observed?.found)).toEqual([
+      `no certificate for ${CUSTOM[0]}`,
+    ]);
+    await apply();
+    await applier.close?.();
+    await sites.close();
+  });
+});
