@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import {
   certificateDelivery,
@@ -138,7 +137,7 @@ test('a change is served when each gateway that takes requests reports it', asyn
   stage.renew('two', { delivered: before });
   // Another site’s change comes meanwhile: what the first gateway reports contains ours all the same.
   stage.write('tagyard-site-other', '3');
-  await setImmediate();
+  await new Promise((resolve) => setImmediate(resolve));
   expect(isServed).toBe(false);
   stage.renew('two');
   await served;
