@@ -98,15 +98,9 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
     ...planning,
 
     async observe(desired, signal, scope) {
+      shared.want(new Map(desired.map(({ site, spec }) => [site, spec.names])), scope?.sites ?? null);
       const observed = await observe(desired, signal, scope);
-      if (scope === undefined) {
-        const sites = new Set(desired.map(({ site }) => site));
-        shared.startHousekeeping(
-          desired.flatMap(({ spec }) => spec.names),
-          sites,
-          background.signal,
-        );
-      }
+      if (scope === undefined) shared.startHousekeeping(background.signal);
       return observed;
     },
 
@@ -121,7 +115,7 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
     async apply({ desired, observed, op, key, site }: Change<DeliverySpec, ObjectRef>, signal) {
       if (desired !== undefined) {
         const { spec, hash, adopt } = desired;
-        const faults = await shared.ensure(spec.names, signal);
+        const faults = await shared.ensure(site, spec.names, signal);
         await notEnding({ ...cluster, copies }, spec, signal);
         unserved.add(key);
         await writer.apply(spec.reveal(), { site, hash, adopt }, signal);

@@ -45,6 +45,8 @@ interface FoundCertificates {
   readonly objects: readonly KubernetesObject[];
   /** Why names have none; the names that have one are served all the same. */
   readonly faults: readonly unknown[];
+  /** Each name has one. */
+  readonly isComplete: boolean;
 }
 
 /** What gateways need besides the sites: the document of the instance, and certificates, each once for all its names. */
@@ -52,6 +54,8 @@ export class SharedDeliveries {
   readonly #deps: SharedDeps;
   readonly #alone = new Map<string, ReturnType<typeof limit>>();
   readonly #warn: (error: unknown) => void;
+  /** The names of the sites, as they were observed or applied last. */
+  readonly #names = new Map<string, readonly GatewayName[]>();
   /** A wildcard's pair is that of every site. */
   readonly #rendered = new WeakMap<PemPair, KubernetesObject>();
   #housekeeping: Promise<void> = Promise.resolve();
@@ -61,6 +65,12 @@ export class SharedDeliveries {
     this.#warn = warner((message) =>
       deps.log.warn({}, `what gateways need besides the sites isn’t up to date: ${message}`),
     );
+  }
+
+  /** These are the names of all desired sites, or of those in the scope. */
+  want(names: ReadonlyMap<string, readonly GatewayName[]>, scope: ReadonlySet<string> | null): void {
+    for (const site of [...this.#names.keys()]) if (scope?.has(site) ?? true) this.#names.delete(site);
+    for (const [site, own] of names) this.#names.set(site, own);
   }
 
   /** What of it isn't delivered as it must be; `null`: nothing. */
@@ -73,8 +83,13 @@ export class SharedDeliveries {
     return fault instanceof Error ? fault.message : null;
   }
 
-  /** Delivers what these names need, and returns why some of them have no certificate. */
-  async ensure(names: readonly GatewayName[], signal: AbortSignal): Promise<FoundCertificates['faults']> {
+  /** Delivers what the names of a site need, and returns why some of them have no certificate. */
+  async ensure(
+    site: string,
+    names: readonly GatewayName[],
+    signal: AbortSignal,
+  ): Promise<FoundCertificates['faults']> {
+    this.#names.set(site, names);
     await this.#write(this.#instance(), signal);
     const { objects, faults } = await this.#certificates(names);
     for (const object of objects) await this.#write(object, signal);
@@ -82,12 +97,12 @@ export class SharedDeliveries {
   }
 
   /** Starts, in the background, to deliver the document of the instance and to remove unused certificates. */
-  startHousekeeping(names: readonly GatewayName[], sites: ReadonlySet<string>, signal: AbortSignal): void {
+  startHousekeeping(signal: AbortSignal): void {
     this.#housekeeping = this.#housekeeping
       .then(async () => {
         await this.#deps.refresh();
         await this.#write(this.#instance(), signal);
-        await this.#removeUnused(names, sites, signal);
+        await this.#removeUnused(signal);
       })
       .then(
         () => this.#warn(null),
@@ -113,7 +128,7 @@ export class SharedDeliveries {
     );
     const byName = new Map(objects.map((object) => [object.metadata.name, object]));
     const faults = found.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
-    return { objects: [...byName.values()], faults };
+    return { objects: [...byName.values()], faults, isComplete: objects.length === names.length };
   }
 
   #render(pair: PemPair): KubernetesObject {
@@ -134,9 +149,7 @@ export class SharedDeliveries {
     const { copies, identity, writer } = this.#deps;
     const address = addressOf(object);
     const key = resourceKey(address);
-    const alone = this.#alone.get(key) ?? limit(1);
-    this.#alone.set(key, alone);
-    await alone(async () => {
+    await this.#lock(key)(async () => {
       if (this.#isApplied(object)) return;
       const found = copies.find(address);
       if (found !== undefined && !isOurs(identity, found)) {
@@ -148,26 +161,41 @@ export class SharedDeliveries {
     });
   }
 
-  /** A site whose manifest can't be read keeps its Secret: then it isn't known which certificates are unused. */
-  async #removeUnused(
-    names: readonly GatewayName[],
-    sites: ReadonlySet<string>,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** What isn't used may be needed again while it is removed: one object is written or removed at a time. */
+  #lock(key: string): ReturnType<typeof limit> {
+    const alone = this.#alone.get(key) ?? limit(1);
+    this.#alone.set(key, alone);
+    return alone;
+  }
+
+  async #removeUnused(signal: AbortSignal): Promise<void> {
     const { copies, identity, pairs, writer } = this.#deps;
-    const { objects, faults } = await this.#certificates(names);
-    const delivered = [...copies.of('Secret')].filter((found) => isOurs(identity, found));
-    const isKnown = ({ metadata }: KubernetesObject) => sites.has(metadata.labels?.['tagyard/site'] ?? '');
-    const ofSites = delivered.filter(({ metadata }) => metadata.labels?.[DELIVERY_LABEL] === 'site');
-    if (faults.length > 0 || !ofSites.every(isKnown)) return;
-    const used = new Set(objects.map(({ metadata }) => metadata.name));
-    for (const found of delivered) {
-      const { name, labels, uid = '' } = found.metadata;
-      if (labels?.[DELIVERY_LABEL] !== 'certificate' || used.has(name)) continue;
-      await writer.remove({ ...addressOf(found), kind: 'Secret' }, uid, signal);
-      this.#alone.delete(resourceKey({ ...addressOf(found), kind: 'Secret' }));
+    const certificates = [...copies.of('Secret')].filter(
+      (found) => isOurs(identity, found) && found.metadata.labels?.[DELIVERY_LABEL] === 'certificate',
+    );
+    const used = await this.#used();
+    for (const found of certificates.filter(({ metadata }) => used?.has(metadata.name) === false)) {
+      const address = { ...addressOf(found), kind: 'Secret' } as const;
+      await this.#lock(resourceKey(address))(async () => {
+        const isUnused = (await this.#used())?.has(address.name) === false;
+        if (isUnused) await writer.remove(address, found.metadata.uid ?? '', signal);
+      });
     }
-    await pairs.retain(names);
+    if (used !== null) await pairs.retain([...this.#names.values()].flat());
+  }
+
+  /** The certificates that names need. `null`: unknown, where a manifest or a certificate can't be read. */
+  async #used(): Promise<ReadonlySet<string> | null> {
+    const { copies, identity } = this.#deps;
+    const ofSites = [...copies.of('Secret')].filter(
+      (found) => isOurs(identity, found) && found.metadata.labels?.[DELIVERY_LABEL] === 'site',
+    );
+    const isKnown = ({ metadata }: KubernetesObject) =>
+      this.#names.has(metadata.labels?.['tagyard/site'] ?? '');
+    if (!ofSites.every(isKnown)) return null;
+    const { objects, isComplete } = await this.#certificates([...this.#names.values()].flat());
+    // What is stored may be lost, and what was delivered is good for longer.
+    return !isComplete ? null : new Set(objects.map(({ metadata }) => metadata.name));
   }
 }
 
