@@ -76,7 +76,7 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
     const rest = [...client.slice(1), ...siteObjects(site, CLUSTER)];
     const answer = await apply(rest, '--dry-run=server');
     expect(answer.split('\n')).toHaveLength(rest.length);
-    const [secret] = siteObjects(site, CLUSTER);
+    const secret = siteObjects(site, CLUSTER).find(({ kind }) => kind === 'Secret');
     const wrong = { ...secret, spec: {} } as KubernetesObject;
     await expect(apply([wrong], '--dry-run=server')).rejects.toThrow(/unknown field/);
   });

@@ -3,10 +3,14 @@ What the appliers call, and no more. They follow objects with our labels by list
 names but not our labels, and write by server-side apply: `patch`, and `create` for what doesn't exist yet.
 */ -}}
 {{- define "tagyard.rules" -}}
-# RBAC knows no right to metadata alone: whoever may list Secrets may read them. The provisioner asks for metadata only.
+# No right on Secrets by which one could be read: the answer to a patch has the content, and so may that to a deletion.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [create]
+# Each owns one Secret. In a client's namespace, those of others keep it from being deleted.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch, create, delete]
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch, delete]
@@ -44,9 +48,6 @@ names but not our labels, and write by server-side apply: `patch`, and `create` 
   resources: [resourcequotas]
   verbs: [get, list, watch, create, patch]
 # With these of others in it, a namespace of ours isn't deleted.
-- apiGroups: [""]
-  resources: [configmaps]
-  verbs: [list]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [list]

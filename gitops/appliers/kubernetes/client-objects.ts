@@ -5,6 +5,7 @@ import { contentHash, type Identity } from '../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { Kind, KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import { SECRETS_QUOTA } from './objects/client.ts';
 import type { Copies } from './state/copies.ts';
 import { isRolledOut } from './state/deployment.ts';
 import { objectDrift } from './state/drift.ts';
@@ -13,11 +14,10 @@ import type { RenderedFor } from './state/object-spec.ts';
 import { amountOf } from './state/quantity.ts';
 import type { Writer } from './writer.ts';
 
-/** The kinds whose objects keep a namespace, because others may have put them there. */
+/** The kinds whose objects keep a namespace, because others may have put them there. Secrets are only counted. */
 const KEEPING = [
   'Pod',
   'Service',
-  'Secret',
   'ConfigMap',
   'PersistentVolumeClaim',
   'Deployment',
@@ -26,8 +26,9 @@ const KEEPING = [
   'ResourceQuota',
 ] as const satisfies readonly Kind[];
 /** Every namespace gets it from the cluster. */
-const GIVEN: ReadonlySet<string> = new Set(['ConfigMap/kube-root-ca.crt', 'Secret/default-token']);
+const GIVEN: ReadonlySet<string> = new Set(['ConfigMap/kube-root-ca.crt']);
 
+const quotaStatus = z.looseObject({ used: z.record(z.string(), z.string()) });
 const quotaSpec = z.looseObject({ hard: z.record(z.string(), z.string()) });
 
 interface ClientObjectsDeps {
@@ -188,7 +189,19 @@ export class ClientObjects {
           .map(({ metadata }) => `${kind}/${metadata.name}`);
       }),
     );
-    return listed.flat().filter((name) => !GIVEN.has(name));
+    return [...listed.flat().filter((name) => !GIVEN.has(name)), ...this.#secretsIn(namespace)];
+  }
+
+  /** How many Secrets are in a namespace without sites, by the quota: none of them is ours. */
+  #secretsIn(namespace: string): string[] {
+    const { copies, identity } = this.#deps;
+    const counts = [...copies.of('ResourceQuota')]
+      .filter((quota) => quota.metadata.namespace === namespace && isOurs(identity, quota))
+      .map((quota) => quotaStatus.safeParse(quota.status).data?.used[SECRETS_QUOTA]);
+    const [count] = counts;
+    if (count === undefined)
+      return ['an unknown number of Secrets: the ResourceQuota that counts them is missing'];
+    return count === '0' ? [] : [`Secrets (${count})`];
   }
 }
 

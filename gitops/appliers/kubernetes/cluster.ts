@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { openKubernetes } from '../../clients/kubernetes/client.ts';
@@ -17,6 +18,7 @@ import { siteObjects } from './objects/site.ts';
 import { ROLLOUT_TIMES, type RolloutTimes } from './rollout.ts';
 import type { kubernetesSettings } from './settings.ts';
 import type { RenderSite } from './site-resources.ts';
+import { SiteSecrets } from './site-secrets.ts';
 import { Copies } from './state/copies.ts';
 import { Writer } from './writer.ts';
 
@@ -44,6 +46,7 @@ export interface Cluster {
   readonly copies: Copies;
   readonly writer: Writer;
   readonly clients: ClientObjects;
+  readonly secrets: SiteSecrets;
   readonly identity: Identity;
   readonly log: Log;
   /** The namespace of all objects; `null`: each client has its own. */
@@ -76,6 +79,8 @@ interface ClusterServices
   readonly gateway: GatewaySource | null;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** For the time of checks. Default: the system's. */
+  readonly clock?: Clock;
 }
 
 /** Opens the cluster of the settings and begins to read it. Throws `TerminalError` where they can't be used. */
@@ -90,6 +95,7 @@ export async function openCluster(
     waitMs,
     gateway: source,
     now,
+    clock = systemClock,
     ...services
   }: ClusterServices,
 ): Promise<Cluster> {
@@ -113,6 +119,10 @@ export async function openCluster(
     log,
     render: (name, sites) => clientObjects(name, rendering, footprintOf(sites)),
   });
+  const secrets = new SiteSecrets({
+    ...{ client, copies, writer, identity, namespace, clock },
+    random: Math.random,
+  });
   const gatewayNamespace = settings.KUBERNETES_GATEWAY_NAMESPACE;
   const gateway =
     source === null || gatewayNamespace === undefined
@@ -128,6 +138,7 @@ export async function openCluster(
     copies,
     writer,
     clients,
+    secrets,
     identity,
     log,
     namespace,

@@ -7,10 +7,9 @@ import type { Cluster } from './cluster.ts';
 import { type ObjectRef, observeObjects } from './observation.ts';
 import { OBJECTS, siteResources } from './site-resources.ts';
 import type { ObjectSpec } from './state/object-spec.ts';
-import { secretsInUse } from './state/replica-sets.ts';
 
+/** Besides Secrets. */
 const KINDS = [
-  'Secret',
   'Service',
   'NetworkPolicy',
   'PodDisruptionBudget',
@@ -19,24 +18,18 @@ const KINDS = [
 
 /** Applies the objects that the pods of a site need, and those of its client. Secrets outlive the pods that name them. */
 export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { copies, clients, writer } = cluster;
+  const { copies, clients, writer, secrets } = cluster;
   const background = new AbortController();
 
   async function observe(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal, scope?: Scope) {
     await copies.ready(signal);
-    const inUse = secretsInUse(copies);
-    const observed = await observeObjects(
-      cluster,
-      {
-        target: OBJECTS.target,
-        kinds: KINDS,
-        // An old pod that is started again, and the way back, need the Secret of their template.
-        isNeeded: ({ kind, metadata }) =>
-          kind === 'Secret' && inUse.has(`${metadata.namespace}/${metadata.name}`),
-      },
-      { desired, scope, signal },
-    );
-    return withClientProblems(desired, observed);
+    const rest = desired.filter((resource) => !isSecret(resource));
+    const sites = new Set(desired.map(({ site }) => site));
+    const observed = await Promise.all([
+      secrets.observe(desired.filter(isSecret), scope, { sites, signal }),
+      observeObjects(cluster, { target: OBJECTS.target, kinds: KINDS }, { desired: rest, scope, signal }),
+    ]);
+    return withClientProblems(desired, observed.flat());
   }
 
   /** What is wrong with the objects of a client is repaired with an object of one of its sites. */
@@ -76,6 +69,10 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
         desired.map(({ spec }) => spec.manifest),
         scope?.sites ?? null,
       );
+      const ofSecrets = desired.filter(isSecret);
+      secrets.want(ofSecrets, scope?.sites ?? null);
+      await copies.ready(signal);
+      await secrets.check(ofSecrets, signal);
       const observed = await observe(desired, signal, scope);
       if (scope === undefined) clients.startRemoval(background.signal);
       return observed;
@@ -94,10 +91,12 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
         const { spec, hash, adopt } = desired;
         await clients.ensure(spec.manifest, adopt, signal);
         await notEnding(cluster, spec, signal);
-        await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
+        if (isSecret(desired)) await secrets.apply(desired, signal);
+        else await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
       } else if (observed !== undefined) {
         const { address, uid, client } = observed.ref;
-        await writer.remove(address, uid, signal);
+        if (address.kind === 'Secret') await secrets.remove(observed.ref, signal);
+        else await writer.remove(address, uid, signal);
         if (client !== null) await clients.settle(client, signal);
       } else {
         throw new TerminalError(`the change ${op} ${key} has neither a desired nor an observed object`);
@@ -111,6 +110,10 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
       await clients.ended();
     },
   };
+}
+
+function isSecret({ spec }: Resource<ObjectSpec>): boolean {
+  return spec.address.kind === 'Secret';
 }
 
 /** An object that is being deleted takes no changes that last. */

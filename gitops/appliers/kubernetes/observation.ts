@@ -23,8 +23,6 @@ interface Watching {
     resource: Resource<ObjectSpec>,
     found: KubernetesObject,
   ): { readonly found: string; readonly outdated?: true } | null;
-  /** An object that no manifest asks for, but that must not be deleted yet. */
-  isNeeded?(found: KubernetesObject): boolean;
 }
 
 /**
@@ -33,7 +31,7 @@ interface Watching {
  */
 export async function observeObjects(
   { copies, client, identity, namespace, log, reported }: Cluster,
-  { target, kinds, problemOf, isNeeded }: Watching,
+  { target, kinds, problemOf }: Watching,
   {
     desired,
     scope,
@@ -58,7 +56,6 @@ export async function observeObjects(
     reported.set(key, fields);
   };
   const wanted = new Set(desired.map(({ key }) => key));
-  const sites = new Set(desired.map(({ site }) => site));
   const present = desired.flatMap((resource): Observed<ObjectRef>[] => {
     const found = copies.find(resource.spec.address);
     if (found === undefined) return [];
@@ -76,13 +73,12 @@ export async function observeObjects(
   const strangers = await strangersAt(client, missing, signal);
   const others = [...copies.all(kinds)]
     .filter((found) => !wanted.has(resourceKey(addressOf(found))))
-    .map((found) => ({ found, observed: described(found) }))
-    .filter(({ found, observed: { owner } }) => {
+    .map(described)
+    .filter(({ owner }) => {
       if (owner.kind !== 'ours' || owner.site === NO_SITE) return false;
-      if (scope !== undefined && !scope.sites.has(owner.site)) return false;
-      return !(sites.has(owner.site) && isNeeded?.(found));
+      return scope === undefined || scope.sites.has(owner.site);
     });
-  return [...present, ...[...strangers.values()].map(described), ...others.map(({ observed }) => observed)];
+  return [...present, ...[...strangers.values()].map(described), ...others];
 
   /** Nothing is in a namespace that isn't there. */
   function isPlaced({ namespace: own }: ObjectAddress): boolean {

@@ -19,7 +19,7 @@ import { revisionNumber } from './state/replica-sets.ts';
  * replaced by the one before: its pods serve on.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { copies, clients, writer } = cluster;
+  const { copies, clients, writer, secrets } = cluster;
   const failures = new RolloutFailures();
   let rollouts = 0;
 
@@ -53,6 +53,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     if (spec.refusal !== null) throw new TerminalError(spec.refusal, { isOfSite: true });
     await clients.ensure(manifest, adopt, signal);
     await notEnding(cluster, spec, signal);
+    await secrets.ensure(spec.reveal(), signal);
     const before = copies.find(address);
     const completeBefore = before !== undefined && isRolledOut(before) ? revisionNumber(before) : 0;
     await handOver(spec, before, signal);

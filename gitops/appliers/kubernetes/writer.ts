@@ -63,6 +63,19 @@ export class Writer {
     );
   }
 
+  /** Creates an object; throws `KubernetesRetryable` (`exists`) where one of its name exists. */
+  async create(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<KubernetesObject> {
+    const { client, copies, identity } = this.#deps;
+    const address = addressOf(object);
+    const marked = withMark(object, { ...to, identity, ordinal: await this.#ordinal(copies.find(address)) });
+    return await copies.writing(address, () => client.create(marked, signal), signal);
+  }
+
+  /** Throws where a newer revision was applied to the object than this provisioner has. */
+  async refuseNewer(existing: KubernetesObject): Promise<void> {
+    await this.#ordinal(existing);
+  }
+
   /** Sets the fields of an object that another manager of ours has. */
   async applyAs(manager: string, object: KubernetesObject, signal: AbortSignal): Promise<void> {
     const { client, copies } = this.#deps;

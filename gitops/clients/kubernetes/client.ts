@@ -101,6 +101,26 @@ class ApiClient implements KubernetesClient {
     return objectOf(body, address);
   }
 
+  async isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean> {
+    const address = addressOf(object);
+    try {
+      await this.#transport.call({
+        method: 'POST',
+        path: collectionPath(address.kind, address.namespace),
+        query: { fieldManager: 'tagyard', dryRun: 'All' },
+        body: object,
+        what: `check ${objectLabel(address)}`,
+        isRepeatable: true,
+        storesNothing: true,
+        signal,
+      });
+      return false;
+    } catch (error) {
+      if (faultReason(error) === 'exists') return true;
+      throw error;
+    }
+  }
+
   async replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject> {
     const address = addressOf(object);
     const { body } = await this.#transport.call({

@@ -42,6 +42,8 @@ export interface KubernetesClient {
   ): Promise<KubernetesObject | null>;
   /** Creates an object that doesn't exist. Throws `KubernetesRetryable` (`exists`) where it does. */
   create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
+  /** Asks whether an object of this name exists, with the right to create alone: nothing is stored. */
+  isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean>;
   /** Replaces an object whose `resourceVersion` is still the given one. */
   replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
   /** Deletes the object with this uid, and then what it owns; another or a missing one is no error. */

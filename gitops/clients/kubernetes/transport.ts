@@ -33,6 +33,8 @@ export interface Call {
   readonly what: string;
   /** A second try after a lost answer has the same effect as one. */
   readonly isRepeatable: boolean;
+  /** A dry run: also one that doesn't lead may send it. */
+  readonly storesNothing?: true;
   readonly signal: AbortSignal;
 }
 
@@ -131,7 +133,7 @@ export class Transport {
   async #open(call: Call, use: 'calls' | 'watches'): Promise<Opened> {
     const agents = await this.#current();
     const { origin, pathname } = this.#config.server;
-    if (call.method !== 'GET' && !this.#mayWrite()) {
+    if (call.method !== 'GET' && call.storesNothing !== true && !this.#mayWrite()) {
       throw new KubernetesRetryable('unavailable', `Kubernetes: ${call.what}: this replica leads no longer`);
     }
     const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;

@@ -5,6 +5,7 @@ import {
   type Cluster as SitesCluster,
 } from '../../../gitops/appliers/kubernetes/cluster.ts';
 import { kubernetesSettings } from '../../../gitops/appliers/kubernetes/settings.ts';
+import { type Clock, systemClock } from '../../../gitops/base/clock.ts';
 import type { Log } from '../../../gitops/base/log.ts';
 import type { Identity } from '../../../gitops/base/ownership.ts';
 import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
@@ -51,6 +52,7 @@ interface SitesOptions {
   readonly gateway?: { readonly namespace: string; readonly source: GatewaySource };
   /** See `ClusterServices`. */
   readonly waitMs?: number;
+  readonly clock?: Clock;
   /** Replaces a rendered Deployment. */
   readonly deployment?: (object: KubernetesObject) => KubernetesObject;
 }
@@ -64,6 +66,7 @@ export async function openSites({
   namespace = '',
   gateway,
   waitMs = 10_000,
+  clock = systemClock,
   deployment = (object) => object,
 }: SitesOptions): Promise<SitesCluster> {
   const opened = await openCluster(
@@ -82,6 +85,7 @@ export async function openSites({
       edition: () => '',
       times: { refusedMs: 2_000, readMs: 2_000, longestMs: 60_000 },
       waitMs,
+      clock,
     },
   );
   const render = (manifest: Parameters<SitesCluster['render']>[0]) =>

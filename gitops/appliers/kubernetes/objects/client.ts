@@ -51,6 +51,11 @@ const LEVEL = 'restricted';
 /** The API server's own version: a fixed one would miss what later ones forbid. */
 const VERSION = 'latest';
 
+/** The quota counts what no account of ours may list: a namespace with Secrets of others isn't deleted. */
+export const SECRETS_QUOTA = 'count/secrets';
+/** No limit: only their number is of interest. */
+const MANY_SECRETS = '1000000';
+
 /**
  * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first. In a
  * namespace that others have made, there are none: the sites' own policies select all pods there that are ours.
@@ -95,6 +100,7 @@ export function clientObjects(
           'services.loadbalancers': '0',
           'services.nodeports': '0',
           persistentvolumeclaims: '0',
+          [SECRETS_QUOTA]: MANY_SECRETS,
         },
       },
     },

@@ -33,6 +33,21 @@ export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings):
   };
 }
 
+/**
+ * What owns a Secret, pure: its presence says that the Secret is there, which can't be read, and the cluster removes the
+ * Secret after it (`metadata.ownerReferences`).
+ */
+export function secretRecord({ metadata }: KubernetesObject): KubernetesObject {
+  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, immutable: true };
+}
+
+/** The Secret as `record`, an object of the cluster, owns it. */
+export function ownedBy(record: KubernetesObject, secret: KubernetesObject): KubernetesObject {
+  const { apiVersion, kind, metadata } = record;
+  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' };
+  return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
+}
+
 function encoded(secret: Secret): string {
   return Buffer.from(secret.reveal()).toString('base64');
 }

@@ -19,8 +19,8 @@ export function siteObjects(
   const refusal = clusterRefusal(manifest, settings);
   if (refusal !== null) throw new TerminalError(refusal, { isOfSite: true });
   return [
-    siteSecret(manifest, settings),
     ...networkPolicies(manifest, settings),
+    siteSecret(manifest, settings),
     ...services(manifest, settings),
     ...availability(manifest, settings),
     ...deployments(manifest, settings),

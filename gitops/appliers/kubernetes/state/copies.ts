@@ -9,10 +9,10 @@ import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
 import { hands } from './drift.ts';
 import { resourceKey } from './object-spec.ts';
 
-/** The kinds of objects that are kept as copies. Of Secrets only their metadata is read. */
+/** The kinds of objects that are kept as copies. Secrets aren't: an object that owns each of them stands for it. */
 const KINDS = [
   'ResourceQuota',
-  'Secret',
+  'ConfigMap',
   'Service',
   'NetworkPolicy',
   'PodDisruptionBudget',
@@ -21,6 +21,9 @@ const KINDS = [
 ] as const satisfies readonly Kind[];
 /** The kinds of objects that others make all the time. A Deployment's have the labels of its pods. */
 const MADE: readonly Kind[] = ['ReplicaSet', 'Lease'];
+
+/** Kinds of which only the metadata is read. */
+const WITHOUT_CONTENT: ReadonlySet<Kind> = new Set(['ConfigMap', 'Secret']);
 
 /** How long a read waits for a copy that can't follow, milliseconds. */
 const WAIT_MS = 10_000;
@@ -61,7 +64,12 @@ export class Copies {
       (kind) =>
         [
           kind,
-          client.watched({ kind, labels, ...place, ...(kind === 'Secret' ? { metadataOnly: true } : {}) }),
+          client.watched({
+            kind,
+            labels,
+            ...place,
+            ...(WITHOUT_CONTENT.has(kind) ? { metadataOnly: true } : {}),
+          }),
         ] as const,
     );
     // All namespaces: a desired one may belong to others. One that others have made isn't ours to know.

@@ -57,15 +57,17 @@ const NAMED = new WeakMap<KubernetesObject, readonly string[]>();
 export function secretsInUse(copies: Copies): ReadonlySet<string> {
   const names = new Set<string>();
   for (const set of copies.of('ReplicaSet')) {
-    const named = NAMED.get(set) ?? secretsOf(set);
+    const named = NAMED.get(set) ?? secretsNamedBy(set);
     NAMED.set(set, named);
     for (const name of named) names.add(`${set.metadata.namespace ?? ''}/${name}`);
   }
   return names;
 }
 
-/** The forms in which a pod names a Secret: `secretRef.name`, `secretKeyRef.name` and `secret.secretName`. */
-function secretsOf({ spec }: KubernetesObject): string[] {
+/**
+ * The Secrets that a pod template names. The forms are `secretRef.name`, `secretKeyRef.name` and `secret.secretName`.
+ */
+export function secretsNamedBy({ spec }: KubernetesObject): string[] {
   const names: string[] = [];
   visit(spec, (member, value) => {
     const named = value as { name?: unknown; secretName?: unknown };

@@ -32,12 +32,12 @@ const environment = (...of: Parameters<typeof container>): Record<string, string
   Object.fromEntries(container(...of).env.map(({ name, value }: Members) => [name, value]));
 
 describe('the objects of a site in a cluster', () => {
-  test('are its Secret first, and the Deployments after all that they need', () => {
+  test('are the Deployments after all that they need', () => {
     const objects = siteObjects(loadedManifest(), CLUSTER);
     expect(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
-      expect.stringMatching(/^Secret tag-acme-shop-[0-9a-f]{10}$/),
       'NetworkPolicy tag-acme-shop-processing',
       'NetworkPolicy tag-acme-shop-preview',
+      expect.stringMatching(/^Secret tag-acme-shop-[0-9a-f]{10}$/),
       'Service tag-acme-shop-processing',
       'Service tag-acme-shop-preview',
       'PodDisruptionBudget tag-acme-shop-processing',
@@ -348,6 +348,7 @@ describe('the objects of a client in a cluster', () => {
       'requests.cpu': '2800m',
       'limits.cpu': '26',
       'requests.memory': '7Gi',
+      'count/secrets': '1000000',
     });
     expect(policy.spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
   });

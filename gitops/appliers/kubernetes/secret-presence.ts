@@ -1,0 +1,47 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Identity } from '../../base/ownership.ts';
+import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
+import { faultReason } from '../../clients/kubernetes/errors.ts';
+import type { ObjectAddress } from '../../clients/kubernetes/kinds.ts';
+
+/** An answer with one of these says nothing about whether the Secret exists. */
+const UNCERTAIN: ReadonlySet<string | null> = new Set([
+  'quota',
+  'denied',
+  'terminating',
+  'busy',
+  'unavailable',
+]);
+/** How long the cluster may take to remove a Secret after its owner. */
+const REMOVAL_MS = 15_000;
+const POLL_MS = { first: 50, longest: 1_000 } as const;
+
+/** True if a Secret has this name, whoever made it; `null`: the answer doesn't say. Needs the right to create one only. */
+export async function isSecretThere(
+  { client, identity }: { readonly client: KubernetesClient; readonly identity: Identity },
+  { namespace, name }: ObjectAddress,
+  signal: AbortSignal,
+): Promise<boolean | null> {
+  const labels = { 'tagyard/instance': identity.instance, 'tagyard/host': identity.host };
+  const trial = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, labels, ...(namespace === null ? {} : { namespace }) },
+  } as const;
+  try {
+    return await client.isTaken(trial, signal);
+  } catch (error) {
+    if (UNCERTAIN.has(faultReason(error))) return null;
+    throw error;
+  }
+}
+
+/** Asks until it is so, for as long as the cluster may take to remove a Secret without an owner. False: it isn't so. */
+export async function afterRemoval(isSo: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+  const end = performance.now() + REMOVAL_MS;
+  for (let pause: number = POLL_MS.first; ; pause = Math.min(2 * pause, POLL_MS.longest)) {
+    if (await isSo()) return true;
+    if (performance.now() >= end) return false;
+    await delay(pause, undefined, { signal });
+  }
+}

@@ -1,0 +1,268 @@
+import type { Clock } from '../../base/clock.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
+import type { Identity } from '../../base/ownership.ts';
+import { addressOf, objectKey } from '../../clients/kubernetes/address.ts';
+import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
+import { faultReason } from '../../clients/kubernetes/errors.ts';
+import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
+import type { Observed, Resource, Scope } from '../contract.ts';
+import { ownedBy, secretRecord } from './objects/secret.ts';
+import type { ObjectRef } from './observation.ts';
+import { afterRemoval, isSecretThere } from './secret-presence.ts';
+import { OBJECTS } from './site-resources.ts';
+import type { Copies } from './state/copies.ts';
+import { isOurs, markOf, NO_SITE } from './state/mark.ts';
+import { type ObjectSpec, resourceKey } from './state/object-spec.ts';
+import { secretsInUse, secretsNamedBy } from './state/replica-sets.ts';
+import type { Writer } from './writer.ts';
+
+/** Each Secret is checked once in this time at the latest. */
+const CHECK_MS = 60 * 60_000;
+/** A rollout doesn't check again what was checked in this time. */
+const FRESH_MS = 30_000;
+/** Checks of one observation at once. */
+const WIDTH = 8;
+interface SiteSecretsDeps {
+  readonly client: KubernetesClient;
+  readonly copies: Copies;
+  readonly writer: Writer;
+  readonly identity: Identity;
+  /** The namespace of all objects; `null`: each client has its own. */
+  readonly namespace: string | null;
+  readonly clock: Clock;
+  /** 0 to below 1. */
+  readonly random: () => number;
+}
+
+/**
+ * The Secrets of sites, with no right on them but to create them. A record of each is watched in its place: it is made
+ * before the Secret and owns it, so the cluster removes the Secret after the record. That a Secret is there is checked by
+ * a creation that stores nothing.
+ */
+export class SiteSecrets {
+  readonly #deps: SiteSecretsDeps;
+  /** The desired ones of this host, by `<namespace>/<name>`. */
+  readonly #wanted = new Map<string, Resource<ObjectSpec>>();
+  /** When each was seen to exist, and when it is checked next: monotonic milliseconds. */
+  readonly #seenAt = new Map<string, number>();
+  readonly #dueAt = new Map<string, number>();
+  /** Those whose record is there and that aren't. */
+  readonly #missing = new Set<string>();
+  /** Those whose record this process has seen or made: without it, the cluster removes them. */
+  readonly #known = new Set<string>();
+  /** Those that are being made. */
+  readonly #current = new Map<string, Promise<void>>();
+
+  constructor(deps: SiteSecretsDeps) {
+    this.#deps = deps;
+  }
+
+  /** These are the desired Secrets of the host, or of the named sites. */
+  want(desired: readonly Resource<ObjectSpec>[], scope: ReadonlySet<string> | null): void {
+    for (const [key, { site }] of [...this.#wanted]) {
+      if (scope === null || scope.has(site)) this.#wanted.delete(key);
+    }
+    for (const resource of desired) this.#wanted.set(objectKey(resource.spec.address), resource);
+    if (scope !== null) return;
+    for (const kept of [this.#seenAt, this.#dueAt, this.#missing, this.#known]) {
+      for (const key of [...kept.keys()]) if (!this.#wanted.has(key)) kept.delete(key);
+    }
+  }
+
+  /** Finds out which of the wanted Secrets are gone although their record is there: each about once an hour. */
+  async check(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal): Promise<void> {
+    const { copies, clock, random } = this.#deps;
+    const due: ObjectSpec[] = [];
+    for (const { spec } of desired) {
+      const key = objectKey(spec.address);
+      if (copies.find(recordOf(spec.address)) === undefined) continue;
+      const now = clock.now();
+      const dueAt = this.#dueAt.get(key);
+      if (dueAt !== undefined && dueAt <= now) due.push(spec);
+      if (dueAt === undefined || dueAt <= now) this.#dueAt.set(key, now + CHECK_MS * (0.5 + 0.5 * random()));
+    }
+    const work = due.values();
+    const worker = async () => {
+      for (const spec of work) {
+        const key = objectKey(spec.address);
+        const isThere = await this.#isThere(spec.address, signal);
+        if (isThere === false) this.#missing.add(key);
+        else if (isThere) this.#seen(key);
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(WIDTH, due.length) }, worker));
+  }
+
+  /** What exists, by the records. Calls the API server only for desired Secrets without one: others may have the name. */
+  async observe(
+    desired: readonly Resource<ObjectSpec>[],
+    scope: Scope | undefined,
+    { sites, signal }: { readonly sites: ReadonlySet<string>; readonly signal: AbortSignal },
+  ): Promise<Observed<ObjectRef>[]> {
+    const { copies } = this.#deps;
+    const present = await Promise.all(desired.map((resource) => this.#observed(resource, signal)));
+    const wanted = new Set(desired.map(({ key }) => key));
+    const inUse = secretsInUse(copies);
+    const others = [...copies.of('ConfigMap')].map((record) => this.#described(record));
+    const unwanted = others.filter(({ key, owner, ref }) => {
+      if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
+      if (scope !== undefined && !scope.sites.has(owner.site)) return false;
+      // An old pod that is started again, and the way back, need the Secret of their template.
+      return !(sites.has(owner.site) && inUse.has(objectKey(ref.address)));
+    });
+    return [...present.filter((one) => one !== null), ...unwanted];
+  }
+
+  async #observed(
+    { key, hash, spec }: Resource<ObjectSpec>,
+    signal: AbortSignal,
+  ): Promise<Observed<ObjectRef> | null> {
+    const { copies, identity } = this.#deps;
+    const { address } = spec;
+    const name = objectKey(address);
+    const record = copies.find(recordOf(address));
+    if (record === undefined) {
+      if (!this.#isPlaced(address) || this.#known.has(name)) return null;
+      if ((await this.#isThere(address, signal)) !== true) return null;
+      const { owner } = markOf(identity, { metadata: { name: address.name } });
+      return { target: OBJECTS.target, key, hash: null, owner, ref: { address, uid: '', client: null } };
+    }
+    const described = this.#described(record);
+    if (described.owner.kind === 'foreign') return described;
+    this.#known.add(name);
+    if (record.metadata.deletionTimestamp !== undefined) return { ...described, found: 'being deleted' };
+    if (this.#missing.has(name)) return { ...described, found: 'missing' };
+    // Immutable, and named by its content: there is nothing else that could differ.
+    return { ...described, hash };
+  }
+
+  #described(record: KubernetesObject): Observed<ObjectRef> {
+    const { identity } = this.#deps;
+    const { namespace = null, name, uid = '', labels = {} } = record.metadata;
+    const address = { kind: 'Secret', namespace, name } as const;
+    const { owner } = markOf(identity, record);
+    const ref = { address, uid, client: labels['tagyard/client'] ?? null };
+    return { target: OBJECTS.target, key: resourceKey(address), owner, hash: null, ref };
+  }
+
+  /** Makes the Secret and its record, where they aren't there. */
+  async apply(resource: Resource<ObjectSpec>, signal: AbortSignal): Promise<void> {
+    const name = objectKey(resource.spec.address);
+    const current = this.#current.get(name) ?? this.#make(resource, signal);
+    this.#current.set(name, current);
+    try {
+      await current;
+    } finally {
+      this.#current.delete(name);
+    }
+  }
+
+  async #make(resource: Resource<ObjectSpec>, signal: AbortSignal): Promise<void> {
+    const { writer } = this.#deps;
+    const { spec, site, hash } = resource;
+    const secret = spec.reveal();
+    const name = objectKey(spec.address);
+    const { record, isNew } = await this.#record(resource, signal);
+    this.#known.add(name);
+    const create = async () => {
+      try {
+        await writer.create(ownedBy(record, secret), { site, hash }, signal);
+        return true;
+      } catch (error) {
+        if (faultReason(error) === 'exists') return !isNew;
+        throw error;
+      }
+    };
+    let isMade = false;
+    try {
+      // A Secret of an earlier record is there until the cluster has removed it.
+      isMade = await afterRemoval(create, signal);
+    } finally {
+      // A record without its Secret would say that it is there.
+      if (!isMade && isNew) await writer.remove(addressOf(record), record.metadata.uid ?? '', signal);
+    }
+    if (!isMade) throw taken(spec.address);
+    this.#seen(name);
+  }
+
+  async #record(
+    { spec, site, hash }: Resource<ObjectSpec>,
+    signal: AbortSignal,
+  ): Promise<{ record: KubernetesObject; isNew: boolean }> {
+    const { copies, writer, identity } = this.#deps;
+    const address = recordOf(spec.address);
+    const found = copies.find(address);
+    if (found === undefined) {
+      try {
+        return {
+          record: await writer.create(secretRecord(spec.reveal()), { site, hash }, signal),
+          isNew: true,
+        };
+      } catch (error) {
+        if (faultReason(error) === 'exists') throw foreignRecord(address, error);
+        throw error;
+      }
+    }
+    if (!isOurs(identity, found)) throw foreignRecord(address);
+    await writer.refuseNewer(found);
+    return { record: found, isNew: false };
+  }
+
+  /** Makes the Secrets that a Deployment names, if they were deleted since they were seen last. */
+  async ensure(deployment: KubernetesObject, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    const { namespace = null } = deployment.metadata;
+    for (const name of new Set(secretsNamedBy(deployment))) {
+      const key = objectKey({ namespace, name });
+      const wanted = this.#wanted.get(key);
+      const seenAt = this.#seenAt.get(key);
+      if (wanted === undefined || (seenAt !== undefined && clock.now() - seenAt < FRESH_MS)) continue;
+      await this.apply(wanted, signal);
+    }
+  }
+
+  /** Deletes the record with this uid, and resolves once the cluster has removed the Secret after it. */
+  async remove({ address, uid }: ObjectRef, signal: AbortSignal): Promise<void> {
+    await this.#deps.writer.remove(recordOf(address), uid, signal);
+    if (!this.#isPlaced(address)) return;
+    const isGone = await afterRemoval(async () => (await this.#isThere(address, signal)) !== true, signal);
+    if (isGone) return;
+    throw new RetryableError(
+      `Kubernetes: Secret ${address.name} is still there, although its owner is deleted: does the cluster’s garbage collector run?`,
+    );
+  }
+
+  async #isThere(address: ObjectAddress, signal: AbortSignal): Promise<boolean | null> {
+    return await isSecretThere(this.#deps, address, signal);
+  }
+
+  #seen(key: string): void {
+    this.#missing.delete(key);
+    this.#seenAt.set(key, this.#deps.clock.now());
+  }
+
+  /** Nothing is in a namespace that isn't there. */
+  #isPlaced({ namespace }: ObjectAddress): boolean {
+    const { copies, namespace: common } = this.#deps;
+    if (common !== null || namespace === null) return true;
+    return copies.find({ kind: 'Namespace', namespace: null, name: namespace }) !== undefined;
+  }
+}
+
+/** The record of a Secret has its name. */
+function recordOf({ namespace, name }: ObjectAddress): ObjectAddress {
+  return { kind: 'ConfigMap', namespace, name };
+}
+
+function taken({ namespace, name }: ObjectAddress): Error {
+  return new TerminalError(
+    `Kubernetes: a Secret ${name} of others is there, which can’t be read or taken over. Remove it: kubectl --namespace ${namespace} delete secret ${name}`,
+  );
+}
+
+function foreignRecord({ namespace, name }: ObjectAddress, cause?: unknown): Error {
+  return new TerminalError(
+    `Kubernetes: a ConfigMap ${name} of others is there. Remove it: kubectl --namespace ${namespace} delete configmap ${name}`,
+    { cause },
+  );
+}
