@@ -172,7 +172,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     expect(await secretNames()).toContain(nameOf(next));
   });
 
-  test('go once no ReplicaSet names them', async () => {
+  test('are removed once no ReplicaSet names them', async () => {
     const next = configured(acme, '3');
     await kubectl('delete', 'replicasets', '--selector=tagyard/site=acme-shop', '--wait=true');
     await eventually(async () => {
@@ -198,7 +198,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     await expect(kubectl('get', 'configmap', nameOf(later))).rejects.toThrow('not found');
   });
 
-  test('go with their site; its namespace stays while a Secret of others is in it', async () => {
+  test('are removed with their site; its namespace stays while a Secret of others is in it', async () => {
     const others = nameOf(configured(acme, '4'));
     expect((await runs.run()).errors).toEqual([]);
     expect(await secretNames()).toEqual([others]);

@@ -7,8 +7,8 @@ import { planResources } from '../plan.ts';
 import type { Cluster, GatewayParts } from './cluster.ts';
 import type { GatewayName } from './gateway-shared.ts';
 import { notEnding } from './objects-applier.ts';
-import { type ObjectRef, observeObjects } from './observation.ts';
-import { ObjectSpec, resourceKey } from './state/object-spec.ts';
+import { observeObjects } from './observation.ts';
+import { type ObjectRef, ObjectSpec, resourceKey } from './state/object-spec.ts';
 
 /** What is delivered to a cluster's gateways of a site. */
 export const GATEWAY = { target: 'gateway' } as const satisfies Traits;

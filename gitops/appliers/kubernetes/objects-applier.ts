@@ -4,9 +4,9 @@ import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';
-import { type ObjectRef, observeObjects } from './observation.ts';
+import { observeObjects } from './observation.ts';
 import { OBJECTS, siteResources } from './site-resources.ts';
-import type { ObjectSpec } from './state/object-spec.ts';
+import type { ObjectRef, ObjectSpec } from './state/object-spec.ts';
 
 /** Besides Secrets. */
 const KINDS = [

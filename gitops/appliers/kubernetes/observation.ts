@@ -4,16 +4,8 @@ import type { Observed, Resource, Scope, Target } from '../contract.ts';
 import type { Cluster } from './cluster.ts';
 import { foreignFields, objectDrift } from './state/drift.ts';
 import { markOf, NO_SITE } from './state/mark.ts';
-import { type ObjectSpec, resourceKey } from './state/object-spec.ts';
+import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spec.ts';
 import { strangersAt } from './state/strangers.ts';
-
-/** What is needed to delete an object. */
-export interface ObjectRef {
-  readonly address: ObjectAddress;
-  readonly uid: string;
-  /** The label `tagyard/client`. */
-  readonly client: string | null;
-}
 
 interface Watching {
   readonly target: Target;

@@ -16,7 +16,7 @@ const UNCERTAIN: ReadonlySet<string | null> = new Set([
 const REMOVAL_MS = 15_000;
 const POLL_MS = { first: 50, longest: 1_000 } as const;
 
-/** True if a Secret has this name, whoever made it; `null`: the answer doesn't say. Needs the right to create one only. */
+/** True if a Secret of ours or of others has this name; `null`: the answer doesn't say. Needs the right to create one only. */
 export async function isSecretThere(
   { client, identity }: { readonly client: KubernetesClient; readonly identity: Identity },
   { namespace, name }: ObjectAddress,

@@ -7,12 +7,11 @@ import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
 import type { Observed, Resource, Scope } from '../contract.ts';
 import { ownedBy, secretRecord } from './objects/secret.ts';
-import type { ObjectRef } from './observation.ts';
 import { afterRemoval, isSecretThere } from './secret-presence.ts';
 import { OBJECTS } from './site-resources.ts';
 import type { Copies } from './state/copies.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
-import { type ObjectSpec, resourceKey } from './state/object-spec.ts';
+import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spec.ts';
 import { secretsInUse, secretsNamedBy } from './state/replica-sets.ts';
 import type { Writer } from './writer.ts';
 
@@ -43,7 +42,7 @@ export class SiteSecrets {
   readonly #deps: SiteSecretsDeps;
   /** The desired ones of this host, by `<namespace>/<name>`. */
   readonly #wanted = new Map<string, Resource<ObjectSpec>>();
-  /** When each was seen to exist, and when it is checked next: monotonic milliseconds. */
+  /** When each existed at last, and when it is checked next: monotonic milliseconds. */
   readonly #seenAt = new Map<string, number>();
   readonly #dueAt = new Map<string, number>();
   /** Those whose record is there and that aren't. */
@@ -208,7 +207,7 @@ export class SiteSecrets {
     return { record: found, isNew: false };
   }
 
-  /** Makes the Secrets that a Deployment names, if they were deleted since they were seen last. */
+  /** Makes the Secrets that a Deployment names, if they were deleted since the last check. */
   async ensure(deployment: KubernetesObject, signal: AbortSignal): Promise<void> {
     const { clock } = this.#deps;
     const { namespace = null } = deployment.metadata;

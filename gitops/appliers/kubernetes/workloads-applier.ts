@@ -5,13 +5,13 @@ import type { Applier, Change, Progress, Resource, Scope } from '../contract.ts'
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';
 import { notEnding } from './objects-applier.ts';
-import { type ObjectRef, observeObjects } from './observation.ts';
+import { observeObjects } from './observation.ts';
 import { earlierTemplate, RolloutFailures, rolledOut } from './rollout.ts';
 import { siteResources, WORKLOADS } from './site-resources.ts';
 import { deploymentState, isRolledOut, outageOf } from './state/deployment.ts';
 import { ownsField } from './state/drift.ts';
 import { EARLIER, INITIAL_MANAGER } from './state/mark.ts';
-import type { ObjectSpec } from './state/object-spec.ts';
+import type { ObjectRef, ObjectSpec } from './state/object-spec.ts';
 import { revisionNumber } from './state/replica-sets.ts';
 
 /**

@@ -9,7 +9,7 @@ import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
 import { hands } from './drift.ts';
 import { resourceKey } from './object-spec.ts';
 
-/** The kinds of objects that are kept as copies. Secrets aren't: an object that owns each of them stands for it. */
+/** The kinds of objects that are kept as copies. Secrets aren't, but what owns them. */
 const KINDS = [
   'ResourceQuota',
   'ConfigMap',

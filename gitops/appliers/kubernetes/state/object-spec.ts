@@ -2,6 +2,14 @@ import { addressOf } from '../../../clients/kubernetes/address.ts';
 import type { KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
 import type { Manifest } from '../../../manifest/schema.ts';
 
+/** What is needed to delete an object. */
+export interface ObjectRef {
+  readonly address: ObjectAddress;
+  readonly uid: string;
+  /** The label `tagyard/client`. */
+  readonly client: string | null;
+}
+
 /** What is known of the site for whose manifest an object was rendered. */
 export type RenderedFor = Pick<Manifest, 'site' | 'client' | 'resources'>;
 
