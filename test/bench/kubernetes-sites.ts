@@ -1,5 +1,6 @@
 import { clientObjects, footprintOf } from '../../gitops/appliers/kubernetes/objects/client.ts';
 import { initialReplicas } from '../../gitops/appliers/kubernetes/objects/scale.ts';
+import { secretRecord } from '../../gitops/appliers/kubernetes/objects/secret.ts';
 import type { ClusterSettings } from '../../gitops/appliers/kubernetes/objects/settings.ts';
 import { siteObjects } from '../../gitops/appliers/kubernetes/objects/site.ts';
 import { NO_SITE, withMark } from '../../gitops/appliers/kubernetes/state/mark.ts';
@@ -40,7 +41,9 @@ export function renderedSites(sites: readonly LoadedManifest[]): readonly Kubern
     clientObjects(client, SETTINGS, footprintOf(own)).map((object) => marked(object, NO_SITE)),
   );
   const objects = sites.flatMap((site) =>
-    siteObjects(site, SETTINGS).map((object) => marked(withReplicas(object, site), site.site)),
+    siteObjects(site, SETTINGS)
+      .flatMap((object) => (object.kind === 'Secret' ? [secretRecord(object), object] : [object]))
+      .map((object) => marked(withReplicas(object, site), site.site)),
   );
   const isNamespace = ({ kind }: KubernetesObject) => kind === 'Namespace';
   return [...clients.filter(isNamespace), ...clients.filter((object) => !isNamespace(object)), ...objects];

@@ -20,7 +20,7 @@ import { loadedManifest } from '../support/manifest.ts';
 
 const NAMESPACE = `tagyard-${CONFORMANCE_IDENTITY.instance}-${loadedManifest().client}`;
 const KINDS =
-  'deployment,replicaset,pod,service,networkpolicy,poddisruptionbudget,horizontalpodautoscaler,secret';
+  'deployment,replicaset,pod,service,networkpolicy,poddisruptionbudget,horizontalpodautoscaler,configmap,secret';
 const { signal } = new AbortController();
 
 describeWith(['kubernetes', 'root'], 'the appliers of a cluster', () => {

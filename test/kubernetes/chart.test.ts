@@ -157,7 +157,13 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       await setRules(all);
     });
 
+    const secret = `${pathOf('secrets', place.name)}/sample`;
     test.each([
+      ['read a Secret', { method: 'GET', path: secret }],
+      ['list Secrets', { method: 'GET', path: pathOf('secrets', place.name) }],
+      ['watch Secrets', { method: 'GET', path: `${pathOf('secrets')}?watch=true&timeoutSeconds=5` }],
+      ['change a Secret', applying(secret, sampleOf('secrets', { name: 'sample' }))],
+      ['delete a Secret', deleting(secret)],
       ['read what a pod prints', { method: 'GET', path: `${pathOf('pods', place.name)}/sample/log` }],
       ['run a program in a pod', { method: 'POST', path: `${pathOf('pods', place.name)}/sample/exec` }],
       ['delete a pod', deleting(`${pathOf('pods', place.name)}/sample`)],

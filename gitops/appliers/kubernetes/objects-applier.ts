@@ -91,7 +91,7 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
         const { spec, hash, adopt } = desired;
         await clients.ensure(spec.manifest, adopt, signal);
         await notEnding(cluster, spec, signal);
-        if (isSecret(desired)) await secrets.apply(desired, signal);
+        if (isSecret(desired)) await secrets.apply(desired, observed, signal);
         else await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
       } else if (observed !== undefined) {
         const { address, uid, client } = observed.ref;

@@ -31,6 +31,8 @@ export async function isSecretThere(
   try {
     return await client.isTaken(trial, signal);
   } catch (error) {
+    // Its namespace isn't there, either.
+    if (faultReason(error) === 'absent') return false;
     if (UNCERTAIN.has(faultReason(error))) return null;
     throw error;
   }

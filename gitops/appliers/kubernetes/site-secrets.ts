@@ -144,8 +144,13 @@ export class SiteSecrets {
     return { target: OBJECTS.target, key: resourceKey(address), owner, hash: null, ref };
   }
 
-  /** Makes the Secret and its record, where they aren't there. */
-  async apply(resource: Resource<ObjectSpec>, signal: AbortSignal): Promise<void> {
+  /** Makes the Secret and its record, where they aren't there. `observed`: what has the name, as the change says. */
+  async apply(
+    resource: Resource<ObjectSpec>,
+    observed: Observed<ObjectRef> | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (observed?.owner.kind === 'foreign') throw taken(resource.spec.address);
     const name = objectKey(resource.spec.address);
     const current = this.#current.get(name) ?? this.#make(resource, signal);
     this.#current.set(name, current);
@@ -178,7 +183,10 @@ export class SiteSecrets {
       isMade = await afterRemoval(create, signal);
     } finally {
       // A record without its Secret would say that it is there.
-      if (!isMade && isNew) await writer.remove(addressOf(record), record.metadata.uid ?? '', signal);
+      if (!isMade && isNew) {
+        await writer.remove(addressOf(record), record.metadata.uid ?? '', signal);
+        this.#known.delete(name);
+      }
     }
     if (!isMade) throw taken(spec.address);
     this.#seen(name);
@@ -216,7 +224,7 @@ export class SiteSecrets {
       const wanted = this.#wanted.get(key);
       const seenAt = this.#seenAt.get(key);
       if (wanted === undefined || (seenAt !== undefined && clock.now() - seenAt < FRESH_MS)) continue;
-      await this.apply(wanted, signal);
+      await this.apply(wanted, undefined, signal);
     }
   }
 

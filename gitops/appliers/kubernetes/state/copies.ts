@@ -137,8 +137,9 @@ export class Copies {
         this.#known.delete(key);
       } else {
         const version = written.metadata.resourceVersion;
-        if (version !== undefined) await this.#copies.get(address.kind)?.reached(address, version, signal);
-        this.#known.set(key, hands(written));
+        const copy = this.#copies.get(address.kind);
+        if (version !== undefined) await copy?.reached(address, version, signal);
+        if (copy !== undefined) this.#known.set(key, hands(written));
       }
       return written;
     } finally {
