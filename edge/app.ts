@@ -40,6 +40,8 @@ interface EdgeDependencies {
   /** The environment variables that the plugins declare. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly hopSecret: string | undefined;
+  /** Counts as the hop secret in requests, while one replaces the other. It is never sent. */
+  readonly previousHopSecret?: string | undefined;
   /** Milliseconds until an origin's answer must begin. */
   readonly originTimeout: number;
   /** How long a copy of a document is fresh, in milliseconds. */
@@ -66,7 +68,7 @@ const CALLERS_ID = /^[\w.-]{1,128}$/;
 
 /** Builds the edge, once per isolate. */
 export function buildEdge(dependencies: EdgeDependencies): Edge {
-  const { plugins, namespaces, now, log, hopSecret } = dependencies;
+  const { plugins, namespaces, now, log, hopSecret, previousHopSecret } = dependencies;
   const router = buildRouter(plugins);
   const stores = configStores(namespaces, { ...dependencies, ttl: dependencies.configTtl });
   const resolveSite = siteResolver(plugins, stores, log);
@@ -87,7 +89,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     { notes, waitUntil, guard }: Recorded,
   ): Promise<Handling> {
     const requested = new URL(request.url);
-    const isProxied = isFromProxy(request.headers, hopSecret);
+    const isProxied = isFromProxy(request.headers, [hopSecret, previousHopSecret]);
     const peer = readHop(request, isProxied);
     notes.country = peer.place.country;
     const scope = {

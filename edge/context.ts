@@ -195,7 +195,14 @@ class Context implements PluginContext {
       return members;
     };
     this.fetchOrigin = (pathAndQuery, init) => {
-      const dependencies = { ...services, origin: resolved.origin, url: this.url, visitor, notes };
+      const dependencies = {
+        ...services,
+        origin: resolved.origin,
+        url: this.url,
+        visitor,
+        notes,
+        now: guard.now,
+      };
       if (prefix === '' || resolved.keyCookies.length === 0) {
         return fetchOrigin(pathAndQuery, init, dependencies);
       }

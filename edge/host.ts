@@ -34,8 +34,8 @@ interface EdgeHostOptions {
   /** The directory that keeps KV, the cache and the raw logs between runs. */
   readonly persistDir: string;
   /**
-   * The worker's variables and secrets: `HOP_SECRET`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, `INGEST_URL`, `INGEST_SECRET`, and
-   * those of the plugins.
+   * The worker's variables and secrets: `HOP_SECRET`, `HOP_SECRET_PREVIOUS`, `TAG_UPSTREAM`, `CONFIG_TTL_SECONDS`, `INGEST_URL`,
+   * `INGEST_SECRET`, and those of the plugins.
    */
   readonly vars: Readonly<Record<string, string>>;
   /** A forward proxy for all fetches of the worker, with absolute request targets (RFC 9112, 3.2.2). */

@@ -17,6 +17,7 @@ interface Env {
   /** The archive that the queue's consumer writes batches to. */
   readonly RAW_LOGS: R2Bucket;
   readonly HOP_SECRET?: string;
+  readonly HOP_SECRET_PREVIOUS?: string;
   /** Where management takes each delivery of the queue, for its live views, and the secret of that. */
   readonly INGEST_URL?: string;
   readonly INGEST_SECRET?: string;
@@ -48,6 +49,7 @@ function edgeOf(env: Env): Edge {
     vendor: env.TAG_UPSTREAM || DEFAULT_VENDOR,
     variables: declaredVariables(env),
     hopSecret: env.HOP_SECRET,
+    previousHopSecret: env.HOP_SECRET_PREVIOUS,
     originTimeout: ORIGIN_TIMEOUT_MS,
     configTtl: ttlSeconds(env.CONFIG_TTL_SECONDS) * 1000,
   });

@@ -51,13 +51,16 @@ export function hasHopHeader(headers: Headers): boolean {
 }
 
 /**
- * True if our proxy sent the request: it has the hop secret. Compares in a time that depends on the lengths only, so that
- * timing reveals nothing of the secret.
+ * True if our proxy sent the request: it has one of the hop secrets, of which there are two while one replaces the other.
+ * Compares with each in a time that depends on the lengths only, so that timing reveals nothing of them.
  */
-export function isFromProxy(headers: Headers, secret: string | undefined): boolean {
+export function isFromProxy(headers: Headers, secrets: readonly (string | undefined)[]): boolean {
   const given = headers.get(HOP_HEADER) ?? headers.get(OLD_HOP_HEADER);
-  if (!given || !secret) return false;
+  if (!given) return false;
   const encoder = new TextEncoder();
-  const [a, b] = [encoder.encode(given), encoder.encode(secret)];
-  return a.byteLength === b.byteLength && crypto.subtle.timingSafeEqual(a, b);
+  const a = encoder.encode(given);
+  return secrets.some((secret) => {
+    const b = encoder.encode(secret);
+    return a.byteLength === b.byteLength && crypto.subtle.timingSafeEqual(a, b);
+  });
 }

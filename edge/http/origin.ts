@@ -11,6 +11,21 @@ const HOP_BY_HOP = /^(?:connection|expect|keep-alive|proxy-.*|te|trailer|transfe
 /** Milliseconds until an origin's answer must begin. The preview server answers long polls after 20 s. */
 export const ORIGIN_TIMEOUT_MS = 30_000;
 
+/**
+ * The part of that time within which a connection must have failed for a request to be sent again, 20 s: Cloudflare gives a
+ * silent address up after 19 s. Its 522 after a connection takes 90 s, so within this time there was none.
+ */
+const RESEND_PART = 2 / 3;
+
+/**
+ * Cloudflare's answers where an origin has got nothing of a request: connection or TLS has failed. Cloudflare itself sends
+ * again after these and no others (docs/facts.md, Cloudflare Workers).
+ */
+const NOT_SENT = /^52[12356]$/;
+
+/** RFC 9110, 9.2.1. A hit by GET counts all the same. */
+const SAFE = /^(?:GET|HEAD|OPTIONS)$/;
+
 interface OriginDependencies {
   /** Base URL of the origin, from the routing entry. */
   readonly origin: string;
@@ -21,17 +36,18 @@ interface OriginDependencies {
   readonly hopSecret: string | undefined;
   /** Milliseconds until the answer must begin. */
   readonly originTimeout: number;
+  readonly now: () => number;
   readonly notes: Notes;
 }
 
 /**
- * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. Throws
- * `upstream_failed` if no answer begins in time.
+ * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. A request
+ * whose connection failed is sent once more. Throws `upstream_failed` if no answer begins in time.
  */
 export async function fetchOrigin(
   pathAndQuery: string,
   request: OriginRequest,
-  { fetch, hopSecret, origin, originTimeout, url, visitor, notes }: OriginDependencies,
+  { fetch, hopSecret, origin, originTimeout, now, url, visitor, notes }: OriginDependencies,
 ): Promise<Response> {
   if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
   const { method } = request;
@@ -42,13 +58,19 @@ export async function fetchOrigin(
   try {
     const noted = noteHit(pathAndQuery, bodiless ? { ...request, body: null } : request, notes);
     const body = noted instanceof Promise ? await unlessAborted(noted, late.signal) : noted;
-    const response = await fetch(`${origin}${pathAndQuery}`, {
-      method,
-      headers: outgoing,
-      redirect: 'manual',
-      signal: late.signal,
-      body: body ?? null,
-    });
+    const send = () =>
+      fetch(`${origin}${pathAndQuery}`, {
+        method,
+        headers: outgoing,
+        redirect: 'manual',
+        signal: late.signal,
+        body: body ?? null,
+      });
+    const until = now() + originTimeout * RESEND_PART;
+    // A stream can be read only once.
+    const response = await (body instanceof ReadableStream
+      ? send()
+      : sendTwice(send, { isSafe: SAFE.test(method), isLate: () => now() > until, notes }));
     const answer = new Response(response.body, response);
     for (const name of response.headers.keys()) if (HOP_BY_HOP.test(name)) answer.headers.delete(name);
     return answer;
@@ -57,6 +79,32 @@ export async function fetchOrigin(
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * Sends a request, and once more if the origin can't have got it, or may get it twice. To which of the origin's addresses is
+ * the platform's choice. The rejection of a `fetch` doesn't say how far the request came, and neither does 520.
+ */
+async function sendTwice(
+  send: () => Promise<Response>,
+  {
+    isSafe,
+    isLate,
+    notes,
+  }: { readonly isSafe: boolean; readonly isLate: () => boolean; readonly notes: Notes },
+): Promise<Response> {
+  let failure = 'a lost connection';
+  try {
+    const response = await send();
+    const { status, body } = response;
+    if (isLate() || !(NOT_SENT.test(`${status}`) || (isSafe && status === 520))) return response;
+    failure = `status ${status}`;
+    await body?.cancel();
+  } catch (error) {
+    if (isLate() || !isSafe) throw error;
+  }
+  notes.cause = `sent again after ${failure}`;
+  return send();
 }
 
 /** Rejects with the signal's reason if that comes first. */

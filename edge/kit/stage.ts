@@ -14,6 +14,8 @@ import type { ArchivedRecord, RequestRecord } from '../logs/request-record.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 export const HOP_SECRET = 'a-hop-secret-for-the-tests-of-the-edge';
+/** Accepted from the proxy beside it. */
+export const HOP_SECRET_PREVIOUS = 'the-hop-secret-before-it';
 
 export interface Answer {
   readonly status: number;
@@ -120,7 +122,7 @@ export async function startStageOf(contents: string): Promise<Stage> {
         name: 'edge',
         compatibilityDate: COMPATIBILITY_DATE,
         modules: [{ type: 'ESModule', path: 'worker.js', contents }],
-        bindings: { HOP_SECRET },
+        bindings: { HOP_SECRET, HOP_SECRET_PREVIOUS },
         kvNamespaces: NAMESPACES,
         r2Buckets: ['RAW_LOGS'],
         queueProducers: { RAW_LOG_QUEUE: 'raw-log' },

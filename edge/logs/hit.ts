@@ -10,7 +10,10 @@ const NAME = /^[A-Za-z]\w{0,39}$/;
 const MAX_NAMES = 20;
 /** Longer than the longest name with `en=`. */
 const MAX_REST = 64;
-/** Bodies of at most so many octets, as GA4's are, are read as a whole: that takes less CPU than a stream. */
+/**
+ * Bodies of at most so many octets, as GA4's are, are read as a whole: that takes less CPU than a stream, and they can be sent
+ * again.
+ */
 const MAX_WHOLE = 16 * 1024;
 
 /** The choices for ads and analytics (docs/facts.md, Consent). */
@@ -22,23 +25,24 @@ type Body = OriginRequest['body'] | ArrayBuffer;
 
 /**
  * Notes what a hit of GA4 says of itself: consent, and the names of its events, in the address and in each line of its
- * body. No other value is read. Returns the body to send on, the same octets: a small one as a whole, of others only a part
- * is in memory. Rejects if a small one doesn't arrive.
+ * body. No other value is read. Returns any request's body to send on, the same octets: a small one as a whole, of others
+ * only a part is in memory. Rejects if a small one doesn't arrive.
  */
 export function noteHit(
   target: string,
   { headers, body }: OriginRequest,
   notes: Notes,
 ): Body | Promise<Body> {
-  if (!HIT.test(target)) return body;
+  const stated = Number(headers.get('content-length'));
+  const isSmall = stated > 0 && stated <= MAX_WHOLE;
+  if (!HIT.test(target)) return body instanceof ReadableStream && isSmall ? octetsIn(body) : body;
   const scan = eventScanner(notes.events);
   scan(target);
   scan('\n');
   const [, ads, analytics] = CHOICES.exec(target) ?? [];
   if (ads) notes.consent = consentState(ads === '1', analytics === '1');
   if (!(body instanceof ReadableStream)) return body;
-  const stated = Number(headers.get('content-length'));
-  return stated > 0 && stated <= MAX_WHOLE ? whole(body, scan) : streamed(body, { stated, scan, notes });
+  return isSmall ? whole(body, scan) : streamed(body, { stated, scan, notes });
 }
 
 type Scan = (text: string) => void;
@@ -58,8 +62,10 @@ function eventScanner(events: Notes['events']): Scan {
   };
 }
 
+const octetsIn = (body: ReadableStream): Promise<ArrayBuffer> => new Response(body).arrayBuffer();
+
 async function whole(body: ReadableStream, scan: Scan): Promise<ArrayBuffer> {
-  const octets = await new Response(body).arrayBuffer();
+  const octets = await octetsIn(body);
   scan(decoder.decode(octets));
   scan('\n');
   return octets;

@@ -14,6 +14,7 @@ type Store = Namespace | 'RAW_LOG_QUEUE' | 'RAW_LOGS';
 
 type Env = Record<Namespace, KVNamespace> & {
   readonly HOP_SECRET: string;
+  readonly HOP_SECRET_PREVIOUS: string;
   readonly RAW_LOG_QUEUE: Queue<RawBatch>;
   readonly RAW_LOGS: R2Bucket;
 };
@@ -111,6 +112,7 @@ function build(env: Env): Edge {
     vendor: 'https://vendor.test',
     variables: {},
     hopSecret: env.HOP_SECRET,
+    previousHopSecret: env.HOP_SECRET_PREVIOUS,
     configTtl: 60_000,
     originTimeout: StageWorker.originTimeout,
   });

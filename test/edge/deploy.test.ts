@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFile(join(root, path), 'utf8');
 
 /** Set by `wrangler secret put`, not in a file. */
-const SECRETS = ['HOP_SECRET', 'INGEST_SECRET'];
+const SECRETS = ['HOP_SECRET', 'HOP_SECRET_PREVIOUS', 'INGEST_SECRET'];
 
 let home: string;
 let printed: string;

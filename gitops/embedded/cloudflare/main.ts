@@ -35,6 +35,7 @@ const environment = z.object({
     .pipe(z.literal([200, 1000, 3500]))
     .default(200),
   HOP_SECRET: z.string().min(1),
+  HOP_SECRET_PREVIOUS: z.string().default(''),
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),
   /** Where the raw logs' deliveries are sent, and the secret of that. Unset: nowhere. */
@@ -74,6 +75,7 @@ async function start(env: z.infer<typeof environment>) {
     persistDir: join(env.EDGE_STATE_DIR, 'edge'),
     vars: {
       HOP_SECRET: env.HOP_SECRET,
+      HOP_SECRET_PREVIOUS: env.HOP_SECRET_PREVIOUS,
       TAG_UPSTREAM: env.TAG_UPSTREAM,
       CONFIG_TTL_SECONDS: env.CONFIG_TTL_SECONDS,
       INGEST_URL: env.INGEST_URL,

@@ -3,7 +3,7 @@ import { bundleWorker } from '../../../edge/bundle.ts';
 import { type Stage, startStage as startOwnStage, startStageOf } from '../../../edge/kit/stage.ts';
 
 export type * from '../../../edge/kit/stage.ts';
-export { HOP_SECRET } from '../../../edge/kit/stage.ts';
+export { HOP_SECRET, HOP_SECRET_PREVIOUS } from '../../../edge/kit/stage.ts';
 
 /** The kit's stage. `entry`: another worker, a file of `worker/`, or the absolute path of another version's. */
 export async function startStage(entry?: string): Promise<Stage> {
