@@ -33,8 +33,9 @@ export function noteHit(
   { headers, body }: OriginRequest,
   notes: Notes,
 ): Body | Promise<Body> {
-  const stated = Number(headers.get('content-length'));
-  const isSmall = stated > 0 && stated <= MAX_WHOLE;
+  const length = headers.get('content-length');
+  const stated = Number(length);
+  const isSmall = length !== null && stated <= MAX_WHOLE;
   if (!HIT.test(target)) return body instanceof ReadableStream && isSmall ? octetsIn(body) : body;
   const scan = eventScanner(notes.events);
   scan(target);

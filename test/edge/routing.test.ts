@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
+import {
+  HOP_SECRET,
+  HOP_SECRET_PREVIOUS,
+  type Stage,
+  type StagedSite,
+  startStage,
+} from '../support/edge/stage.ts';
 
 let stage: Stage;
 let site: StagedSite;
@@ -132,6 +138,11 @@ describe('hosts', () => {
       'the registrable domain itself',
       { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': 'site1-0.example' },
       'http://site1-0.example',
+    ],
+    [
+      'with the hop secret before it, while one replaces the other',
+      { 'x-tagyard-hop-secret': HOP_SECRET_PREVIOUS, 'x-forwarded-host': 'm.site1-0.example' },
+      'http://m.site1-0.example',
     ],
     [
       'without the hop secret',
