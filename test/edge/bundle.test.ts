@@ -6,11 +6,11 @@ import { ANALYTICS_DATASET, HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } fro
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 91,056 octets, 34,733 gzipped.
-  test('is under 92 KB minified and 34.8 KB gzipped', async () => {
+  // Raise a limit only if a rule needs it. Measured: 91,590 octets, 35,025 gzipped.
+  test('is under 92 KB minified and 35.1 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(92_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(34_800);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(35_100);
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {
