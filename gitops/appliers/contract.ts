@@ -116,13 +116,21 @@ export interface Shortfall {
 /** Takes what a change waits for now, for people; empty: for nothing unusual any more. */
 export type Progress = (message: string) => void;
 
+/** What one change can know and say of the run that it belongs to. */
+export interface ApplyRun {
+  readonly progress?: Progress;
+  /** Aborts when a newer revision changes the site. */
+  readonly superseded?: AbortSignal;
+}
+
 /**
  * Applies one kind of thing.
  * - `desired` and `plan` are pure.
  * - `observe` only reads, in bulk: everything that carries our mark, and everything under a desired key. With a
  *   `scope`, at least everything under the desired keys and the scope's.
  * - `apply` makes one idempotent change, alone or in a batch with others in flight. It throws `RetryableError` or
- *   `TerminalError`.
+ *   `TerminalError`. `superseded` aborts when a newer revision changes the site: what waits for a long time then throws
+ *   its reason.
  */
 export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];
@@ -142,7 +150,7 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
     scope?: Scope,
   ): Promise<readonly Observed<Ref>[]>;
   plan(desired: readonly Resource<Spec>[], observed: readonly Observed<Ref>[]): Plan<Spec, Ref>;
-  apply(change: Change<Spec, Ref>, signal: AbortSignal, progress?: Progress): Promise<void>;
+  apply(change: Change<Spec, Ref>, signal: AbortSignal, run?: ApplyRun): Promise<void>;
   /** An item triggers a full check: something was changed from outside (a Docker event, a dead child process). */
   events?(signal: AbortSignal): AsyncIterable<void>;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */

@@ -11,7 +11,7 @@ export interface SiteRun {
   readonly removal: boolean;
   /** When the last DNS record of the site was deleted; `null`: none was, or the time is unknown. */
   readonly dnsRemovedAt: Date | null;
-  /** Aborts when a newer revision changes this site: the run ends after its current step. */
+  /** Aborts when a newer revision changes this site: the run ends after its current step, or during one that waits. */
   readonly superseded: AbortSignal;
 }
 
@@ -82,9 +82,10 @@ export async function executeSite(
       for (const change of changes) deps.onStep(stepOf(change, 'skipped'));
       continue;
     }
-    const errors = await Promise.all(changes.map((change) => applyOne(change, { ...deps, clock }, signal)));
-    failures = [...failures, ...errors.filter((error) => error !== null)];
-    done.push(...changes.filter((_, index) => errors[index] === null));
+    const signals = { signal, superseded: run.superseded };
+    const results = await Promise.all(changes.map((change) => applyOne(change, { ...deps, clock }, signals)));
+    failures = [...failures, ...results.filter((result) => typeof result !== 'string')];
+    done.push(...changes.filter((_, index) => results[index] === 'done'));
     // The drain starts with the delete of the last record.
     if (drains(target) && failures.length === 0) startDrain();
   }
@@ -144,8 +145,8 @@ function drainLeftMs(since: Date, seconds: number, clock: Clock): number {
 async function applyOne(
   change: Change,
   deps: ExecuteDeps & { readonly clock: Clock },
-  signal: AbortSignal,
-): Promise<{ change: Change; error: Error } | null> {
+  { signal, superseded }: { readonly signal: AbortSignal; readonly superseded: AbortSignal },
+): Promise<{ change: Change; error: Error } | 'done' | 'superseded'> {
   const { clock } = deps;
   const began = clock.now();
   const startedAt = clock.date().toISOString();
@@ -159,10 +160,15 @@ async function applyOne(
     const applier = deps.appliers.get(change.target);
     if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
     if (deps.mayWrite?.() === false) throw new RetryableError('this replica leads no longer');
-    await applier.apply(change, signal, (message) => deps.onProgress?.(change, message));
+    const progress = (message: string) => deps.onProgress?.(change, message);
+    await applier.apply(change, signal, { progress, superseded });
     deps.onStep({ ...stepOf(change, 'succeeded'), ...times() });
-    return null;
+    return 'done';
   } catch (cause) {
+    if (superseded.aborted && cause === superseded.reason) {
+      deps.onStep({ ...stepOf(change, 'skipped'), ...times() });
+      return 'superseded';
+    }
     const error = cause instanceof Error ? cause : new Error(String(cause));
     deps.onStep({ ...stepOf(change, 'failed'), error: error.message, ...times() });
     return { change, error };

@@ -249,4 +249,26 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect(messageOf(errors)).toContain('no node takes a pod');
     await servesOn();
   });
+
+  test('isn’t waited for once a newer revision changes the site, which is rolled out', async () => {
+    progressSeconds = 600;
+    const newer = new AbortController();
+    const held = runs.runUntil(newer.signal, [configured(acme, '3')]);
+    await eventually(async () => {
+      const pods = await kubectl(
+        'get',
+        'pods',
+        '--field-selector',
+        'status.phase=Pending',
+        '--output',
+        'name',
+      );
+      expect(pods).toContain(`tag-${acme.site}-processing`);
+    }, WAIT);
+    newer.abort();
+    expect((await held).errors).toEqual([]);
+    progressSeconds = 6;
+    expect((await runs.run(configured(acme, '4'))).errors).toEqual([]);
+    for (const answer of await answers()) expect(answer).toContain('env=4');
+  });
 });

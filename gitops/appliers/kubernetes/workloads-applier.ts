@@ -1,7 +1,7 @@
 import { TerminalError } from '../../base/errors.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
-import type { Applier, Change, Progress, Resource, Scope } from '../contract.ts';
+import type { Applier, ApplyRun, Change, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';
 import { notEnding } from './objects-applier.ts';
@@ -43,10 +43,11 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     );
   }
 
+  /** Resolves when the Deployment is rolled out. */
   async function rollOut(
     resource: Resource<ObjectSpec>,
     signal: AbortSignal,
-    progress: Progress,
+    { progress = () => undefined, superseded }: ApplyRun,
   ): Promise<void> {
     const { spec, hash, site, adopt } = resource;
     const { address, manifest } = spec;
@@ -62,7 +63,12 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     if (spec.initialReplicas !== null && (before === undefined || isOff(spec, before))) {
       await setReplicas(spec, spec.initialReplicas, signal);
     }
-    const failure = await rolledOut(spec, { ...cluster, progress }, signal);
+    const ended = superseded === undefined ? signal : AbortSignal.any([signal, superseded]);
+    // What holds these pods may be what the newer revision repairs: they aren't waited for.
+    const failure = await rolledOut(spec, { ...cluster, progress }, ended).catch((error: unknown) => {
+      ended.throwIfAborted();
+      throw error;
+    });
     if (failure === null) {
       failures.prove(hash);
       await clients.settle(manifest.client, signal);
@@ -131,10 +137,10 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
       },
     }),
 
-    async apply({ desired, observed, op, key }: Change<ObjectSpec, ObjectRef>, signal, progress = () => {}) {
+    async apply({ desired, observed, op, key }: Change<ObjectSpec, ObjectRef>, signal, run = {}) {
       if (desired !== undefined) {
         rollouts += 1;
-        await rollOut(desired, signal, progress).finally(() => {
+        await rollOut(desired, signal, run).finally(() => {
           rollouts -= 1;
         });
       } else if (observed !== undefined) {

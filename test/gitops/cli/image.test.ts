@@ -157,8 +157,8 @@ describe('tagyard image', () => {
   test('can be interrupted; the next run continues', async () => {
     const gate = Promise.withResolvers<void>();
     const recordSite = daemon.control.before;
-    daemon.control.before = async (change) => {
-      await recordSite(change);
+    daemon.control.before = async (change, progress) => {
+      await recordSite(change, progress);
       if (tried.includes('beta') && change.site === 'beta') await gate.promise;
     };
     const running = start('--at-once', '1');

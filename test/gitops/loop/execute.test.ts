@@ -26,6 +26,8 @@ async function run(
     order?: string[];
     drainStarts?: Date[];
     before?: () => void;
+    /** The change that waits until its run is superseded. */
+    waiting?: string;
   } = {},
 ) {
   const { order = [], drainStarts = [] } = options;
@@ -38,8 +40,9 @@ async function run(
       desired: () => [],
       observe: async () => [],
       plan: () => ({ changes: [], conflicts: [] }),
-      apply: async ({ op, key }) => {
+      apply: async ({ op, key }, _signal, run) => {
         options.before?.();
+        if (options.waiting === `${op} ${key}`) run?.superseded?.throwIfAborted();
         const failure = options.failing?.[`${op} ${key}`];
         if (failure !== undefined) throw failure;
         order.push(`${op} ${key}`);
@@ -236,6 +239,17 @@ describe('executeSite', () => {
       await ended;
       expect(order).toEqual(['delete dns', ...teardown]);
     });
+  });
+
+  test('a step that waits ends when its run is superseded: it has neither failed nor succeeded', async () => {
+    const superseded = new AbortController();
+    const { outcome, steps } = await run([change('kv', 'create'), change('dns', 'create')], {
+      superseded: superseded.signal,
+      waiting: 'create kv',
+      before: () => superseded.abort(),
+    });
+    expect([outcome.done, outcome.failures]).toEqual([[], []]);
+    expect(new Set(steps.values())).toEqual(new Set(['skipped']));
   });
 
   test('each step reports how long it took', async () => {

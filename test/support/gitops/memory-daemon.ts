@@ -105,8 +105,8 @@ export async function memoryDaemon(
         observations.push({ target, sites, pass: running.loop.passes });
         return inner.observe(desired, signal);
       },
-      async apply(change, signal, progress = () => {}) {
-        await control.before(change, progress);
+      async apply(change, signal, run = {}) {
+        await control.before(change, run.progress ?? (() => {}));
         await inner.apply(change, signal);
         applied.push(change);
       },

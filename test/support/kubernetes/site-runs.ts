@@ -37,6 +37,11 @@ export class SiteRuns {
 
   /** Makes exactly these sites run; each site by one run. */
   async run(...manifests: LoadedManifest[]): Promise<RunResult> {
+    return await this.runUntil(this.#signal, manifests);
+  }
+
+  /** The same; a newer revision changes all sites when the signal aborts. */
+  async runUntil(superseded: AbortSignal, manifests: readonly LoadedManifest[]): Promise<RunResult> {
     const plan = await this.plan(...manifests);
     const outcomes = await Promise.all(
       [...Map.groupBy(plan.changes, ({ site }) => site)].map(([site, changes]) =>
@@ -46,7 +51,7 @@ export class SiteRuns {
             unobserved: new Map(),
             removal: manifests.every((manifest) => manifest.site !== site),
             dnsRemovedAt: null,
-            superseded: this.#signal,
+            superseded,
           },
           {
             appliers: new Map(this.appliers.map((applier) => [applier.target, applier])),
