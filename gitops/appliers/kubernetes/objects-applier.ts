@@ -91,8 +91,9 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
         const { spec, hash, adopt } = desired;
         await clients.ensure(spec.manifest, adopt, signal);
         await notEnding(cluster, spec, signal);
+        const isPresent = observed !== undefined;
         if (isSecret(desired)) await secrets.apply(desired, observed, signal);
-        else await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
+        else await writer.apply(spec.reveal(), { site, hash, adopt, isPresent }, signal);
       } else if (observed !== undefined) {
         const { address, uid, client } = observed.ref;
         if (address.kind === 'Secret') await secrets.remove(observed.ref, signal);

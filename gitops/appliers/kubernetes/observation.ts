@@ -70,11 +70,18 @@ export async function observeObjects(
       if (owner.kind !== 'ours' || owner.site === NO_SITE) return false;
       return scope === undefined || scope.sites.has(owner.site);
     });
-  return [...present, ...[...strangers.values()].map(described), ...others];
+  const hidden = [...strangers.values()].map((found) => asHidden(described(found)));
+  return [...present, ...hidden, ...others];
 
   /** Nothing is in a namespace that isn't there. */
   function isPlaced({ namespace: own }: ObjectAddress): boolean {
     if (namespace !== null || own === null) return true;
     return copies.find({ kind: 'Namespace', namespace: null, name: own }) !== undefined;
   }
+}
+
+/** An object of ours that the copies don't have: others have changed the labels by which it is followed. */
+function asHidden(hidden: Observed<ObjectRef>): Observed<ObjectRef> {
+  if (hidden.owner.kind === 'foreign') return hidden;
+  return { ...hidden, hash: null, found: 'labels of ours changed from outside' };
 }

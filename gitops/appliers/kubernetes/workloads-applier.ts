@@ -45,7 +45,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
   /** Resolves when the Deployment is rolled out. */
   async function rollOut(
-    resource: Resource<ObjectSpec>,
+    { resource, isPresent }: { readonly resource: Resource<ObjectSpec>; readonly isPresent: boolean },
     signal: AbortSignal,
     { progress = () => undefined, superseded }: ApplyRun,
   ): Promise<void> {
@@ -58,7 +58,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     const before = copies.find(address);
     const completeBefore = before !== undefined && isRolledOut(before) ? revisionNumber(before) : 0;
     await handOver(spec, before, signal);
-    await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
+    await writer.apply(spec.reveal(), { site, hash, adopt, isPresent }, signal);
     // An autoscaler doesn't count the pods of a Deployment that has none.
     if (spec.initialReplicas !== null && (before === undefined || isOff(spec, before))) {
       await setReplicas(spec, spec.initialReplicas, signal);
@@ -140,7 +140,8 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     async apply({ desired, observed, op, key }: Change<ObjectSpec, ObjectRef>, signal, run = {}) {
       if (desired !== undefined) {
         rollouts += 1;
-        await rollOut(desired, signal, run).finally(() => {
+        const isPresent = observed !== undefined;
+        await rollOut({ resource: desired, isPresent }, signal, run).finally(() => {
           rollouts -= 1;
         });
       } else if (observed !== undefined) {

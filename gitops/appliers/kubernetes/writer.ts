@@ -30,6 +30,8 @@ interface ApplyTo {
   readonly hash: string;
   /** The manifest allows to take over an object of others. */
   readonly adopt?: boolean;
+  /** The object was observed: it is read if the copies don't have it. */
+  readonly isPresent?: boolean;
 }
 
 /** Writes objects with our mark, and waits until the copies have them. */
@@ -52,7 +54,8 @@ export class Writer {
       address,
       () =>
         persistently(signal, async () => {
-          const existing = copies.find(address);
+          const copy = copies.find(address);
+          const existing = copy ?? (to.isPresent ? ((await client.get(address, signal)) ?? undefined) : copy);
           await this.#removeForeign(address, existing, signal);
           const force = to.adopt === true || (existing !== undefined && isOurs(identity, existing));
           const applied = await client.apply(marked, { manager: MANAGER, force }, signal);

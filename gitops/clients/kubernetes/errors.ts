@@ -133,8 +133,10 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
   if (UNTYPED.test(said)) return refused('invalid', text);
   switch (state.reason ?? reasonOfCode(state.code ?? status)) {
     case 'NotFound':
-      // A namespace that is missing is made at the next attempt.
-      return said.startsWith('namespaces "') ? later('absent', text) : refused('absent', text);
+      // A client's namespace that is missing is made at the next attempt.
+      return said.startsWith('namespaces "')
+        ? later('absent', `${text}. One that KUBERNETES_NAMESPACE names must be made by you`)
+        : refused('absent', text);
     case 'AlreadyExists':
       return later('exists', text);
     case 'Conflict': {

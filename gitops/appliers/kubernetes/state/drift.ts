@@ -1,11 +1,12 @@
 import type { KubernetesObject, ManagedFields } from '../../../clients/kubernetes/kinds.ts';
+import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
 import { type Field, fieldSetOf, notOwned, onlyTheirs } from './field-sets.ts';
 import { INITIAL_MANAGER, MANAGER } from './mark.ts';
 
 /** A field that others have added. */
 interface ForeignField extends Field {
   readonly manager: string;
-  /** It changes what the object does, so it is removed. What is only about the object stays: a label, a finalizer. */
+  /** It changes what the object does or hides it, so it is removed. What is only about it stays: a label, a finalizer. */
   readonly isRemoved: boolean;
 }
 
@@ -16,6 +17,8 @@ const OWN_MANAGERS: ReadonlySet<string> = new Set([MANAGER, INITIAL_MANAGER]);
 const RESTARTED = '/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt';
 /** The number of pods is the autoscaler's, or a person's until its next decision. */
 const KEPT: ReadonlySet<string> = new Set([RESTARTED, '/spec/replicas']);
+/** It would hide an object of a site from its copies. */
+const HIDING = `/metadata/labels/${DELIVERY_LABEL.replace('/', '~1')}`;
 /** Metadata of an object: no field of them changes what the object does. */
 const METADATA = '/metadata/';
 
@@ -48,7 +51,11 @@ export function foreignFields(found: KubernetesObject): ForeignField[] {
   return entries.filter(isForeign).flatMap(({ manager, ...entry }) =>
     onlyTheirs(found, { theirs: fieldSetOf([entry]), ours }, isSearched)
       .filter(({ pointer }) => !KEPT.has(pointer))
-      .map((field) => ({ ...field, manager, isRemoved: !field.pointer.startsWith(METADATA) })),
+      .map((field) => ({
+        ...field,
+        manager,
+        isRemoved: field.pointer === HIDING || !field.pointer.startsWith(METADATA),
+      })),
   );
 }
 

@@ -54,6 +54,18 @@ describe('drift of an object in a cluster', () => {
     expect(objectDrift(applied, found([ours()], defaulted))).toBeNull();
   });
 
+  test('is a label by which copies of sites pass over an object, and no other label', () => {
+    const set = { 'f:metadata': { 'f:labels': { 'f:tagyard/gateway': {}, 'f:team': {} } } };
+    const labelled = deployment(applied.spec as object, {
+      labels: { ...LABELS, 'tagyard/gateway': 'site', team: 'web' },
+    });
+    const hidden = found([ours(), theirs(set)], labelled);
+    expect(objectDrift(applied, hidden)).toBe(
+      'added from outside: metadata.labels[tagyard/gateway] (by kubectl-edit)',
+    );
+    expect(foreignFields(hidden).map(({ isRemoved }) => isRemoved)).toEqual([true, false]);
+  });
+
   test('names the fields that another manager has changed or removed', () => {
     const entry = { '.': {}, 'f:name': {}, 'f:env': { 'k:{"name":"PORT"}': { '.': {}, 'f:name': {} } } };
     const managed = [ours({ 'k:{"name":"tag"}': entry }), theirs({ 'f:spec': {} })];
