@@ -250,6 +250,11 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     const other = { ...loadedManifest('other-shop', 1), client: OTHER_CLIENT };
     expect((await runs.run(acme, other)).errors).toEqual([]);
     await cluster.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'theirs', namespace } });
+    // Without a pod or another object of its own.
+    const ingress = { name: 'theirs', namespace };
+    const backend = { service: { name: PROCESSING, port: { number: acme.ports.processing } } };
+    const spec = { defaultBackend: backend };
+    await cluster.create({ apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ingress, spec });
     expect((await runs.run()).errors).toEqual([]);
     await eventually(async () => {
       expect(await runs.plan()).toEqual(NONE);
@@ -261,6 +266,14 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(objects.trim()).toBe('');
     expect(JSON.stringify(lines)).toContain('ConfigMap/theirs');
     await kubectl('delete', 'configmap', 'theirs');
+    await runs.plan();
+    await sites.clients.ended();
+    await runs.plan();
+    await sites.clients.ended();
+    const keeping = lines.map((line) => JSON.stringify(line)).filter((line) => line.includes('"keeping":'));
+    expect(keeping).toHaveLength(2);
+    expect(keeping[1]).toContain('"keeping":["Ingress/theirs"]');
+    await kubectl('delete', 'ingress', 'theirs');
     await eventually(async () => {
       await runs.plan();
       expect(await cluster.kubectl('get', 'namespaces', '--output', 'name')).not.toContain(namespace);

@@ -22,6 +22,12 @@ const KEEPING = [
   'PersistentVolumeClaim',
   'Deployment',
   'ReplicaSet',
+  // These may have no pods at the moment.
+  'StatefulSet',
+  'DaemonSet',
+  'Job',
+  'CronJob',
+  'Ingress',
   'NetworkPolicy',
   'ResourceQuota',
 ] as const satisfies readonly Kind[];
@@ -47,6 +53,8 @@ export class ClientObjects {
   /** The desired sites of this host. */
   readonly #sites = new Map<string, RenderedFor>();
   readonly #writes = new Map<string, Promise<void>>();
+  /** What keeps each namespace, as it was last in the log. */
+  readonly #kept = new Map<string, string>();
   #removal: Promise<void> = Promise.resolve();
 
   constructor(deps: ClientObjectsDeps) {
@@ -166,6 +174,9 @@ export class ClientObjects {
       if (!isOurs(identity, namespace)) continue;
       const keeping = await this.#foreignIn(name, signal);
       if (keeping.length > 0) {
+        const before = this.#kept.get(name);
+        this.#kept.set(name, keeping.join());
+        if (before === keeping.join()) continue;
         log.info({ namespace: name, keeping }, 'a namespace stays: objects of others are in it');
         continue;
       }

@@ -14,6 +14,11 @@ export const KINDS = {
   Event: { apiVersion: 'events.k8s.io/v1', plural: 'events', namespaced: true },
   Deployment: { apiVersion: 'apps/v1', plural: 'deployments', namespaced: true },
   ReplicaSet: { apiVersion: 'apps/v1', plural: 'replicasets', namespaced: true },
+  StatefulSet: { apiVersion: 'apps/v1', plural: 'statefulsets', namespaced: true },
+  DaemonSet: { apiVersion: 'apps/v1', plural: 'daemonsets', namespaced: true },
+  Job: { apiVersion: 'batch/v1', plural: 'jobs', namespaced: true },
+  CronJob: { apiVersion: 'batch/v1', plural: 'cronjobs', namespaced: true },
+  Ingress: { apiVersion: 'networking.k8s.io/v1', plural: 'ingresses', namespaced: true },
   HorizontalPodAutoscaler: {
     apiVersion: 'autoscaling/v2',
     plural: 'horizontalpodautoscalers',

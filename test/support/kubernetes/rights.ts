@@ -35,6 +35,11 @@ const SAMPLES: Readonly<Record<string, { apiVersion: string; kind: string; spec?
     },
   },
   replicasets: { apiVersion: 'apps/v1', kind: 'ReplicaSet' },
+  statefulsets: { apiVersion: 'apps/v1', kind: 'StatefulSet' },
+  daemonsets: { apiVersion: 'apps/v1', kind: 'DaemonSet' },
+  jobs: { apiVersion: 'batch/v1', kind: 'Job' },
+  cronjobs: { apiVersion: 'batch/v1', kind: 'CronJob' },
+  ingresses: { apiVersion: 'networking.k8s.io/v1', kind: 'Ingress' },
   horizontalpodautoscalers: {
     apiVersion: 'autoscaling/v2',
     kind: 'HorizontalPodAutoscaler',
