@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
 import { QuotaReachedError, RetryableError } from '../../gitops/base/errors.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
@@ -163,13 +163,16 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
   /** Pods that end have the room of the client's quota until they are gone; so has this one. */
   async function takeRoom(): Promise<void> {
     const { name, spec } = ROOMY;
+    onTestFinished(giveRoom);
     // Until pods of earlier rollouts are gone, they have some of it.
     await eventually(
       () => cluster.create({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec }),
       WAIT,
     );
   }
-  const giveRoom = () => kubectl('delete', 'pod', ROOMY.name);
+  async function giveRoom(): Promise<void> {
+    await kubectl('delete', 'pod', ROOMY.name, '--ignore-not-found');
+  }
 
   test('waits for the room that pods have in the client’s own quota until they are gone', async () => {
     await takeRoom();
