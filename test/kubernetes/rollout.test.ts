@@ -268,6 +268,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
       );
       expect(pods).toContain(`tag-${acme.site}-processing`);
     }, WAIT);
+    await eventually(() => expect(runs.progress.at(-1)).toContain('no node takes a pod'), WAIT);
     newer.abort();
     expect((await held).errors).toEqual([]);
     isHomeless = false;

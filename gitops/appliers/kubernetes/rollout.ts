@@ -56,6 +56,13 @@ export async function rolledOut(
   let seenBefore = false;
   let noRoomAt: number | null = null;
   let outcome: RolloutFailure | null = null;
+  /** What keeps the new pods, as they were last read; empty: nothing is known. */
+  let held = '';
+  let reported = '';
+  const report = (wait: string) => {
+    if (wait !== reported) progress(wait === '' ? '' : `Deployment ${address.name} ${wait}`);
+    reported = wait;
+  };
   const read = async (deployment: KubernetesObject, isFinal: boolean): Promise<PodFault | null> => {
     const [newest] = revisionsOf(copies, deployment);
     if (newest === undefined || address.namespace === null) return null;
@@ -75,12 +82,12 @@ export async function rolledOut(
     const isServing = Math.min(state.updated, state.available) >= state.replicas;
     const refused = state.isSeen && state.failure !== null ? refusal(state.failure, isOwnQuota) : null;
     const hasNoRoom = refused?.quota === 'own';
-    if (hasNoRoom !== (noRoomAt !== null)) {
-      progress(hasNoRoom ? `Deployment ${address.name} ${WAITS_FOR_ROOM}` : '');
-    }
+    const isDone = state.isRolledOut && state.failure === null && isServing;
+    const wait = hasNoRoom ? WAITS_FOR_ROOM : held;
+    report(isDone ? '' : wait);
     const now = performance.now();
     noRoomAt = hasNoRoom ? (noRoomAt ?? now) : null;
-    if (state.isRolledOut && state.failure === null && isServing) return true;
+    if (isDone) return true;
     refusedAt = refused !== null && !hasNoRoom ? (refusedAt ?? now) : null;
     if (refusedAt !== null && now - refusedAt >= times.refusedMs) {
       outcome = refused;
@@ -98,6 +105,8 @@ export async function rolledOut(
       const cause = await read(deployment, false);
       if (cause?.isLasting && seenBefore) outcome = { ...cause, quota: null };
       seenBefore = cause?.isLasting ?? false;
+      held = cause === null ? '' : `waits: ${spec.redacted(cause.message)}`;
+      if (!hasNoRoom) report(held);
     }
     return outcome !== null;
   };
