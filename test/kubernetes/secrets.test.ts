@@ -115,21 +115,6 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     expect(await secretNames()).toContain(name);
   });
 
-  test('are made again when a pod can’t start without its Secret', async () => {
-    await kubectl('delete', 'secret', nameOf(acme));
-    await kubectl('delete', 'pod', '--selector', 'tagyard/role=preview', '--wait=true');
-    await eventually(async () => {
-      const pods = await kubectl('get', 'pods', '--selector', 'tagyard/role=preview');
-      expect(pods).toContain('CreateContainerConfigError');
-      expect(await opsOf(acme)).toHaveLength(1);
-    }, WAIT);
-    clock.advance(60_000);
-    // The node tries again to start the pod some time after the Secret is there.
-    await eventually(async () => expect((await runs.run(acme)).errors).toEqual([]), WAIT);
-    expect(await secretNames()).toContain(nameOf(acme));
-    expect(await runs.plan(acme)).toEqual(NONE);
-  });
-
   test('are checked once an hour at the latest, without a call before', async () => {
     clock.advance(HOUR);
     expect(await runs.plan(acme)).toEqual(NONE);
