@@ -117,7 +117,7 @@ export const SUITES: readonly Suite[] = [
     ],
     budget: 170,
   },
-  { name: 'cluster', project: 'cluster', files: ['test/kubernetes/*.test.ts'], budget: 120 },
+  { name: 'cluster', project: 'cluster', files: ['test/kubernetes/*.test.ts'], budget: 540 },
   {
     // With an engine in a network namespace of its own: Chromium on the machine doesn't notice its containers.
     name: 'isolation',
@@ -125,7 +125,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/integration/containers-isolation.test.ts', 'test/faults/network.test.ts'],
     budget: 130,
   },
-  { name: 'gateway', project: 'cluster', files: ['test/gateway/*.test.ts'], budget: 240 },
+  { name: 'gateway', project: 'cluster', files: ['test/gateway/*.test.ts'], budget: 420 },
   {
     name: 'containers',
     project: 'containers',
