@@ -237,15 +237,18 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     } finally {
       await sites.close();
     }
-    const asked = cluster.requests().filter(({ user }) => user === ACCOUNT);
-    expect(asked.filter(({ code }) => code === 403)).toEqual([]);
-    // An apply that creates needs both rights.
-    const used = asked.flatMap(({ verb, resource, code }) =>
-      [verb, ...(verb === 'patch' && code === 201 ? ['create'] : [])].map((one) => `${one} ${resource}`),
-    );
-    // These only where a pod doesn't say itself why it isn't ready, or after a conflict with another writer.
-    const rare = ['list events', 'get namespaces', 'get resourcequotas'];
-    expect(granted.filter((right) => !used.includes(right))).toEqual(rare);
+    // A watch is in the log once it has ended.
+    await eventually(() => {
+      const asked = cluster.requests().filter(({ user }) => user === ACCOUNT);
+      expect(asked.filter(({ code }) => code === 403)).toEqual([]);
+      // An apply that creates needs both rights.
+      const used = asked.flatMap(({ verb, resource, code }) =>
+        [verb, ...(verb === 'patch' && code === 201 ? ['create'] : [])].map((one) => `${one} ${resource}`),
+      );
+      // These only where a pod doesn't say itself why it isn't ready, or after a conflict with another writer.
+      const rare = ['list events', 'get namespaces', 'get resourcequotas'];
+      expect(granted.filter((right) => !used.includes(right))).toEqual(rare);
+    });
   });
 
   test('in one namespace of others, its account may change only what has our labels there', async () => {

@@ -54,7 +54,7 @@ const VERSION = 'latest';
 /** The quota counts what no account of ours may list: a namespace with Secrets of others isn't deleted. */
 export const SECRETS_QUOTA = 'count/secrets';
 /** No limit: only their number is of interest. */
-const MANY_SECRETS = '1000000';
+const MANY_SECRETS = '1M';
 
 /**
  * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first. In a
