@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { siblingUrl } from '../../base/runtime/sibling.ts';
 import { type ProcessEnd, type ReadyMessage, type Supervised, supervise } from '../../embedded/supervisor.ts';
 import { CliError } from '../output/cli-error.ts';
 
@@ -16,9 +15,6 @@ export interface ChildSpec {
   /** True if all that it started ends with it. Default: each of these ends by itself, or keeps running. */
   readonly endsWhole?: boolean;
 }
-
-const COLLECTOR = siblingUrl('./collector', import.meta.url).href;
-const noop = () => undefined;
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
@@ -55,11 +51,9 @@ export class Child {
       killsGroup: this.spec.endsWhole ?? false,
       readiness: {
         timeoutMs: READY_MS,
-        onReady: (message) => {
+        onReady(message) {
           isStarted = true;
           resolve(message);
-          // It may have ended meanwhile: the next one is asked again.
-          this.#process?.send({ type: 'collect' }, noop);
         },
       },
       onEnd: (end) => {
@@ -85,8 +79,7 @@ export class Child {
   #spawn(): ChildProcess {
     const { script, env, v8Options = [], logFile } = this.spec;
     const log = openSync(logFile, 'a', 0o600);
-    const options = ['--disable-warning=ExperimentalWarning', ...v8Options, '--import', COLLECTOR];
-    const child = spawn(process.execPath, [...options, script], {
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...v8Options, script], {
       env: { ...process.env, ...env },
       stdio: ['ignore', log, log, 'ipc'],
       detached: true,

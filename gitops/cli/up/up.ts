@@ -13,7 +13,6 @@ import { removeRun, writeRun } from '../instance/run-file.ts';
 import type { Run } from '../instance/run-schema.ts';
 import { CliError } from '../output/cli-error.ts';
 import { Child, type ChildSpec } from './child.ts';
-import { collectWhenIdle } from './collect-when-idle.ts';
 import { awaitDemo, DEMO_DOMAIN, type Demo, ensureDemo } from './demo.ts';
 import { chooseDrivers, type Drivers } from './drivers.ts';
 import { clearLeftovers, rememberPids } from './leftovers.ts';
@@ -57,10 +56,7 @@ export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Pro
     // process.
     stack.defer(() => starting.then(noop, noop));
     const started = await Promise.race([starting, stopped]);
-    if (started !== undefined) {
-      printAddresses(started, performance.now() - startedAt);
-      void collectWhenIdle();
-    }
+    if (started !== undefined) printAddresses(started, performance.now() - startedAt);
     await stopped;
     process.stdout.write('stopping\n');
   } finally {

@@ -14,14 +14,9 @@ export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 
 /**
  * Options for the parts of one machine. They halve what V8 keeps beside the live objects. Its optimising compiler would take
- * another 6 to 10 MB of each, and makes a start slower. `collectWhenIdle` needs the last one.
+ * another 6 to 10 MB of each, and makes a start slower.
  */
-export const SMALL_V8 = [
-  '--max-semi-space-size=1',
-  '--optimize-for-size',
-  '--no-opt',
-  '--expose-gc',
-] as const;
+export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no-opt'] as const;
 
 /**
  * Options for the process that starts the parts and waits most of the time. It needs no
