@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from '../kubernetes/machine.ts';
 
-const MODULE = fileURLToPath(new URL('../../kubernetes/modules/gateway-api', import.meta.url));
+const MODULE = fileURLToPath(new URL('../../gateway/gateway-api', import.meta.url));
 
 /** The folder with the definitions of the Gateway API's standard channel, from Go's module cache. */
 export async function gatewayApiDefinitions(): Promise<string> {
