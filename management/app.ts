@@ -5,6 +5,7 @@ import { answerEarlyFaults, clientErrorHandler } from '../gitops/base/http/clien
 import { otherMethods } from '../gitops/base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/http/request-id.ts';
+import { LONGEST_SUBJECT } from '../gitops/requests/members.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { collectRoutes, type RouteAccess } from './access/routes.ts';
 import { auditRoutes } from './audit/audit.routes.ts';
@@ -68,7 +69,7 @@ import { Login } from './session/login.ts';
 import { loginRoutes, ownSessionRoutes } from './session/session.routes.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
-import { LONGEST_SUBJECT } from './tenants/member.schema.ts';
+
 import { TenantProjection } from './tenants/projection.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { withServiceTokens } from './tokens/authenticate.ts';

@@ -1,3 +1,4 @@
+import { VerificationClient } from '../edge/verification/client.ts';
 import { testRecipient } from '../gitops/manifest/secrets.ts';
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
@@ -5,7 +6,7 @@ import { AnalyticsClient } from './clients/analytics-client.ts';
 import type { MailSettings } from './clients/mail-client.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { Resolvers } from './clients/resolvers.ts';
-import { VerificationClient } from './clients/verification-client.ts';
+
 import type { LoginSettings } from './context/context.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { ConnectedDatabase } from './db/connected.ts';

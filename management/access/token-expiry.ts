@@ -1,6 +1,6 @@
+import { tokenOf } from '../../gitops/requests/token-subject.ts';
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import { tokenOf } from '../lifecycle/token-subject.ts';
 
 /** When the service token that acts as this subject expires. `null`: never, or a person does. */
 export async function tokenExpiry(db: Database, subject: string): Promise<Date | null> {

@@ -1,11 +1,12 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { VerificationClient } from '../../edge/verification/client.ts';
 import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import type { AnalyticsClient } from '../clients/analytics-client.ts';
 import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { Resolvers } from '../clients/resolvers.ts';
-import type { VerificationClient } from '../clients/verification-client.ts';
+
 import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';

@@ -3,8 +3,9 @@ import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerif
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../gitops/base/clock.ts';
 import { replaceHidden } from '../../gitops/base/text.ts';
+import { isTokenSubject } from '../../gitops/requests/token-subject.ts';
 import type { Actor } from '../db/database.ts';
-import { isTokenSubject } from '../lifecycle/token-subject.ts';
+
 import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
 

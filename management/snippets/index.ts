@@ -1,3 +1,4 @@
+import { PRODUCTS } from '../../gitops/requests/products.ts';
 import { akamaiSnippet } from './akamai.ts';
 import { apacheSnippet } from './apache.ts';
 import { caddySnippet } from './caddy.ts';
@@ -9,7 +10,7 @@ import { haproxySnippet } from './haproxy.ts';
 import { netlifySnippet } from './netlify.ts';
 import { nextjsSnippet } from './nextjs.ts';
 import { nginxSnippet } from './nginx.ts';
-import { PRODUCTS } from './products.ts';
+
 import { vercelSnippet } from './vercel.ts';
 
 type Product = (typeof PRODUCTS)[number];

@@ -1,44 +1,12 @@
 import { z } from 'zod';
+import { memberSubject, storedMember } from '../../gitops/requests/members.ts';
 import { examples } from '../http/examples.ts';
-import { isTokenSubject } from '../lifecycle/token-subject.ts';
-
-export const STORED_ROLES = ['owner', 'admin', 'editor', 'viewer', 'reader', 'member'] as const;
-export type StoredRole = (typeof STORED_ROLES)[number];
-
-const role = z.enum(STORED_ROLES).meta({
-  description:
-    'owner and admin may change everything, editor only settings, viewer nothing; reader and member mean viewer. Only owners give or take the role owner',
-});
-
-/** Maximum length in characters (OpenID Connect Core 1.0, section 2: `sub`). */
-export const LONGEST_SUBJECT = 255;
-
-export const memberSubject = z
-  .string()
-  .min(1)
-  .max(LONGEST_SUBJECT)
-  .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'must be well-formed Unicode without control characters')
-  .refine((text) => text.trim() === text, 'must not start or end with spaces')
-  .refine((text) => !isTokenSubject(text), 'is that of a service token; make one with POST /tokens')
-  .meta({ description: 'the `sub` claim of the member’s tokens' });
-
-const member = z.strictObject({ subject: memberSubject, role });
-
-export const memberList = z
-  .array(member)
-  .max(100)
-  .default([])
-  .check(({ value, issues }) => {
-    value.forEach(({ subject: one }, index) => {
-      if (value.findIndex(({ subject }) => subject === one) === index) return;
-      const message = 'is listed twice';
-      issues.push({ code: 'custom', path: [index, 'subject'], message, input: one });
-    });
-  });
 
 export const memberParams = z.strictObject({ id: z.uuid(), subject: memberSubject });
-export const memberRole = z.strictObject({ role }).meta(examples({ 'an admin': { role: 'admin' } }));
-export const memberView = member.meta({ id: 'Member' });
+export const memberRole = z
+  .strictObject({ role: storedMember.shape.role })
+  .meta(examples({ 'an admin': { role: 'admin' } }));
+export const memberView = storedMember.meta({ id: 'Member' });
 export const memberPage = z
   .object({ items: z.array(memberView), next: z.string().nullable() })
   .meta({ id: 'MemberList', description: 'by subject' });

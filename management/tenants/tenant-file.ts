@@ -2,9 +2,9 @@ import { parseDocument, stringify } from 'yaml';
 import { z } from 'zod';
 import { refuseHostileYaml } from '../../gitops/manifest/limits.ts';
 import { givenName } from '../../gitops/manifest/schema.ts';
+import { memberSubject, STORED_ROLES, type StoredRole } from '../../gitops/requests/members.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import { demandTag, shortDigest } from '../view/etag.ts';
-import { memberSubject, STORED_ROLES, type StoredRole } from './member.schema.ts';
 
 export interface Member {
   readonly subject: string;

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { givenName } from '../../gitops/manifest/schema.ts';
+import { givenClient, memberList } from '../../gitops/requests/members.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
-import { memberList, memberView } from './member.schema.ts';
+import { memberView } from './member.schema.ts';
 
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
 
@@ -31,13 +32,9 @@ export const createdOrganisation = organisationView
   .extend({ members: z.array(memberView) })
   .meta({ id: 'CreatedOrganisation' });
 
-export const newClient = z
-  .strictObject({
-    name: givenName,
-    organisation: z.uuid().optional(),
-    members: memberList,
-  })
-  .meta(examples({ 'with an owner': { name: 'Acme', members: [{ subject: 'auth0|ada', role: 'owner' }] } }));
+export const newClient = givenClient.meta(
+  examples({ 'with an owner': { name: 'Acme', members: [{ subject: 'auth0|ada', role: 'owner' }] } }),
+);
 
 export const newOrganisation = z
   .strictObject({ name: givenName, members: memberList })

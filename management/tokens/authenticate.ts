@@ -1,9 +1,10 @@
 import type { Clock } from '../../gitops/base/clock.ts';
+import { tokenSubject } from '../../gitops/requests/token-subject.ts';
 import { hashOf } from '../access/secret-token.ts';
 import type { Database } from '../db/database.ts';
 import type { Authenticate } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import { tokenSubject } from '../lifecycle/token-subject.ts';
+
 import { findToken, markUsed } from './tokens.repository.ts';
 
 /** Milliseconds between two records of a token's use. */

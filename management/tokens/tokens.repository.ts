@@ -1,8 +1,8 @@
 import { type Selectable, sql } from 'kysely';
+import { tokenSubject } from '../../gitops/requests/token-subject.ts';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import type { Database, Tables } from '../db/database.ts';
-import { tokenSubject } from '../lifecycle/token-subject.ts';
 
 export type TokenRow = Selectable<Tables['service_tokens']>;
 

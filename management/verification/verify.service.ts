@@ -1,8 +1,9 @@
+import { VerificationUnavailable } from '../../edge/verification/client.ts';
 import type { HostReport, VerificationReport } from '../../edge/verification/contract.ts';
 import { describeSite } from '../../gitops/manifest/description.ts';
 import { demandContainer } from '../access/containers.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
-import { VerificationUnavailable } from '../clients/verification-client.ts';
+
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';

@@ -8,7 +8,10 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
   gitops: [
     { number: 0, rooms: ['gitops/base/**'] },
     { number: 1, rooms: ['gitops/manifest/**', 'gitops/clients/**'] },
-    { number: 2, rooms: ['gitops/sites-repo/**', 'gitops/report/**', 'gitops/delivery/**'] },
+    {
+      number: 2,
+      rooms: ['gitops/sites-repo/**', 'gitops/report/**', 'gitops/delivery/**', 'gitops/requests/**'],
+    },
     { number: 3, rooms: ['gitops/desired/**', 'gitops/container-logs/**'] },
     { number: 9, rooms: ['gitops/appliers/index.ts'] },
     { number: 4, rooms: ['gitops/appliers/**'] },
@@ -87,7 +90,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     {
       number: 0,
       rooms: [
-        'edge/verification/{block-lists,check,content-security-policy,contract,errors,result,safari,visit}.ts',
+        'edge/verification/{block-lists,check,client,content-security-policy,contract,errors,result,safari,visit}.ts',
       ],
     },
     { number: 1, rooms: ['edge/verification/checks/**'] },

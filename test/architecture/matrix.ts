@@ -15,8 +15,8 @@ export const isRoot = (path: string): boolean =>
   ROOT_FILES.some((pattern) => posix.matchesGlob(path, pattern));
 
 const ANY_PACKAGE = ['npm/**', 'node/**'];
-/** The requests and answers of the verification worker: its clients parse with the same schemas. */
-const VERIFICATION = 'edge/verification/contract.ts';
+/** The requests and answers of the verification worker, and its client. */
+const VERIFICATION = 'edge/verification/{client,contract}.ts';
 /** What common blocking lists match. Manifests and management avoid such names, the verification worker reports them. */
 const BLOCK_LISTS = 'edge/verification/block-lists.ts';
 /** What a page's content security policy must allow. Management shows it, the verification worker compares. */
@@ -145,7 +145,6 @@ export const MATRIX: readonly Row[] = [
     from: '{gitops/cli.ts,gitops/cli/**}',
     may: [
       'gitops/**',
-      'management/**',
       'sites/demo/**',
       'plugins/document.ts',
       'edge/kit/render.ts',
@@ -153,7 +152,7 @@ export const MATRIX: readonly Row[] = [
       ...ANY_PACKAGE,
     ],
     never: ROOTS,
-    because: 'it is a root: it builds an instance from all parts',
+    because: 'it is a root: it starts an instance of all parts, each as a process of its own',
   },
   {
     from: 'gitops/**',
@@ -182,7 +181,7 @@ export const MATRIX: readonly Row[] = [
     from: 'management/**',
     may: [
       'management/**',
-      'gitops/{manifest,base,sites-repo,report}/**',
+      'gitops/{manifest,base,sites-repo,report,requests}/**',
       'gitops/clients/r2.ts',
       'plugins/{document,all-texts,purposes}.ts',
       'plugins/multi_domain/config.ts',

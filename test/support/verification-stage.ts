@@ -3,6 +3,7 @@ import http, { type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type EdgeHost, startEdgeHost } from '../../edge/host.ts';
+import { VerificationClient } from '../../edge/verification/client.ts';
 import type { HostReport, VerificationReport } from '../../edge/verification/contract.ts';
 import { containersApplier } from '../../gitops/appliers/containers/applier.ts';
 import { proxyResources } from '../../gitops/appliers/proxy/desired.ts';
@@ -14,7 +15,7 @@ import { hostReporter } from '../../gitops/host-report/report.ts';
 import { runningPreviews } from '../../gitops/host-report/running-previews.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { kvDocuments } from '../../gitops/manifest/documents.ts';
-import { VerificationClient } from '../../management/clients/verification-client.ts';
+
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { buildVendor } from '../../sites/demo/vendor/app.ts';
 import { containersSettings } from './containers/stage.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import { newContainer } from '../../../management/containers/containers.schema.ts';
-import { newClient } from '../../../management/tenants/tenants.schema.ts';
+import { givenContainer } from '../../requests/container.ts';
+import { givenClient } from '../../requests/members.ts';
 import { CliError } from '../output/cli-error.ts';
 
 /** In place of the id of a client that is not created yet. */
@@ -14,7 +14,7 @@ const containerItem = z.record(z.string(), z.unknown()).superRefine((body, conte
     context.addIssue({ code: 'custom', path: [name], message: 'is the client’s above', input: body });
   }
   const { client: _, ...rest } = body;
-  const judged = newContainer.safeParse({ ...rest, clientId: NO_CLIENT });
+  const judged = givenContainer.safeParse({ ...rest, clientId: NO_CLIENT });
   for (const issue of judged.error?.issues ?? []) {
     context.addIssue({ code: 'custom', path: issue.path, message: issue.message, input: body });
   }
@@ -23,7 +23,7 @@ const containerItem = z.record(z.string(), z.unknown()).superRefine((body, conte
 const clientItem = z
   .looseObject({ id: z.uuid().optional(), containers: z.array(containerItem).default([]) })
   .superRefine(({ id, containers: _, ...body }, context) => {
-    const judged = id === undefined ? newClient.safeParse(body) : z.strictObject({}).safeParse(body);
+    const judged = id === undefined ? givenClient.safeParse(body) : z.strictObject({}).safeParse(body);
     for (const issue of judged.error?.issues ?? []) {
       context.addIssue({ code: 'custom', path: issue.path, message: issue.message, input: body });
     }

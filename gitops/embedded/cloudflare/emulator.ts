@@ -12,7 +12,7 @@ import { kvBulkEndpoints } from './kv/bulk.ts';
 import { namespaceEndpoints } from './kv/namespaces.ts';
 import { kvValueEndpoints } from './kv/values.ts';
 import { objectEndpoints } from './objects.ts';
-import { domainEndpoints } from './workers/domains.ts';
+import { domainEndpoints } from './workers/custom-domains.ts';
 import { routeEndpoints } from './workers/routes.ts';
 import { scriptEndpoints } from './workers/scripts.ts';
 import { serviceEndpoints } from './workers/services.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { givenName } from '../../../gitops/manifest/schema.ts';
+import { containerConfigB64, givenPages, pagesOf } from '../../../gitops/requests/container.ts';
 import { examples } from '../../http/examples.ts';
-import { containerConfigB64, givenPages, pagesOf } from '../containers.schema.ts';
 
 export const newClone = z
   .strictObject({

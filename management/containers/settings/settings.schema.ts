@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { givenDomain } from '../../../gitops/manifest/schema.ts';
+import { containerConfigB64 } from '../../../gitops/requests/container.ts';
 import { examples } from '../../http/examples.ts';
-import { containerConfigB64 } from '../containers.schema.ts';
 
 export const newConfig = z.strictObject({ containerConfigB64 }).meta(
   examples({

@@ -1,8 +1,4 @@
-import {
-  type VerificationReport,
-  type VerificationRequest,
-  verificationReport,
-} from '../../edge/verification/contract.ts';
+import { type VerificationReport, type VerificationRequest, verificationReport } from './contract.ts';
 
 /** Added to the request's own budget, for the network. */
 const GRACE_MS = 500;

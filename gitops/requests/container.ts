@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { FEATURE_FLAGS } from '../../plugins/document.ts';
+import { givenConsent } from '../manifest/consent.ts';
+import { givenResources } from '../manifest/resources/schema.ts';
+import { givenName, givenDomain as host, modules, webTagId } from '../manifest/schema.ts';
+import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
+
+/** Flags by name, as a request gives them. */
+export const givenFeatures = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
+
+/** The members of a request that decide about consent. */
+export const givenConsentRules = {
+  consent: givenConsent.consent.optional().meta({
+    description: '`opt_out`: visitors are identified unless they refuse; `required`: only after a grant',
+  }),
+  consentMode: givenConsent.consentMode.optional().meta({
+    description: '`basic`: no tag loads before a grant; `advanced`: tags load and act by Consent Mode',
+  }),
+  fallback: givenConsent.fallback.optional().meta({
+    description: '`vendor`: pages load the vendor’s script directly while the edge fails; `none`: no tag',
+  }),
+  regions: givenConsent.regions.optional().meta({
+    description: 'places with other rules, all of them; a visitor of unknown place gets the strictest',
+  }),
+  consentMaxDays: givenConsent.consentMaxDays.optional().meta({
+    description: 'from this age on a consent counts as none, if the page says when it was given',
+  }),
+};
+
+export const containerConfigB64 = z
+  .string()
+  .min(1)
+  .max(4096)
+  .meta({ description: 'as Tag Manager shows it under “Manually provision tagging server”' });
+
+/** Each domain with its web tag id. Reports a domain that is listed twice, and ids that are missing or too many. */
+export function pagesOf(
+  {
+    domains,
+    webTagIds,
+  }: { readonly domains: readonly string[]; readonly webTagIds: Readonly<Record<string, string>> },
+  issue: (path: PropertyKey[], message: string) => void,
+): { readonly domain: string; readonly webTagId: string }[] {
+  const tagIds = new Map<string, string>();
+  for (const [key, id] of Object.entries(webTagIds)) {
+    const domain = host.safeParse(key).data;
+    if (domain === undefined || !domains.includes(domain)) {
+      issue(['webTagIds', key], 'is none of the domains');
+    } else if (tagIds.has(domain)) {
+      issue(['webTagIds', key], `${domain} is listed twice`);
+    } else {
+      tagIds.set(domain, id);
+    }
+  }
+  return domains.map((domain, index) => {
+    if (domains.indexOf(domain) !== index) issue(['domains', index], `${domain} is listed twice`);
+    const id = tagIds.get(domain);
+    if (id === undefined) issue(['webTagIds', domain], 'is missing: every domain needs a web tag id');
+    return { domain, webTagId: id ?? '' };
+  });
+}
+
+/** The pages of a new container, as a request gives them. */
+export const givenPages = {
+  domains: z.array(host).min(1).max(20).meta({
+    description: 'the first one is the primary; the edge serves the others only while multi_domain is on',
+  }),
+  webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
+};
+
+export const givenContainerResources = givenResources.optional().meta({
+  description:
+    'memory such as `512m`, parts of a core, what a pod of a cluster requests of both (at most the limit; replaced as a whole, `{}` restores the defaults), and replicas: a number, or `{ min, max }` between which a cluster scales (a host with Docker runs `min`, a cluster at least 2 of a number); more than 2 GB or 4 replicas only for operators',
+});
+
+/** The body of `POST /server-containers`. */
+export const givenContainer = z
+  .strictObject({
+    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
+    client: z.uuid().optional().meta({ description: 'required, unless `clientId` names it' }),
+    name: givenName,
+    ...givenPages,
+    containerConfigB64,
+    features: givenFeatures.default({}),
+    modules: modules,
+    ...givenConsentRules,
+    resources: givenContainerResources,
+  })
+  .transform((body, context) => {
+    const issue = (path: PropertyKey[], message: string) =>
+      context.issues.push({ code: 'custom', path, message, input: body });
+    const pages = pagesOf(body, issue);
+    for (const path of ignoredSwitches(body.modules)) issue(path, ALWAYS_ON_MESSAGE);
+    const { domains: _, webTagIds: __, client, clientId = client, ...rest } = body;
+    if (clientId === undefined) issue(['client'], 'is missing: the client that gets the container');
+    else if (client !== undefined && client !== clientId) issue(['clientId'], 'is another one than `client`');
+    return { clientId: clientId ?? '', ...rest, pages };
+  });
