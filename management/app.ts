@@ -69,7 +69,6 @@ import { Login } from './session/login.ts';
 import { loginRoutes, ownSessionRoutes } from './session/session.routes.ts';
 import { HostWatch } from './sites/host-watch.ts';
 import { Projection } from './sites/projection.ts';
-
 import { TenantProjection } from './tenants/projection.ts';
 import { tenantRoutes } from './tenants/routes.ts';
 import { withServiceTokens } from './tokens/authenticate.ts';

@@ -6,7 +6,6 @@ import { AnalyticsClient } from './clients/analytics-client.ts';
 import type { MailSettings } from './clients/mail-client.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { Resolvers } from './clients/resolvers.ts';
-
 import type { LoginSettings } from './context/context.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { ConnectedDatabase } from './db/connected.ts';

@@ -6,7 +6,6 @@ import {
   type VerificationReport,
   verificationRequest,
 } from '../../edge/verification/contract.ts';
-
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';

@@ -6,7 +6,6 @@ import type { AnalyticsClient } from '../clients/analytics-client.ts';
 import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { Resolvers } from '../clients/resolvers.ts';
-
 import type { ConnectedDatabase } from '../db/connected.ts';
 import type { Authenticate } from '../http/auth.ts';
 import type { Limits } from '../http/limits.ts';

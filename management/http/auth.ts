@@ -5,7 +5,6 @@ import { type Clock, systemClock } from '../../gitops/base/clock.ts';
 import { replaceHidden } from '../../gitops/base/text.ts';
 import { isTokenSubject } from '../../gitops/requests/token-subject.ts';
 import type { Actor } from '../db/database.ts';
-
 import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';
 

@@ -10,7 +10,6 @@ import { haproxySnippet } from './haproxy.ts';
 import { netlifySnippet } from './netlify.ts';
 import { nextjsSnippet } from './nextjs.ts';
 import { nginxSnippet } from './nginx.ts';
-
 import { vercelSnippet } from './vercel.ts';
 
 type Product = (typeof PRODUCTS)[number];

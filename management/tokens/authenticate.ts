@@ -4,7 +4,6 @@ import { hashOf } from '../access/secret-token.ts';
 import type { Database } from '../db/database.ts';
 import type { Authenticate } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
-
 import { findToken, markUsed } from './tokens.repository.ts';
 
 /** Milliseconds between two records of a token's use. */

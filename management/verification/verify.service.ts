@@ -3,7 +3,6 @@ import type { HostReport, VerificationReport } from '../../edge/verification/con
 import { describeSite } from '../../gitops/manifest/description.ts';
 import { demandContainer } from '../access/containers.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
-
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';

@@ -1,7 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { VerificationClient } from '../../edge/verification/client.ts';
-
 import { eventually } from '../support/eventually.ts';
 import { VERIFIER_SECRET, VerifierFixture } from '../support/management/verifier.ts';
 import { creation, World } from '../support/management/world.ts';

@@ -15,7 +15,6 @@ import { hostReporter } from '../../gitops/host-report/report.ts';
 import { runningPreviews } from '../../gitops/host-report/running-previews.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { kvDocuments } from '../../gitops/manifest/documents.ts';
-
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { buildVendor } from '../../sites/demo/vendor/app.ts';
 import { containersSettings } from './containers/stage.ts';

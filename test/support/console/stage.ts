@@ -2,7 +2,6 @@ import getPort from 'get-port';
 import type { BrowserContext, Page } from 'playwright-core';
 import { expect } from 'vitest';
 import { VerificationClient } from '../../../edge/verification/client.ts';
-
 import { eventually } from '../eventually.ts';
 import { LOGIN_CLIENT_ID, LoginProvider } from '../login/provider.ts';
 import { batchOf } from '../management/raw-logs.ts';

@@ -4,7 +4,7 @@ import { clientName, mayAct, me } from '../../data/session.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
-import { count, plural } from '../../text/format.ts';
+import { count } from '../../text/format.ts';
 import { AllTraffic } from './all-traffic.tsx';
 import { Notices } from './notices.tsx';
 import { SavedTiles } from './saved-tiles.tsx';
@@ -103,9 +103,6 @@ export function Overview() {
       </Section>
       {/* Below what is as high as its data: it would move when they arrive. */}
       {(newest.data !== undefined || newest.error !== null) && <AllTraffic />}
-      {counts.data && counts.data.total > SHOWN && (
-        <p class="dim">{plural(counts.data.total - SHOWN, 'further container')} in the list.</p>
-      )}
     </Page>
   );
 }
