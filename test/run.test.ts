@@ -71,6 +71,15 @@ describe('npm test', () => {
     expect(exitCode).toBe(0);
   });
 
+  test('counts the files of a pool that runs in another process, with what they lack', async () => {
+    const env = { HOME: '/nonexistent', TAGYARD_REQUIRE_ALL: '1' };
+    const { exitCode, stdout } = await run('test/kubernetes/cluster.test.ts', env);
+    const rows = stdout.map((line) => line.trim().split(/\s+/).slice(0, 4).join(' '));
+    expect(rows).toContain('cluster 1 0 1');
+    expect(stdout.slice(stdout.indexOf('Failed:') + 1)[0]).toContain('  test/kubernetes/cluster.test.ts > ');
+    expect(exitCode).toBe(1);
+  });
+
   test('runs a failed file a second time if asked, and fails if that fails too', async () => {
     const env = { ...WITHOUT_BROWSER, TAGYARD_REQUIRE_ALL: '1', TAGYARD_SECOND_TRY: '1' };
     const { exitCode, stdout } = await run('test/components.test.ts', env);

@@ -31,6 +31,11 @@ export const POOLS = {
   fuzz: ['fuzz'],
 } as const;
 export type Pool = keyof typeof POOLS;
+/**
+ * With root, these pools run in a network namespace of their own: Chromium drops requests when interfaces of its network
+ * appear or disappear, as those of a cluster do.
+ */
+export const OWN_NETWORK: ReadonlySet<Pool> = new Set(['cluster']);
 /** These pools run after all others, one by one, with nothing beside them. */
 export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);
 export type Project = (typeof POOLS)[Pool][number];

@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { createVitest } from 'vitest/node';
+import { z } from 'zod';
+import { filesOf, OWN_NETWORK, POOLS, type Pool } from '../../suites.ts';
+import { type FileOutcome, readModule } from '../report.ts';
+
+const CLOSE_DEADLINE_MS = 30_000;
+/** In a process that runs one pool for the runner: the pool, and the file for what came of it, as `poolOutcome`. */
+const POOL_VARIABLE = 'TAGYARD_TEST_POOL';
+const OUTCOME_VARIABLE = 'TAGYARD_TEST_OUTCOME';
+
+const poolOutcome = z.object({
+  outcomes: z.array(z.custom<FileOutcome>((value) => typeof value === 'object')),
+  stray: z.number(),
+});
+export type PoolOutcome = z.infer<typeof poolOutcome>;
+
+/** The files of a pool that filters select. */
+export interface PoolRun {
+  readonly pool: Pool;
+  /** Absolute paths. */
+  readonly files: readonly string[];
+  run(): Promise<void>;
+  /** Of the files that ran, and the number of errors outside their tests. */
+  outcome(): PoolOutcome;
+  /** Ends the workers. Returns a message if one doesn't end, without waiting longer for it; `null`: all have ended. */
+  close(): Promise<string | null>;
+}
+
+/** The one pool that this process runs for another one, with the file for what came of it; `null`: it runs them all. */
+export function servedPool(): { readonly pool: string; readonly file: string } | null {
+  const { [POOL_VARIABLE]: pool, [OUTCOME_VARIABLE]: file } = process.env;
+  return pool === undefined || file === undefined ? null : { pool, file };
+}
+
+/** Of a pool that needs a network of its own, the files run in another process, if this one may start it there. */
+export async function openPool(pool: Pool, filters: readonly string[]): Promise<PoolRun> {
+  const isOwn = OWN_NETWORK.has(pool) && process.getuid?.() === 0 && servedPool() === null;
+  return isOwn ? apart(pool, filters) : await inThisProcess(pool, filters);
+}
+
+/** Whether filters select a file of the pool. The start of Vitest for nothing takes a second. */
+export function hasSelected(pool: Pool, filters: readonly string[]): boolean {
+  return selected(pool, filters).length > 0;
+}
+
+function selected(pool: Pool, filters: readonly string[]): string[] {
+  // As Vitest takes them: with a line's number, or as the path from the root of the machine.
+  const parts = filters.map((filter) => relative('', filter.replace(/:\d+$/, '')));
+  const files = POOLS[pool].flatMap(filesOf);
+  return parts.length === 0 ? files : files.filter((file) => parts.some((part) => file.includes(part)));
+}
+
+async function inThisProcess(pool: Pool, filters: readonly string[]): Promise<PoolRun> {
+  const vitest = await createVitest('test', {
+    project: [...POOLS[pool]],
+    run: true,
+    watch: false,
+    // One file at a time in each pool: two cores serve all of them.
+    maxWorkers: 1,
+    // The live summary of one pool would overwrite that of another.
+    reporters: [['default', { summary: false }]],
+    // The pools would write the same file.
+    cache: false,
+  });
+  const specifications = await vitest.globTestSpecifications([...filters]);
+  const files = specifications.map(({ moduleId }) => moduleId);
+  return {
+    pool,
+    files,
+    async run() {
+      if (files.length > 0) await vitest.start([...filters]);
+    },
+    outcome: () => ({
+      outcomes: vitest.state.getTestModules().map(readModule),
+      stray: vitest.state.getUnhandledErrors().length,
+    }),
+    async close() {
+      const { promise, resolve } = Promise.withResolvers<string>();
+      const late = () => resolve(`The test workers of ${pool} do not end.`);
+      const timer = setTimeout(late, CLOSE_DEADLINE_MS);
+      const closed = vitest.close().then(
+        () => null,
+        (error: unknown) => String(error),
+      );
+      return await Promise.race([closed, promise]).finally(() => clearTimeout(timer));
+    },
+  };
+}
+
+/** In a network namespace of its own, whose loopback is all that the runner's own network has, too. */
+function apart(pool: Pool, filters: readonly string[]): PoolRun {
+  const paths = selected(pool, filters);
+  let came: PoolOutcome = { outcomes: [], stray: 0 };
+  return {
+    pool,
+    files: paths.map((path) => join(process.cwd(), path)),
+    async run() {
+      if (paths.length === 0) return;
+      const folder = await mkdtemp(join(tmpdir(), 'tagyard-pool-'));
+      const file = join(folder, 'outcome.json');
+      const up = 'ip link set lo up && exec "$0" "$@"';
+      const argv = ['--net', 'sh', '-c', up, process.execPath, 'test/run.ts', ...filters];
+      const env = { ...process.env, [POOL_VARIABLE]: pool, [OUTCOME_VARIABLE]: file };
+      const child = spawn('unshare', argv, { env, stdio: 'inherit' });
+      const { promise, resolve } = Promise.withResolvers<string>();
+      child.once('error', ({ message }) => resolve(message));
+      child.once('exit', (code, signal) => resolve(`ended with ${code ?? signal}`));
+      const end = await promise;
+      came = await readFile(file, 'utf8').then(
+        (text) => poolOutcome.parse(JSON.parse(text)),
+        () => unknown(paths, `the process of the pool ${pool}: ${end}`),
+      );
+      await rm(folder, { recursive: true });
+    },
+    outcome: () => came,
+    close: async () => null,
+  };
+}
+
+/** Every file counts as failed. */
+function unknown(paths: readonly string[], why: string): PoolOutcome {
+  const outcome = { passed: 0, failed: 1, skipped: 0, seconds: 0, failures: [why] };
+  return { outcomes: paths.map((path) => ({ ...outcome, path })), stray: 0 };
+}
