@@ -145,9 +145,11 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
   test('one leads and applies; the other says who leads, and applies nothing', async () => {
     await become(0);
     expect(writers()).toEqual(['one']);
-    const health = await (await two.call('GET', '/healthz', '')).json();
     const [name] = (await lease()).spec.holderIdentity.split('@');
-    expect(health).toEqual({ status: 'standby', leader: name });
+    await eventually(async () => {
+      const health = await (await two.call('GET', '/healthz', '')).json();
+      expect(health).toEqual({ status: 'standby', leader: name });
+    });
     expect(await (await one.call('GET', '/healthz', '')).json()).toEqual({ status: 'ok' });
   });
 
@@ -240,6 +242,9 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
 
   test('an annotation of the Lease stops all changes', async () => {
     await cluster.kubectl('annotate', 'lease', 'leader', 'tagyard/freeze=an audit');
+    // The leader reads the annotation with its next renewal.
+    const { renewTime } = (await lease()).spec;
+    await eventually(async () => expect((await lease()).spec.renewTime).not.toBe(renewTime));
     const three = started.at(-1);
     await commit('site-11');
     await eventually(async () => {

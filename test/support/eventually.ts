@@ -8,7 +8,7 @@ const FIRST_INTERVAL_MS = 5;
 export async function eventually<T>(
   probe: () => T | Promise<T>,
   {
-    timeoutMs = 20_000,
+    timeoutMs = 60_000,
     intervalMs = 50,
     until = () => false,
   }: {
