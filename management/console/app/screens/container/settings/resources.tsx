@@ -1,3 +1,4 @@
+import { useState } from 'preact/hooks';
 import { CheckField, TextField } from '../../../parts/fields.tsx';
 import type { SettingsDraft } from './draft.ts';
 
@@ -30,6 +31,8 @@ export function ResourceFields({
   const setRequests = (changes: { memory?: string | undefined; cpus?: number | undefined }) =>
     setProcessing({ requests: { ...processing.requests, ...changes } as typeof processing.requests });
   const [min, max] = shownReplicas(processing.replicas);
+  // Once, so that it doesn't close while its last field is emptied.
+  const [isScaled] = useState(max !== '' || processing.requests !== undefined);
   const setPreview = (changes: Partial<Resources['preview']>) =>
     set({ ...resources, preview: { ...preview, ...changes } });
   return (
@@ -68,34 +71,6 @@ export function ResourceFields({
       </div>
       <div class="grid">
         <TextField
-          label="Most replicas"
-          hint="To which a cluster scales under load; empty: it doesn’t"
-          type="number"
-          min={min}
-          max={16}
-          value={max}
-          set={(text) => setProcessing({ replicas: replicasFrom(String(min), text) })}
-        />
-        <TextField
-          label="Requested memory"
-          hint="What a cluster keeps for each processing container; empty: 256m"
-          value={processing.requests?.memory ?? ''}
-          set={(memory) => setRequests({ memory: memory === '' ? undefined : memory })}
-          pattern={MEMORY}
-        />
-        <TextField
-          label="Requested cores"
-          hint="Above 70 % of them a cluster scales; empty: 0.1"
-          type="number"
-          min={0.05}
-          max={1}
-          step={0.05}
-          value={String(processing.requests?.cpus ?? '')}
-          set={(text) => setRequests({ cpus: text === '' ? undefined : Number(text) })}
-        />
-      </div>
-      <div class="grid">
-        <TextField
           label="Memory of the preview"
           hint="Of the preview container: 256m"
           value={preview.memory}
@@ -115,6 +90,37 @@ export function ResourceFields({
           required
         />
       </div>
+      <details open={isScaled}>
+        <summary>In a cluster</summary>
+        <div class="grid">
+          <TextField
+            label="Most replicas"
+            hint="To which it scales under load; empty: it doesn’t"
+            type="number"
+            min={min}
+            max={16}
+            value={max}
+            set={(text) => setProcessing({ replicas: replicasFrom(String(min), text) })}
+          />
+          <TextField
+            label="Requested memory"
+            hint="Kept for each processing container; empty: 256m"
+            value={processing.requests?.memory ?? ''}
+            set={(memory) => setRequests({ memory: memory === '' ? undefined : memory })}
+            pattern={MEMORY}
+          />
+          <TextField
+            label="Requested cores"
+            hint="Above 70 % of them it scales; empty: 0.1"
+            type="number"
+            min={0.05}
+            max={1}
+            step={0.05}
+            value={String(processing.requests?.cpus ?? '')}
+            set={(text) => setRequests({ cpus: text === '' ? undefined : Number(text) })}
+          />
+        </div>
+      </details>
       <CheckField
         label="Start the preview on demand"
         hint="It needs no memory while no one previews; the first preview takes some seconds longer"
