@@ -1,4 +1,4 @@
-import type { ChildProcess } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { LONGEST_LINE } from '../appliers/containers/output/output.ts';
 import { backoffMs } from '../base/backoff.ts';
@@ -11,9 +11,25 @@ const KEPT_LINES = 20;
 /** Characters of a kept line. */
 const LONGEST_KEPT = 4_096;
 
+/** A child process, or what starts and ends like one. */
+export interface Supervisable {
+  /** `undefined`: it could not be spawned. `null`: it is no process of its own. */
+  readonly pid?: number | null | undefined;
+  readonly exitCode: number | null;
+  readonly signalCode: NodeJS.Signals | null;
+  readonly stdout: Readable | null;
+  readonly stderr: Readable | null;
+  kill(signal: NodeJS.Signals): boolean;
+  on(event: 'message', listener: (message: unknown) => void): unknown;
+  once(event: 'error', listener: (error: Error) => void): unknown;
+  once(event: 'exit' | 'close', listener: EndListener): unknown;
+}
+
+type EndListener = (code: number | null, signal: NodeJS.Signals | null) => void;
+
 export interface SupervisorOptions {
   /** Starts the process. Called again after each failure. */
-  readonly spawn: () => ChildProcess;
+  readonly spawn: () => Supervisable;
   readonly onEnd: (end: ProcessEnd) => void;
   /** The process must send `{ type: 'ready', … }` over IPC, or it is killed. Unset: it is ready when spawned. */
   readonly readiness?: {
@@ -24,8 +40,6 @@ export interface SupervisorOptions {
   readonly onLines?: (stream: 'stdout' | 'stderr', lines: readonly SplitLine[]) => void;
   /** The process leads a process group. `stop` kills the rest of the group after it. */
   readonly isGroupLeader?: boolean;
-  /** A process that has died takes the rest of its group with it, which may still hold its port. */
-  readonly killsGroup?: boolean;
   /** Milliseconds until the restart after the given number of failures in a row. */
   readonly restartDelayMs?: (failures: number) => number;
   /** A monotonic clock, milliseconds. */
@@ -56,7 +70,7 @@ export interface Supervised {
 
 /** Runs a child process and restarts it whenever it ends, with exponential backoff while it keeps failing. */
 export function supervise(options: SupervisorOptions): Supervised {
-  const { spawn, onEnd, readiness, isGroupLeader = false, killsGroup = false } = options;
+  const { spawn, onEnd, readiness, isGroupLeader = false } = options;
   const now = options.now ?? (() => performance.now());
   const restartDelayMs = options.restartDelayMs ?? ((failures) => backoffMs(failures, Math.random));
   const lines: string[] = [];
@@ -66,7 +80,7 @@ export function supervise(options: SupervisorOptions): Supervised {
   let restart: NodeJS.Timeout | undefined;
   let child = start();
 
-  function start(): ChildProcess {
+  function start(): Supervisable {
     lastEnd = null;
     const started = spawn();
     let readyAt = readiness === undefined ? now() : null;
@@ -93,7 +107,6 @@ export function supervise(options: SupervisorOptions): Supervised {
       clearTimeout(readyTimeout);
       lastEnd = { ...end, wasReady: readyAt !== null, isStopped };
       if (!isStopped) {
-        if (killsGroup && started.pid !== undefined) sendKill(started.pid);
         failures = readyAt !== null && now() - readyAt >= SETTLED_MS ? 1 : failures + 1;
         restart = setTimeout(() => {
           child = start();
@@ -121,7 +134,7 @@ export function supervise(options: SupervisorOptions): Supervised {
       const kill = setTimeout(() => child.kill('SIGKILL'), graceMs);
       await promise;
       clearTimeout(kill);
-      if (isGroupLeader) await killGroup(pid);
+      if (isGroupLeader && pid !== null) await killGroup(pid);
     },
   };
 }
@@ -134,7 +147,7 @@ export function describeEnd({ code, signal, error }: ProcessEnd): string {
 
 /** Keeps the last lines of both output streams in `kept`; false if they aren't pipes. */
 function collectLines(
-  { stdout, stderr }: ChildProcess,
+  { stdout, stderr }: Supervisable,
   kept: string[],
   onLines: SupervisorOptions['onLines'],
 ): boolean {
@@ -161,16 +174,14 @@ function collectLines(
 /** A process that was stopped while it started may have children of its own in its group. */
 async function killGroup(leader: number): Promise<void> {
   const deadline = performance.now() + GROUP_KILL_TIMEOUT_MS;
-  while (sendKill(leader) && performance.now() < deadline) await wait(10);
-}
-
-/** False if the group is empty. */
-function sendKill(group: number): boolean {
-  try {
-    return process.kill(-group, 'SIGKILL');
-  } catch {
-    return false;
-  }
+  const isKilled = () => {
+    try {
+      return process.kill(-leader, 'SIGKILL');
+    } catch {
+      return false; // the group is empty
+    }
+  };
+  while (isKilled() && performance.now() < deadline) await wait(10);
 }
 
 function isReadyMessage(message: unknown): message is ReadyMessage {

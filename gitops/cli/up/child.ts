@@ -1,32 +1,39 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { type ProcessEnd, type ReadyMessage, type Supervised, supervise } from '../../embedded/supervisor.ts';
+import {
+  type ProcessEnd,
+  type ReadyMessage,
+  type Supervisable,
+  type Supervised,
+  supervise,
+} from '../../embedded/supervisor.ts';
+import { Thread } from '../../embedded/thread.ts';
 import { CliError } from '../output/cli-error.ts';
 
 export interface ChildSpec {
   readonly name: string;
-  /** A TypeScript root. It sends `{ type: 'ready', … }` over IPC when it accepts requests. */
+  /** A TypeScript root. It sends `{ type: 'ready', … }` to its parent when it accepts requests. */
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
   /** V8 options of its process. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
-  /** True if all that it started ends with it. Default: each of these ends by itself, or keeps running. */
-  readonly endsWhole?: boolean;
+  /** Runs it in a thread of this process with a heap of at most so many mebibytes. Default: a process of its own. */
+  readonly threadHeapMib?: number;
 }
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
 
 /**
- * One of the instance's processes. It is in a process group of its own, so Ctrl-C reaches only the parent, and it exits
+ * One of the instance's parts. A process is in a process group of its own, so Ctrl-C reaches only the parent, and it exits
  * when its IPC channel closes, so it never outlives the parent.
  */
 export class Child {
   readonly spec: ChildSpec;
   readonly #onSpawn: () => void;
-  #process: ChildProcess | null = null;
+  #running: Supervisable | null = null;
   #supervised: Supervised | null = null;
 
   constructor(spec: ChildSpec, onSpawn: () => void) {
@@ -34,21 +41,25 @@ export class Child {
     this.#onSpawn = onSpawn;
   }
 
+  /** `null`: it isn't a process of its own, or isn't started. */
   get pid(): number | null {
-    return this.#process?.pid ?? null;
+    return this.#running?.pid ?? null;
   }
 
   /**
-   * Starts the process, and restarts it whenever it ends from then on. Resolves with its ready message. Throws
+   * Starts the part, and restarts it whenever it ends from then on. Resolves with its ready message. Throws
    * `CliError` with the end of its log if it ends before it is ready.
    */
   async start(): Promise<ReadyMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<ReadyMessage>();
     let isStarted = false;
     const supervised = supervise({
-      spawn: () => this.#spawn(),
+      spawn: () => {
+        this.#running = this.#spawn();
+        this.#onSpawn();
+        return this.#running;
+      },
       isGroupLeader: true,
-      killsGroup: this.spec.endsWhole ?? false,
       readiness: {
         timeoutMs: READY_MS,
         onReady(message) {
@@ -76,7 +87,12 @@ export class Child {
     await this.#supervised?.stop(STOP_MS);
   }
 
-  #spawn(): ChildProcess {
+  #spawn(): Supervisable {
+    const { threadHeapMib: maxHeapMib } = this.spec;
+    return maxHeapMib === undefined ? this.#fork() : new Thread({ ...this.spec, maxHeapMib });
+  }
+
+  #fork(): ChildProcess {
     const { script, env, v8Options = [], logFile } = this.spec;
     const log = openSync(logFile, 'a', 0o600);
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...v8Options, script], {
@@ -86,8 +102,6 @@ export class Child {
     });
     // The child has descriptors of its own.
     closeSync(log);
-    this.#process = child;
-    this.#onSpawn();
     return child;
   }
 

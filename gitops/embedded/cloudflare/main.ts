@@ -1,6 +1,7 @@
 import '../../base/runtime/disposable-stack.ts';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parentPort } from 'node:worker_threads';
 import { z } from 'zod';
 import { ANALYTICS_DATASET, RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
@@ -15,7 +16,8 @@ import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
 import { delayedKv } from './kv/delayed.ts';
 import { sqliteKvStore } from './kv/store.ts';
-import { endOrphans, rememberChildren } from './orphans.ts';
+import { endOrphans, rememberRuntimes } from './orphans.ts';
+import { bindRuntime } from './runtime.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const environment = z.object({
@@ -60,6 +62,7 @@ async function start(env: z.infer<typeof environment>) {
   await mkdir(env.EDGE_STATE_DIR, { recursive: true, mode: 0o700 });
   const childrenFile = join(env.EDGE_STATE_DIR, 'children.json');
   await endOrphans(childrenFile);
+  await bindRuntime(env.EDGE_STATE_DIR, process.env);
   const db = openState(join(env.EDGE_STATE_DIR, 'cloudflare.sqlite'));
   stack.defer(() => db.close());
   const zone = ensureZone(db, env.EDGE_DOMAIN, new Date());
@@ -82,14 +85,14 @@ async function start(env: z.infer<typeof environment>) {
       INGEST_SECRET: env.INGEST_SECRET,
     },
     egress,
-    onRestart: () => rememberChildren(childrenFile),
+    onRestart: () => rememberRuntimes(childrenFile),
     onPoints: (written) => points.write(written),
     ...(env.VERIFICATION_SECRET === undefined
       ? {}
       : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),
   });
   stack.defer(() => edge.close());
-  await rememberChildren(childrenFile);
+  await rememberRuntimes(childrenFile);
   await edge.setRoutes(routePatterns(db));
 
   const bound = new Map(
@@ -159,7 +162,10 @@ try {
   }
   // The parent has ended.
   process.once('disconnect', end);
-  if (process.send !== undefined) process.send({ type: 'ready', ...addresses });
+  parentPort?.once('message', end); // `stop`, of Thread
+  const ready = { type: 'ready', ...addresses };
+  if (parentPort !== null) parentPort.postMessage(ready);
+  else if (process.send !== undefined) process.send(ready);
   else console.log(`Cloudflare's API on ${addresses.cloudflare}, the edge on ${addresses.edge}`);
 } catch (error) {
   const reason =

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
 
@@ -8,18 +9,26 @@ type Processes = z.infer<typeof processSchema>;
 
 const KILL_TIMEOUT_MS = 5000;
 
-/**
- * Writes this process's children to `file`. The worker's runtime survives a SIGKILL of the process that started it and
- * keeps its port.
- */
-export async function rememberChildren(file: string): Promise<void> {
-  const list = await readFile(`/proc/${process.pid}/task/${process.pid}/children`, 'utf8').catch(() => '');
+/** Writes the worker's runtimes that this process has started to `file`: where nothing ends them with it, they keep a port. */
+export async function rememberRuntimes(file: string): Promise<void> {
   const found: Processes = [];
-  for (const pid of list.split(' ').filter((text) => text !== '')) {
-    const started = await startTime(Number(pid));
-    if (started !== null) found.push({ pid: Number(pid), started });
+  for (const pid of await ownChildren()) {
+    const started = await startTime(pid);
+    if (started !== null && (await isRuntime(pid))) found.push({ pid, started });
   }
   await writeFile(file, JSON.stringify(found), { mode: 0o600 });
+}
+
+/** The children of all threads of this process. */
+async function ownChildren(): Promise<number[]> {
+  const tasks = `/proc/${process.pid}/task`;
+  const threads = await readdir(tasks).catch(() => []);
+  const lists = threads.map((thread) => readFile(join(tasks, thread, 'children'), 'utf8').catch(() => ''));
+  return (await Promise.all(lists)).flatMap((list) => list.split(' ').filter(Boolean).map(Number));
+}
+
+async function isRuntime(pid: number): Promise<boolean> {
+  return (await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')) === 'workerd\n';
 }
 
 /** Kills the processes that an earlier run wrote to `file`, if they still run. */

@@ -8,8 +8,6 @@ import {
   type SupervisorOptions,
   supervise,
 } from '../../../gitops/embedded/supervisor.ts';
-import { eventually } from '../../support/eventually.ts';
-import { signal } from '../../support/signal.ts';
 
 const RUN_FOREVER = 'setInterval(() => undefined, 1000);';
 const READY = "process.send({ type: 'ready', port: 7 });";
@@ -129,32 +127,4 @@ test('reports a process that could not be spawned', async () => {
   const end = await failed.promise;
   expect(describeEnd(end)).toContain('ENOENT');
   await supervised.stop(0);
-});
-
-test('a process that dies takes the rest of its group with it before it is started again', async () => {
-  // Its child listens, and outlives it unless it is ended.
-  const script = `
-    const listen = "require('node:net').createServer().on('error', (error) => process.send(error.code))" +
-      ".listen(" + (process.env.PORT ?? 0) + ", '127.0.0.1', function () { process.send(this.address().port); })";
-    const child = require('node:child_process').spawn(process.execPath, ['-e', listen], { stdio: [0, 1, 2, 'ipc'] });
-    child.on('message', (port) => process.send({ type: 'ready', port }));`;
-  const ports: unknown[] = [];
-  const processes: ChildProcess[] = [];
-  superviseScript('', {
-    killsGroup: true,
-    isGroupLeader: true,
-    spawn() {
-      const env = { ...process.env, ...(ports.length > 0 ? { PORT: String(ports[0]) } : {}) };
-      const child = spawn(process.execPath, ['-e', script], {
-        ...{ stdio: ['ignore', 'ignore', 'ignore', 'ipc'], env, detached: true },
-      } as const);
-      processes.push(child);
-      return child;
-    },
-    readiness: { timeoutMs: 60_000, onReady: ({ port }) => ports.push(port) },
-  });
-  await eventually(() => expect(ports).toHaveLength(1));
-  signal(processes[0]?.pid ?? 0, 'SIGKILL');
-  await eventually(() => expect(ports).toHaveLength(2));
-  expect(ports[1]).toBe(ports[0]);
 });
