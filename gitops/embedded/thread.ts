@@ -10,8 +10,6 @@ interface ThreadOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Its output is appended, and the error that ends it. */
   readonly logFile: string;
-  /** Mebibytes of its heap. A thread that needs more ends, and the process doesn't. */
-  readonly maxHeapMib: number;
 }
 
 /**
@@ -26,13 +24,12 @@ export class Thread extends EventEmitter implements Supervisable {
   signalCode: NodeJS.Signals | null = null;
   readonly #worker: Worker;
 
-  constructor({ name, script, env, logFile, maxHeapMib }: ThreadOptions) {
+  constructor({ name, script, env, logFile }: ThreadOptions) {
     super();
     const worker = new Worker(script, {
       name,
       env: { ...process.env, ...env },
       execArgv: ['--disable-warning=ExperimentalWarning'],
-      resourceLimits: { maxOldGenerationSizeMb: maxHeapMib },
       stdout: true,
       stderr: true,
     });

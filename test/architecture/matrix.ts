@@ -139,7 +139,7 @@ export const MATRIX: readonly Row[] = [
     may: ['gitops/**', 'edge/host.ts', 'plugins/document.ts', ...ANY_PACKAGE],
     never: ROOTS,
     because:
-      'on one machine the emulator and the edge are one process: the worker reads the KV of the emulator',
+      'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
   },
   {
     from: '{gitops/cli.ts,gitops/cli/**}',
@@ -152,7 +152,7 @@ export const MATRIX: readonly Row[] = [
       ...ANY_PACKAGE,
     ],
     never: ROOTS,
-    because: 'it is a root: it starts an instance of all parts, each as a process of its own',
+    because: 'it is a root: it starts an instance of all parts',
   },
   {
     from: 'gitops/**',

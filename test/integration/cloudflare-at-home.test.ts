@@ -18,7 +18,10 @@ import { cloudflareDns } from '../../gitops/appliers/dns/cloudflare.ts';
 import { kvApplier } from '../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../gitops/appliers/edge/route.ts';
 import { edgeStore } from '../../gitops/appliers/edge/store.ts';
+import { freePort } from '../../gitops/base/free-port.ts';
 import { cloudflareClient } from '../../gitops/clients/cloudflare.ts';
+import { supervise } from '../../gitops/embedded/supervisor.ts';
+import { Thread } from '../../gitops/embedded/thread.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { eventually } from '../support/eventually.ts';
 import { loadedManifest } from '../support/manifest.ts';
@@ -34,6 +37,7 @@ const ready = z.object({
 });
 
 const latest = z.object({ last: z.number() });
+const runtimes = z.array(z.object({ pid: z.int().positive() })).length(1);
 
 async function converge<Spec, Ref>(applier: Applier<Spec, Ref>, manifest: LoadedManifest): Promise<void> {
   const { signal } = new AbortController();
@@ -45,6 +49,14 @@ async function converge<Spec, Ref>(applier: Applier<Spec, Ref>, manifest: Loaded
 describe('Cloudflare at home', () => {
   const { signal } = new AbortController();
   const children: ChildProcess[] = [];
+  const settings = () => ({
+    EDGE_STATE_DIR: home,
+    EDGE_DOMAIN: 'tagyard.localhost',
+    CLOUDFLARE_API_TOKEN: 'a-token-for-tests',
+    HOP_SECRET: 'a-hop-secret-for-tests',
+    TAG_UPSTREAM: 'http://127.0.0.1:9',
+    EGRESS_CA_FILE: fileURLToPath(new URL('localhost.cert.pem', TLS)),
+  });
   let home: string;
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'tagyard-edge-'));
@@ -58,20 +70,16 @@ describe('Cloudflare at home', () => {
     await rm(home, { recursive: true });
   });
 
-  async function start({ port = 0, ...settings }: { port?: number; CLOUDFLARE_EMULATOR?: 'real' } = {}) {
-    const child = fork(MAIN, {
-      env: {
-        ...process.env,
-        EDGE_PORT: String(port),
-        EDGE_STATE_DIR: home,
-        EDGE_DOMAIN: 'tagyard.localhost',
-        CLOUDFLARE_API_TOKEN: 'a-token-for-tests',
-        HOP_SECRET: 'a-hop-secret-for-tests',
-        TAG_UPSTREAM: 'http://127.0.0.1:9',
-        EGRESS_CA_FILE: fileURLToPath(new URL('localhost.cert.pem', TLS)),
-        ...settings,
-      },
-    });
+  async function start({
+    port = 0,
+    ...given
+  }: {
+    port?: number;
+    CLOUDFLARE_EMULATOR?: 'real';
+    PATH?: string | undefined;
+  } = {}) {
+    const env = { ...process.env, ...settings(), EDGE_PORT: String(port), ...given };
+    const child = fork(MAIN, { env });
     children.push(child);
     const [message] = await Promise.race([
       once(child, 'message'),
@@ -80,7 +88,7 @@ describe('Cloudflare at home', () => {
       }),
     ]);
     const { edge, cloudflare, accountId, zoneId } = ready.parse(message);
-    const client = cloudflareClient({ url: cloudflare, token: 'a-token-for-tests', accountId, rate: 1000 });
+    const client = clientOf({ cloudflare, accountId });
     /** A call of the API with the token, as a client makes it. */
     const call = (method: string, path: string, body?: object) =>
       fetch(`${cloudflare}${path}`, {
@@ -90,6 +98,17 @@ describe('Cloudflare at home', () => {
       });
     return { child, edge, accountId, zoneId, client, call };
   }
+
+  const clientOf = ({ cloudflare: url, accountId }: { cloudflare: string; accountId: string }) =>
+    cloudflareClient({ url, token: 'a-token-for-tests', accountId, rate: 1000 });
+
+  /** The process of the worker's runtime. */
+  const runtime = (): number => {
+    const [{ pid } = { pid: 0 }] = runtimes.parse(
+      JSON.parse(readFileSync(join(home, 'children.json'), 'utf8')),
+    );
+    return pid;
+  };
 
   async function askAt(edge: string, host: string, path = '/nothing-here') {
     const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
@@ -210,16 +229,71 @@ describe('Cloudflare at home', () => {
   });
 
   // Another process may take a port that was free a moment before; then the test is retried.
-  test('keeps what it acknowledged when it is killed at any time, and ends the orphaned runtime that has its port', {
-    retry: 2,
-  }, async () => {
-    const { child, edge, client, zoneId } = await start();
+  test.each([
+    ['the system ends its runtime', process.env.PATH],
+    ['its next start ends its runtime, without util-linux', '/nonexistent'],
+  ])('keeps what it acknowledged when it is killed at any time; %s', { retry: 2 }, async (_name, PATH) => {
+    const { child, edge, client, zoneId } = await start({ PATH });
     await client.createRoute(zoneId, { pattern: 'shop.tagyard.localhost/*', script: 'tagyard-edge' }, signal);
+    const before = runtime();
     child.kill('SIGKILL');
     await once(child, 'exit');
+    if (PATH === process.env.PATH) await eventually(() => expect(isRunning(before)).toBe(false));
     const again = await start({ port: Number(new URL(edge).port) });
     expect(again.edge).toBe(edge);
+    expect(isRunning(before)).toBe(false);
     expect(await again.client.routes(again.zoneId, signal)).toHaveLength(1);
     expect(await statusAt(edge, 'shop.tagyard.localhost')).not.toBe(530);
   });
+
+  test('as a thread, ends with its runtime, and is started again with its state', { retry: 2 }, async () => {
+    const [port, apiPort] = [await freePort('127.0.0.1', 0), await freePort('127.0.0.1', 0)];
+    const env = { ...settings(), EDGE_PORT: `${port}`, CLOUDFLARE_PORT: `${apiPort}` };
+    const threads: Thread[] = [];
+    const started: object[] = [];
+    const supervised = supervise({
+      spawn() {
+        const thread = new Thread({ name: 'edge', script: MAIN, env, logFile: join(home, 'edge.log') });
+        threads.push(thread);
+        return thread;
+      },
+      onEnd: () => undefined,
+      readiness: { timeoutMs: 60_000, onReady: (message) => started.push(message) },
+    });
+    try {
+      await eventually(() => expect(started).toHaveLength(1), { timeoutMs: 60_000 });
+      const { edge, cloudflare, accountId, zoneId } = ready.parse(started[0]);
+      const client = clientOf({ cloudflare, accountId });
+      await client.createRoute(
+        zoneId,
+        { pattern: 'shop.tagyard.localhost/*', script: 'tagyard-edge' },
+        signal,
+      );
+      const before = runtime();
+      // Ctrl-C reaches the group of this process.
+      expect(groupOf(before)).toBe(before);
+      threads[0]?.kill('SIGKILL');
+      await eventually(() => expect(isRunning(before)).toBe(false));
+      await eventually(() => expect(started).toHaveLength(2), { timeoutMs: 60_000 });
+      expect(started[1]).toEqual(started[0]);
+      expect(await client.routes(zoneId, signal)).toHaveLength(1);
+      expect(await statusAt(edge, 'shop.tagyard.localhost')).not.toBe(530);
+    } finally {
+      await supervised.stop(15_000);
+    }
+    expect(supervised.lastEnd()).toMatchObject({ code: 0, isStopped: true });
+    expect(isRunning(runtime())).toBe(false);
+  });
 });
+
+/** A field of a process's stat (proc(5)) behind its name; undefined: there is no such process. */
+function statOf(pid: number, field: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[field];
+  } catch {
+    return undefined;
+  }
+}
+const isRunning = (pid: number) => !['Z', undefined].includes(statOf(pid, 0));
+const groupOf = (pid: number) => Number(statOf(pid, 2));

@@ -19,8 +19,8 @@ export interface ChildSpec {
   /** V8 options of its process. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
-  /** Runs it in a thread of this process with a heap of at most so many mebibytes. Default: a process of its own. */
-  readonly threadHeapMib?: number;
+  /** Runs it in a thread of this process. Default: in a process of its own. */
+  readonly isThread?: boolean;
 }
 
 const READY_MS = 60_000;
@@ -88,8 +88,7 @@ export class Child {
   }
 
   #spawn(): Supervisable {
-    const { threadHeapMib: maxHeapMib } = this.spec;
-    return maxHeapMib === undefined ? this.#fork() : new Thread({ ...this.spec, maxHeapMib });
+    return this.spec.isThread ? new Thread(this.spec) : this.#fork();
   }
 
   #fork(): ChildProcess {

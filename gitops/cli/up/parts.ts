@@ -61,8 +61,8 @@ export function edgePart(setup: Setup): ChildSpec {
     VERIFICATION_PORT: String(ports.verification),
     VERIFICATION_SECRET: instance.verificationSecret,
   });
-  // As a process it would need half as much memory again. Its callers send at most 100 MB at once.
-  return { ...edge, threadHeapMib: 1024 };
+  // As a process it would need half as much memory again.
+  return { ...edge, isThread: true };
 }
 
 /** The base URL of the emulated API. */

@@ -45,12 +45,11 @@ export function trafficOf(home: string, { run }: Instance) {
     if (found === undefined) throw new Error(`there is no process of ${script}`);
     return found.pid;
   };
-  /** The runtime of the worker: workerd, a child of the edge's process. */
+  /** The runtime of the worker: workerd. */
   const runtime = (): number => {
-    const edge = part('gitops/embedded/cloudflare/main.ts');
-    const list = readFileSync(`/proc/${edge}/task/${edge}/children`, 'utf8').trim();
-    if (!/^\d+$/.test(list)) throw new Error(`the edge has the children ${list}`);
-    return Number(list);
+    const [found, ...others] = read('edge/children.json') as Pick<Process, 'pid'>[];
+    if (found === undefined || others.length > 0) throw new Error('the edge has not one runtime');
+    return found.pid;
   };
 
   return {
@@ -75,10 +74,9 @@ export function trafficOf(home: string, { run }: Instance) {
       return [...records.values()];
     },
     /** Kills a process and waits until another one is in its place. */
-    async kill(which: 'management' | 'edge' | 'runtime'): Promise<void> {
+    async kill(which: 'management' | 'runtime'): Promise<void> {
       const pidOf = {
         management: () => part('management/main.ts'),
-        edge: () => part('gitops/embedded/cloudflare/main.ts'),
         runtime,
       }[which];
       const before = pidOf();
