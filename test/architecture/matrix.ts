@@ -138,8 +138,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/embedded/cloudflare/main.ts',
     may: ['gitops/**', 'edge/host.ts', 'plugins/document.ts', ...ANY_PACKAGE],
     never: ROOTS,
-    because:
-      'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
+    because: 'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
   },
   {
     from: '{gitops/cli.ts,gitops/cli/**}',

@@ -146,15 +146,18 @@ async function start(env: z.infer<typeof environment>) {
   };
 }
 
+let started: Awaited<ReturnType<typeof start>> | undefined;
+let isEnding = false;
+async function end(): Promise<void> {
+  if (isEnding) return;
+  isEnding = true;
+  await started?.stop();
+  process.exit(0);
+}
+parentPort?.once('message', end); // `stop`, of Thread
+
 try {
-  const { stop, ...addresses } = await start(environment.parse(process.env));
-  let ending = false;
-  const end = async () => {
-    if (ending) return;
-    ending = true;
-    await stop();
-    process.exit(0);
-  };
+  started = await start(environment.parse(process.env));
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     // Miniflare's own handler would exit before the sockets and the database are closed.
     process.removeAllListeners(signal);
@@ -162,7 +165,7 @@ try {
   }
   // The parent has ended.
   process.once('disconnect', end);
-  parentPort?.once('message', end); // `stop`, of Thread
+  const { stop: _, ...addresses } = started;
   const ready = { type: 'ready', ...addresses };
   if (parentPort !== null) parentPort.postMessage(ready);
   else if (process.send !== undefined) process.send(ready);
