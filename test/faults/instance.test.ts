@@ -181,7 +181,7 @@ describeWith('nginx', 'an instance with nginx', () => {
 });
 
 describe('a start that is stopped', () => {
-  test.each([1, 2, 3, 4])(
+  test.each([1, 2, 3])(
     'with %i of its processes running ends them, and no lock and no run.json remain',
     async (count) => {
       using home = temporaryHome();
