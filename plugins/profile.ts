@@ -1,18 +1,16 @@
-import * as z from 'zod/mini';
 import type { RegistryDomain } from './document.ts';
 
 /**
  * One stored cookie of a profile; times in milliseconds since the epoch. `attributes` is the rest of the `Set-Cookie` line
  * of a cookie that only the tag server's answers set, without its lifetime.
  */
-const storedCookie = z.object({
-  name: z.string(),
-  value: z.string(),
-  setAt: z.number(),
-  expiresAt: z.number(),
-  attributes: z.optional(z.string()),
-});
-export type StoredCookie = z.infer<typeof storedCookie>;
+export interface StoredCookie {
+  readonly name: string;
+  readonly value: string;
+  readonly setAt: number;
+  readonly expiresAt: number;
+  readonly attributes?: string | undefined;
+}
 
 /**
  * The value of the cookie store under `<siteId>:<key>`, where the key is the visitor's id or one that a plugin derives.
@@ -20,15 +18,47 @@ export type StoredCookie = z.infer<typeof storedCookie>;
  * earlier versions don't have. `browsers`: the ids (their first digits) that a derived key was seen with, and when.
  * `isShared`: too many; the key is none of a visitor's own, and nothing is kept under it.
  */
-export const profileRecord = z.object({
-  version: z.literal(1),
-  session: z.nullable(z.object({ id: z.string(), lastSeenAt: z.number() })),
-  cookies: z.array(storedCookie),
-  startedAt: z.optional(z.number()),
-  browsers: z.optional(z.array(z.object({ id: z.string(), at: z.number() }))),
-  isShared: z.optional(z.boolean()),
-});
-export type ProfileRecord = z.infer<typeof profileRecord>;
+export interface ProfileRecord {
+  version: 1;
+  session: { id: string; lastSeenAt: number } | null;
+  cookies: StoredCookie[];
+  startedAt?: number | undefined;
+  browsers?: { id: string; at: number }[] | undefined;
+  isShared?: boolean | undefined;
+}
+
+/** Whether a JSON value is a record. Not by a schema, which would cost a bootstrap a twentieth of its time. */
+export function isProfileRecord(value: unknown): value is ProfileRecord {
+  if (!isObject(value)) return false;
+  const { version, session, cookies, startedAt, browsers, isShared } = value;
+  return (
+    version === 1 &&
+    (session === null || (isObject(session) && isText(session.id) && isNumber(session.lastSeenAt))) &&
+    Array.isArray(cookies) &&
+    cookies.every(isStoredCookie) &&
+    (startedAt === undefined || isNumber(startedAt)) &&
+    (browsers === undefined || (Array.isArray(browsers) && browsers.every(isBrowser))) &&
+    (isShared === undefined || typeof isShared === 'boolean')
+  );
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
+const isText = (value: unknown) => typeof value === 'string';
+const isNumber = (value: unknown) => typeof value === 'number';
+
+const isBrowser = (value: unknown) => isObject(value) && isText(value.id) && isNumber(value.at);
+
+function isStoredCookie(value: unknown): boolean {
+  return (
+    isObject(value) &&
+    isText(value.name) &&
+    isText(value.value) &&
+    isNumber(value.setAt) &&
+    isNumber(value.expiresAt) &&
+    (value.attributes === undefined || isText(value.attributes))
+  );
+}
 
 /** When the record's identity began, in milliseconds since the epoch: at the latest when its first cookie was stored. */
 export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): number =>

@@ -1,4 +1,4 @@
-import { type ProfileRecord, type ProfileStore, profileRecord } from '../../plugins/profile.ts';
+import { isProfileRecord, type ProfileRecord, type ProfileStore } from '../../plugins/profile.ts';
 import { parseJson } from '../base/json.ts';
 import { within } from '../base/single-flight.ts';
 import type { EventLog } from '../logs/event-log.ts';
@@ -53,5 +53,6 @@ export function profileStore(
 
 /** An invalid record counts as missing: the next write replaces it. */
 function parse(text: string): ProfileRecord | null {
-  return profileRecord.safeParse(parseJson(text)).data ?? null;
+  const value = parseJson(text);
+  return isProfileRecord(value) ? value : null;
 }

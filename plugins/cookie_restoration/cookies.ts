@@ -63,9 +63,9 @@ export function mergeCookies(
     expiresAt > now && (attributes === undefined ? may(name) : consent.allows(name));
   const byName = new Map(held.filter(stays).map((cookie) => [cookie.name, cookie]));
   for (const [name, value] of Object.entries(sent)) {
-    if (!may(name) || !isStorable(name, value)) continue;
     const known = byName.get(name);
-    if (known?.value === value || (known && COUNTER.test(name) && now - known.setAt < COUNTER_MS)) continue;
+    if (known?.value === value || !may(name) || !isStorable(name, value)) continue;
+    if (known && COUNTER.test(name) && now - known.setAt < COUNTER_MS) continue;
     byName.set(name, { name, value, setAt: now, expiresAt: endsAt });
   }
   return withinLimits([...byName.values()]);
