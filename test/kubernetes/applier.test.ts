@@ -191,23 +191,30 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(replicas).toBe('2');
   });
 
-  test('never takes pods from a site when its number of pods is handed to the autoscaler', async () => {
-    const apply = (replicas?: number) =>
-      sites.client.apply(
-        {
-          apiVersion: 'apps/v1',
-          kind: 'Deployment',
-          metadata: { name: PROCESSING, namespace },
-          ...(replicas === undefined ? {} : { spec: { replicas } }),
-        } as const,
-        { manager: 'tagyard-initial', force: true },
-        AbortSignal.timeout(30_000),
-      );
-    await apply(2);
+  test('never takes pods from a site: its own applies keep their number until others set it', async () => {
+    const [replicas, generation] = ['{.spec.replicas}', '{.metadata.generation}'];
+    const get = (path: string) =>
+      kubectl('get', 'deployment', PROCESSING, '--show-managed-fields', '--output', `jsonpath=${path}`);
+    const setBy = '{.metadata.managedFields[?(@.fieldsV1.f:spec.f:replicas)].manager}';
+    expect(await get(setBy)).toBe('tagyard');
+    const before = Number(await get(generation));
     expect((await runs.run(changed)).errors).toEqual([]);
-    const replicas = await kubectl('get', 'deployment', PROCESSING, '--output', 'jsonpath={.spec.replicas}');
-    expect(replicas).toBe('2');
+    // One change of it: the number never had another value.
+    expect([await get(replicas), Number(await get(generation))]).toEqual(['2', before + 1]);
+    const version = await get('{.metadata.resourceVersion}');
+    await kubectl('annotate', 'deployment', PROCESSING, 'stale=yes');
+    const stale = { name: PROCESSING, namespace, resourceVersion: version };
+    const object = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: stale } as const;
+    const options = { manager: 'tagyard', force: true };
+    await expect(sites.client.apply(object, options, AbortSignal.timeout(30_000))).rejects.toMatchObject({
+      reason: 'changed',
+    });
+    await kubectl('scale', 'deployment', PROCESSING, '--replicas=3');
+    expect(await get(setBy)).not.toContain('tagyard');
     expect((await runs.run(acme)).errors).toEqual([]);
+    // Of its autoscaler, which lets it have two.
+    await eventually(async () => expect(await get(replicas)).toBe('2'), WAIT);
+    expect(await get(setBy)).not.toContain('tagyard');
   });
 
   test('refuses to apply an older revision than an object has', async () => {

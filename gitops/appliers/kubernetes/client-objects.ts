@@ -12,6 +12,7 @@ import { objectDrift } from './state/drift.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
 import type { RenderedFor } from './state/object-spec.ts';
 import { amountOf } from './state/quantity.ts';
+import { type RenderClient, WantedSites } from './state/wanted-sites.ts';
 import type { Writer } from './writer.ts';
 
 /** The kinds whose objects keep a namespace, because others may have put them there. Secrets are only counted. */
@@ -43,15 +44,15 @@ interface ClientObjectsDeps {
   readonly writer: Writer;
   readonly identity: Identity;
   readonly log: Log;
-  /** A client's objects for its sites, the namespace first; empty: others have made the namespace. */
-  render(client: string, sites: readonly RenderedFor[]): readonly KubernetesObject[];
+  readonly render: RenderClient;
 }
 
 /** A client's namespace, with its quota and its default policy: made before the first object of a site, removed last. */
 export class ClientObjects {
   readonly #deps: ClientObjectsDeps;
-  /** The desired sites of this host. */
-  readonly #sites = new Map<string, RenderedFor>();
+  readonly #sites: WantedSites;
+  /** What the API server had where it was right, and what it was compared with: most writes find it so again. */
+  readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
   readonly #writes = new Map<string, Promise<void>>();
   /** What keeps each namespace, as it was last in the log. */
   readonly #kept = new Map<string, string>();
@@ -59,18 +60,18 @@ export class ClientObjects {
 
   constructor(deps: ClientObjectsDeps) {
     this.#deps = deps;
+    this.#sites = new WantedSites(deps.render);
   }
 
   /** These are the desired sites of the host, or of the named ones. */
   want(manifests: Iterable<RenderedFor>, scope: ReadonlySet<string> | null): void {
-    for (const site of [...this.#sites.keys()]) if (scope?.has(site) ?? true) this.#sites.delete(site);
-    for (const manifest of manifests) this.#sites.set(manifest.site, manifest);
+    this.#sites.replace(manifests, scope);
   }
 
   /** What is wrong with a client's objects besides their size; `null`: nothing, or they aren't there yet. */
   problemOf(client: string): string | null {
     const { copies } = this.#deps;
-    const objects = this.#rendered(client);
+    const objects = this.#sites.objectsOf(client).map(({ object }) => object);
     const isNew = objects.some((object) => object.kind === 'Namespace' && !copies.find(addressOf(object)));
     if (isNew) return null;
     for (const object of objects) {
@@ -83,7 +84,7 @@ export class ClientObjects {
 
   /** Makes the client's objects as its sites need them. No call where the copies show that they are so. */
   async ensure(manifest: RenderedFor, adopt: boolean, signal: AbortSignal): Promise<void> {
-    this.#sites.set(manifest.site, manifest);
+    this.#sites.put(manifest);
     await this.#alone(manifest.client, () =>
       this.#write(manifest.client, { adopt, isRaising: true }, signal),
     );
@@ -91,9 +92,8 @@ export class ClientObjects {
 
   /** Takes back room of the quota that no site needs any more, once no rollout needs it. */
   async settle(client: string, signal: AbortSignal): Promise<void> {
-    const sites = [...this.#sites.values()].filter((site) => site.client === client);
-    if (sites.length === 0) return;
-    const places = new Set(this.#rendered(client).map(({ metadata }) => metadata.namespace));
+    if (!this.#sites.hasClient(client)) return;
+    const places = new Set(this.#sites.objectsOf(client).map(({ object }) => object.metadata.namespace));
     const own = [...this.#deps.copies.of('Deployment')].filter((one) => places.has(one.metadata.namespace));
     // The manifest of a site may be unreadable now: its pods need their room all the same.
     const isKnown = ({ metadata }: KubernetesObject) =>
@@ -115,21 +115,17 @@ export class ClientObjects {
     await this.#removal;
   }
 
-  #rendered(client: string): readonly KubernetesObject[] {
-    const sites = [...this.#sites.values()].filter((site) => site.client === client);
-    return this.#deps.render(client, sites);
-  }
-
   async #write(
     client: string,
     { adopt, isRaising }: { adopt: boolean; isRaising: boolean },
     signal: AbortSignal,
   ): Promise<void> {
     const { copies, writer, identity } = this.#deps;
-    for (const rendered of this.#rendered(client)) {
+    for (const { object: rendered, hash: ownHash } of this.#sites.objectsOf(client)) {
       const found = copies.find(addressOf(rendered));
+      if (found !== undefined && this.#right.get(found) === rendered) continue;
       const object = isRaising && found !== undefined ? withRoomOf(rendered, found) : rendered;
-      const hash = contentHash(object);
+      const hash = object === rendered ? ownHash : contentHash(object);
       if (found !== undefined) {
         const { owner, hash: marked } = markOf(identity, found);
         if (owner.kind === 'foreign' && !adopt) {
@@ -143,6 +139,7 @@ export class ClientObjects {
           );
         }
         const isRight = marked !== null && hash.startsWith(marked) && objectDrift(object, found) === null;
+        if (isRight && object === rendered) this.#right.set(found, rendered);
         if (isRight) continue;
       }
       await writer.apply(object, { site: NO_SITE, hash, adopt }, signal);
@@ -164,8 +161,8 @@ export class ClientObjects {
   async #removeUnused(signal: AbortSignal): Promise<void> {
     const { copies, identity, writer, log } = this.#deps;
     const needed = new Set(
-      [...this.#sites.values()].flatMap(({ client }) =>
-        this.#rendered(client).map(({ metadata }) => metadata.namespace ?? metadata.name),
+      [...this.#sites.clients].flatMap((client) =>
+        this.#sites.objectsOf(client).map(({ object: { metadata } }) => metadata.namespace ?? metadata.name),
       ),
     );
     for (const namespace of copies.of('Namespace')) {
@@ -182,8 +179,8 @@ export class ClientObjects {
       }
       const address = { kind: 'Namespace', namespace: null, name } as const;
       // A site of the client may have come meanwhile.
-      const isWanted = [...this.#sites.values()].some(({ client }) =>
-        this.#rendered(client).some(({ metadata }) => metadata.name === name),
+      const isWanted = [...this.#sites.clients].some((client) =>
+        this.#sites.objectsOf(client).some(({ object }) => object.metadata.name === name),
       );
       if (!isWanted) await writer.remove(address, uid, signal);
     }
@@ -233,6 +230,8 @@ function withRoomOf(object: KubernetesObject, found: KubernetesObject): Kubernet
   if (object.kind !== 'ResourceQuota') return object;
   const { hard } = quotaSpec.parse(object.spec);
   const now = quotaSpec.safeParse(found.spec).data?.hard ?? {};
+  const hasMore = Object.entries(hard).some(([name, amount]) => amountOf(now[name] ?? '') > amountOf(amount));
+  if (!hasMore) return object;
   const most = Object.entries(hard).map(([name, amount]) => {
     const present = now[name];
     return [name, present !== undefined && amountOf(present) > amountOf(amount) ? present : amount];

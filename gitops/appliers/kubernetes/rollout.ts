@@ -14,7 +14,10 @@ import { revisionNumber, revisionsOf } from './state/replica-sets.ts';
 export interface RolloutTimes {
   /** A pod that can't be created, for a quota that is used up at the moment, may be created a little later. */
   readonly refusedMs: number;
-  /** The new pods are read when they aren't available after this time, and again after it. */
+  /**
+   * New pods that aren't ready are read after this time without progress. What stays wrong with them is read again after
+   * it, else the pauses grow.
+   */
   readonly readMs: number;
   /** The controllers of the cluster must have judged the rollout by then. */
   readonly longestMs: number;
@@ -26,6 +29,8 @@ export const ROLLOUT_TIMES: RolloutTimes = { refusedMs: 5_000, readMs: 10_000, l
 /** After this many failures a template that was never available is assumed to be wrong. */
 const TERMINAL_AFTER = 3;
 const GIVE_UP_AFTER = 12;
+/** The longest pause between two reads of the same pods, in units of the first. */
+const LONGEST_PAUSE = 6;
 /** The cluster's controller itself tries again to create pods that a quota has refused. */
 const WAITS_FOR_ROOM = 'waits for room in the client’s quota: pods that end count until they are gone';
 
@@ -53,7 +58,9 @@ export async function rolledOut(
   const beganAt = performance.now();
   let refusedAt: number | null = null;
   let readAt = beganAt;
+  let pause = times.readMs;
   let seenBefore = false;
+  const most = { updated: 0, ready: 0 };
   let noRoomAt: number | null = null;
   let outcome: RolloutFailure | null = null;
   /** What keeps the new pods, as they were last read; empty: nothing is known. */
@@ -100,14 +107,19 @@ export async function rolledOut(
       outcome = cause === null && hasNoRoom ? refused : { message, isLasting: false, quota: null };
       return true;
     }
-    if (now - readAt >= times.readMs) {
-      readAt = now;
-      const cause = await read(deployment, false);
-      if (cause?.isLasting && seenBefore) outcome = { ...cause, quota: null };
-      seenBefore = cause?.isLasting ?? false;
-      held = cause === null ? '' : `waits: ${spec.redacted(cause.message)}`;
-      if (!hasNoRoom) report(held);
-    }
+    const hasProgress = state.updated > most.updated || state.ready > most.ready;
+    most.updated = Math.max(most.updated, state.updated);
+    most.ready = Math.max(most.ready, state.ready);
+    if (hasProgress) readAt = now;
+    const isStuck = state.updated > 0 && state.ready < state.pods;
+    if (!isStuck || now - readAt < pause) return false;
+    readAt = now;
+    const cause = await read(deployment, false);
+    if (cause?.isLasting && seenBefore) outcome = { ...cause, quota: null };
+    seenBefore = cause?.isLasting ?? false;
+    pause = seenBefore ? times.readMs : Math.min(2 * pause, LONGEST_PAUSE * times.readMs);
+    held = cause === null ? '' : `waits: ${spec.redacted(cause.message)}`;
+    if (!hasNoRoom) report(held);
     return outcome !== null;
   };
   const everyMs = Math.min(times.refusedMs, times.readMs);

@@ -9,8 +9,7 @@ import { observeObjects } from './observation.ts';
 import { earlierTemplate, RolloutFailures, rolledOut } from './rollout.ts';
 import { siteResources, WORKLOADS } from './site-resources.ts';
 import { deploymentState, isRolledOut, outageOf } from './state/deployment.ts';
-import { ownsField } from './state/drift.ts';
-import { EARLIER, INITIAL_MANAGER } from './state/mark.ts';
+import { EARLIER } from './state/mark.ts';
 import type { ObjectRef, ObjectSpec } from './state/object-spec.ts';
 import { revisionNumber } from './state/replica-sets.ts';
 
@@ -57,12 +56,8 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     await secrets.ensure(spec.reveal(), signal);
     const before = copies.find(address);
     const completeBefore = before !== undefined && isRolledOut(before) ? revisionNumber(before) : 0;
-    await handOver(spec, before, signal);
-    await writer.apply(spec.reveal(), { site, hash, adopt, isPresent }, signal);
-    // An autoscaler doesn't count the pods of a Deployment that has none.
-    if (spec.initialReplicas !== null && (before === undefined || isOff(spec, before))) {
-      await setReplicas(spec, spec.initialReplicas, signal);
-    }
+    const { initialReplicas } = spec;
+    await writer.apply(spec.reveal(), { site, hash, adopt, isPresent, initialReplicas }, signal);
     const ended = superseded === undefined ? signal : AbortSignal.any([signal, superseded]);
     // What holds these pods may be what the newer revision repairs: they aren't waited for.
     const failure = await rolledOut(spec, { ...cluster, progress }, ended).catch((error: unknown) => {
@@ -95,28 +90,9 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     if (template === null) return found !== undefined && deploymentState(found).available > 0;
     const object = spec.reveal();
     const earlier = { ...object, spec: { ...(object.spec as object), template } };
-    await writer.apply(earlier, { site, hash: EARLIER, adopt }, signal);
+    const { initialReplicas } = spec;
+    await writer.apply(earlier, { site, hash: EARLIER, adopt, initialReplicas }, signal);
     return true;
-  }
-
-  /**
-   * Where our manager has the number of pods and won't apply it any more, another manager of ours gets it first: the API
-   * server would set it to 1.
-   */
-  async function handOver(spec: ObjectSpec, found: KubernetesObject | undefined, signal: AbortSignal) {
-    if (spec.initialReplicas === null || found === undefined || !ownsField(found, ['spec', 'replicas']))
-      return;
-    await setReplicas(spec, deploymentState(found).replicas, signal);
-  }
-
-  async function setReplicas(spec: ObjectSpec, replicas: number, signal: AbortSignal): Promise<void> {
-    const { apiVersion, kind, metadata } = spec.reveal();
-    const { name, namespace = '' } = metadata;
-    await writer.applyAs(
-      INITIAL_MANAGER,
-      { apiVersion, kind, metadata: { name, namespace }, spec: { replicas } },
-      signal,
-    );
   }
 
   const planning = {

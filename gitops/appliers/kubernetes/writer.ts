@@ -10,6 +10,7 @@ import type { Copies } from './state/copies.ts';
 import { foreignFields, removalPatch } from './state/drift.ts';
 import { isOurs, MANAGER, ordinalOf, withMark } from './state/mark.ts';
 import { resourceKey } from './state/object-spec.ts';
+import { withReplicas } from './state/pod-number.ts';
 
 /** Attempts of one write while others change the same object; the pauses between them grow. */
 const ATTEMPTS = 5;
@@ -32,6 +33,8 @@ interface ApplyTo {
   readonly adopt?: boolean;
   /** The object was observed: it is read if the copies don't have it. */
   readonly isPresent?: boolean;
+  /** The first number of pods of a Deployment that an autoscaler scales; `null`: it is no such one. */
+  readonly initialReplicas?: number | null;
 }
 
 /** Writes objects with our mark, and waits until the copies have them. */
@@ -53,12 +56,14 @@ export class Writer {
     return await copies.writing(
       address,
       () =>
-        persistently(signal, async () => {
+        persistently(signal, async (isFirst) => {
           const copy = copies.find(address);
-          const existing = copy ?? (to.isPresent ? ((await client.get(address, signal)) ?? undefined) : copy);
-          await this.#removeForeign(address, existing, signal);
+          const isRead = copy === undefined ? to.isPresent === true : !isFirst;
+          const found = isRead ? ((await client.get(address, signal)) ?? undefined) : copy;
+          const existing = await this.#removeForeign(address, found, signal);
           const force = to.adopt === true || (existing !== undefined && isOurs(identity, existing));
-          const applied = await client.apply(marked, { manager: MANAGER, force }, signal);
+          const sent = withReplicas(marked, existing, to.initialReplicas ?? null);
+          const applied = await client.apply(sent, { manager: MANAGER, force }, signal);
           for (const warning of applied.warnings) log.warn({ object: resourceKey(address) }, warning);
           return applied.object;
         }),
@@ -77,16 +82,6 @@ export class Writer {
   /** Throws where a newer revision was applied to the object than this provisioner has. */
   async refuseNewer(existing: KubernetesObject): Promise<void> {
     await this.#ordinal(existing);
-  }
-
-  /** Sets the fields of an object that another manager of ours has. */
-  async applyAs(manager: string, object: KubernetesObject, signal: AbortSignal): Promise<void> {
-    const { client, copies } = this.#deps;
-    await copies.writing(
-      addressOf(object),
-      async () => (await client.apply(object, { manager, force: true }, signal)).object,
-      signal,
-    );
   }
 
   /** Deletes this object; another one of the same name stays. */
@@ -115,20 +110,17 @@ export class Writer {
     );
   }
 
-  /** An apply can't remove what it never set. */
+  /** An apply can't remove what it never set. Returns the object as it is then. */
   async #removeForeign(
     address: ObjectAddress,
     existing: KubernetesObject | undefined,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<KubernetesObject | undefined> {
     const { client, identity, log } = this.#deps;
-    for (
-      let found = existing ?? null, left = ATTEMPTS;
-      found !== null && isOurs(identity, found);
-      left -= 1
-    ) {
+    let found = existing ?? null;
+    for (let left = ATTEMPTS; found !== null && isOurs(identity, found); left -= 1) {
       const fields = foreignFields(found).filter(({ isRemoved }) => isRemoved);
-      if (fields.length === 0) return;
+      if (fields.length === 0) return found;
       log.warn(
         {
           object: resourceKey(address),
@@ -137,22 +129,25 @@ export class Writer {
         'removes what others have added to an object',
       );
       try {
-        await client.patch(address, removalPatch(found, fields), signal);
-        return;
+        return (await client.patch(address, removalPatch(found, fields), signal)) ?? undefined;
       } catch (error) {
         // The copy isn't the newest version: its test in the patch has failed.
         if (left <= 1 || !['invalid', 'changed'].includes(faultReason(error) ?? '')) throw error;
         found = await client.get(address, signal);
       }
     }
+    return found ?? undefined;
   }
 }
 
 /** Calls again while others change the object at the same time. */
-async function persistently<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+async function persistently<Result>(
+  signal: AbortSignal,
+  work: (isFirst: boolean) => Promise<Result>,
+): Promise<Result> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await work();
+      return await work(attempt === 1);
     } catch (error) {
       if (attempt === ATTEMPTS || faultReason(error) !== 'changed') throw error;
       await delay(PAUSE_MS * 2 ** attempt * Math.random(), undefined, { signal });

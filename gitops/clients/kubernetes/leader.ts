@@ -70,7 +70,7 @@ export class Election {
     for (;;) {
       either.throwIfAborted();
       const reason = () => this.#fault ?? either.reason;
-      const held = await untilAborted(this.#acquired.promise, either, reason);
+      const held = await untilAborted(this.#acquired.promise, [either], reason);
       if (!held.aborted) return held;
     }
   }

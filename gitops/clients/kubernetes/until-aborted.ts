@@ -1,19 +1,19 @@
 /**
- * The outcome of `work`, or an error as soon as the signal aborts, whatever `work` does then. `reason` gives that error.
- * Default: the signal's own reason.
+ * The outcome of `work`, or an error as soon as one of the signals aborts, whatever `work` does then. `reason` gives that
+ * error. Default: the signal's own reason. Without a combined signal, which is kept until garbage is collected.
  */
 export async function untilAborted<Result>(
   work: Promise<Result>,
-  signal: AbortSignal,
-  reason: () => unknown = () => signal.reason,
+  signals: readonly AbortSignal[],
+  reason: () => unknown = () => signals.find(({ aborted }) => aborted)?.reason,
 ): Promise<Result> {
   const aborted = Promise.withResolvers<never>();
   const abort = () => aborted.reject(reason());
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
+  if (signals.some((signal) => signal.aborted)) abort();
+  for (const signal of signals) signal.addEventListener('abort', abort, { once: true });
   try {
     return await Promise.race([work, aborted.promise]);
   } finally {
-    signal.removeEventListener('abort', abort);
+    for (const signal of signals) signal.removeEventListener('abort', abort);
   }
 }

@@ -36,6 +36,8 @@ interface Waiter {
   readonly key: string;
   readonly resourceVersion: string;
   readonly resolve: () => void;
+  /** From then on it is waited for, or it was overdue then. */
+  since: number;
 }
 
 /**
@@ -50,6 +52,7 @@ export class WatchedCopy implements Watched {
   readonly #copy = new ObjectCopy();
   readonly #queues = new Set<ChangeQueue>();
   readonly #waiters = new Set<Waiter>();
+  #isWatchedOver = false;
   readonly #end = new AbortController();
   readonly #listed = Promise.withResolvers<void>();
   readonly #done: Promise<void>;
@@ -94,19 +97,33 @@ export class WatchedCopy implements Watched {
     const key = objectKey(address);
     if (this.#copy.has(key, resourceVersion)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const waiter = { key, resourceVersion, resolve };
-    const ended = new AbortController();
+    const waiter = { key, resourceVersion, resolve, since: this.#dependencies.clock.now() };
     this.#waiters.add(waiter);
-    void this.#dependencies.clock.sleep(OVERDUE_MS, { signal: ended.signal, ref: false }).then(() => {
-      if (!ended.signal.aborted)
-        this.#open?.abort(this.#stalled(`a version is overdue for ${OVERDUE_MS / 1000} s`));
-    });
+    if (!this.#isWatchedOver) void this.#watchOver();
     try {
       await this.#until(promise, signal);
     } finally {
-      ended.abort();
       this.#waiters.delete(waiter);
     }
+  }
+
+  /** Opens the watch again when a version is overdue. One timer for all who wait: nearly all of them wait shortly. */
+  async #watchOver(): Promise<void> {
+    const { clock } = this.#dependencies;
+    this.#isWatchedOver = true;
+    for (let [first] = this.#waiters; first !== undefined && !this.closed.aborted; [first] = this.#waiters) {
+      const overdue = first.since + OVERDUE_MS - clock.now();
+      if (overdue > 0) {
+        await clock.sleep(overdue, { signal: this.closed, ref: false });
+        continue;
+      }
+      first.since = clock.now();
+      // To the end: the first one is the one that waits the longest.
+      this.#waiters.delete(first);
+      this.#waiters.add(first);
+      this.#open?.abort(this.#stalled(`a version is overdue for ${OVERDUE_MS / 1000} s`));
+    }
+    this.#isWatchedOver = false;
   }
 
   async close(): Promise<void> {
@@ -116,8 +133,8 @@ export class WatchedCopy implements Watched {
 
   /** Waits, but ends with the copy's fault when the signal aborts or the copy is closed. */
   async #until(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-    const either = AbortSignal.any([signal, this.closed]);
-    await untilAborted(promise, either, () => this.#fault ?? either.reason);
+    const reason = () => this.#fault ?? (signal.aborted ? signal : this.closed).reason;
+    await untilAborted(promise, [signal, this.closed], reason);
   }
 
   async #run(): Promise<void> {

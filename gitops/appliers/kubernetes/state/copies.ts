@@ -1,4 +1,4 @@
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RetryableError } from '../../../base/errors.ts';
 import type { Identity } from '../../../base/ownership.ts';
@@ -166,21 +166,26 @@ export class Copies {
     }: { readonly signal: AbortSignal; readonly timeoutMs?: number; readonly everyMs?: number },
   ): Promise<boolean> {
     const end = performance.now() + timeoutMs;
-    for (;;) {
-      signal.throwIfAborted();
-      const changed = new AbortController();
-      const next = once(this.#changes, resourceKey(address), { signal: changed.signal }).catch(
-        () => undefined,
-      );
-      try {
+    const key = resourceKey(address);
+    let next = Promise.withResolvers<void>();
+    const resume = () => next.resolve();
+    this.#changes.on(key, resume);
+    signal.addEventListener('abort', resume);
+    try {
+      for (;;) {
+        signal.throwIfAborted();
+        // A change while it is asked counts.
+        next = Promise.withResolvers();
         if (await isSo()) return true;
-        const left = Math.min(end - performance.now(), everyMs);
-        if (end - performance.now() <= 0) return false;
-        const pause = AbortSignal.any([signal, changed.signal]);
-        await Promise.race([next, delay(left, undefined, { signal: pause }).catch(() => undefined)]);
-      } finally {
-        changed.abort();
+        const left = end - performance.now();
+        if (left <= 0) return false;
+        const timer = setTimeout(resume, Math.min(left, everyMs));
+        await next.promise;
+        clearTimeout(timer);
       }
+    } finally {
+      this.#changes.off(key, resume);
+      signal.removeEventListener('abort', resume);
     }
   }
 

@@ -18,6 +18,7 @@ const deployment = z.looseObject({
       observedGeneration: z.number().default(0),
       replicas: z.number().default(0),
       updatedReplicas: z.number().default(0),
+      readyReplicas: z.number().default(0),
       availableReplicas: z.number().default(0),
       conditions: z.array(condition).default([]),
     })
@@ -29,6 +30,9 @@ interface DeploymentState {
   readonly replicas: number;
   readonly updated: number;
   readonly available: number;
+  readonly ready: number;
+  /** How many pods there are, of earlier templates, too. */
+  readonly pods: number;
   /** The controller has seen the newest template. */
   readonly isSeen: boolean;
   /** All pods were of the newest template and available at once. Later losses of pods don't change this. */
@@ -51,6 +55,8 @@ export function deploymentState(object: KubernetesObject): DeploymentState {
     replicas: spec.replicas,
     updated: status.updatedReplicas,
     available: status.availableReplicas,
+    ready: status.readyReplicas,
+    pods: status.replicas,
     isSeen,
     // Source: k8s.io/kubernetes, pkg/controller/deployment/util, DeploymentComplete.
     isRolledOut: isSeen && progressing?.reason === 'NewReplicaSetAvailable',

@@ -7,7 +7,7 @@ const MARK = 'tagyard/mark';
 const ORDINAL = 'tagyard/ordinal';
 /** The field manager of everything that a manifest asks for. */
 export const MANAGER = 'tagyard';
-/** The field manager of a new Deployment's number of pods, until an autoscaler sets it. */
+/** The field manager with which earlier versions have set a Deployment's number of pods. */
 export const INITIAL_MANAGER = 'tagyard-initial';
 /** In a mark in place of a site: the object belongs to a client. */
 export const NO_SITE = '-';

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { withReplicas } from '../../../../gitops/appliers/kubernetes/state/pod-number.ts';
+import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
+
+const rendered: KubernetesObject = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'one', namespace: 'a' },
+  spec: { template: {} },
+};
+/** As the API server has it, with the number of pods set by this manager. */
+const stored = (replicas: number, manager: string, operation: 'Apply' | 'Update'): KubernetesObject => ({
+  ...rendered,
+  metadata: {
+    ...rendered.metadata,
+    resourceVersion: '7',
+    managedFields: [
+      { manager: 'tagyard', operation: 'Apply', fieldsV1: { 'f:spec': { 'f:template': {} } } },
+      { manager, operation, fieldsV1: { 'f:spec': { 'f:replicas': {} } } },
+    ],
+  },
+  spec: { replicas, template: {} },
+});
+
+test('a Deployment that no autoscaler scales is applied as it is', () => {
+  expect(withReplicas(rendered, stored(4, 'tagyard', 'Apply'), null)).toBe(rendered);
+});
+
+test('a new one has its first number of pods', () => {
+  const { metadata, spec } = withReplicas(rendered, undefined, 2);
+  expect([metadata, spec]).toEqual([rendered.metadata, { replicas: 2, template: {} }]);
+});
+
+test.each([
+  ['as many as it has while the number is ours, in this version only', stored(4, 'tagyard', 'Apply'), 4],
+  ['its first number again where others have scaled it to none', stored(0, 'kubectl', 'Update'), 2],
+])('an existing one has %s', (_, existing, replicas) => {
+  const { metadata, spec } = withReplicas(rendered, existing, 2);
+  expect(spec).toEqual({ replicas, template: {} });
+  expect(metadata).toEqual({ ...rendered.metadata, resourceVersion: '7' });
+});
+
+test.each([
+  ['an autoscaler', stored(5, 'kube-controller-manager', 'Update')],
+  ['a person', stored(5, 'kubectl', 'Update')],
+  ['an earlier version of ours', stored(5, 'tagyard-initial', 'Apply')],
+])('the number is not applied any more once it is of %s', (_, existing) => {
+  expect(withReplicas(rendered, existing, 2)).toBe(rendered);
+});
