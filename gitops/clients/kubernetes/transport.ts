@@ -1,12 +1,13 @@
 import type { Agent, Dispatcher, ProxyAgent } from 'undici';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { TerminalError } from '../../base/errors.ts';
+import { limit } from '../../base/limit.ts';
 import type { ClusterConfig } from './config.ts';
 import type { Credentials, TlsMaterial } from './credentials.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** The timeout of a call, its body included. A webhook in the cluster may take 30 s of it. */
+/** The timeout of a call from when it is sent, its answer included. A webhook in the cluster may take 30 s of it. */
 const CALL_MS = 40_000;
 const CONNECT_MS = 10_000;
 /** Probes of an idle connection begin after this; after ten of them, a second apart, it is given up. */
@@ -56,14 +57,23 @@ export class Transport {
   #agents: Promise<Agents> | null = null;
   #readAt = Number.NEGATIVE_INFINITY;
   #isSuspect = false;
+  readonly #limit = limit(CONNECTIONS);
 
   readonly #mayWrite: () => boolean;
 
+  readonly #callMs: number;
+
   /** `mayWrite` is asked before each request that changes something is sent. */
-  constructor(config: ClusterConfig, clock: Clock = systemClock, mayWrite: () => boolean = () => true) {
+  constructor(
+    config: ClusterConfig,
+    clock: Clock = systemClock,
+    mayWrite: () => boolean = () => true,
+    callMs = CALL_MS,
+  ) {
     this.#config = config;
     this.#clock = clock;
     this.#mayWrite = mayWrite;
+    this.#callMs = callMs;
   }
 
   /**
@@ -73,7 +83,11 @@ export class Transport {
   async call(call: Call): Promise<Answer> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await this.#once(call);
+        // A call that waits for others of ours isn't late: thousands may be made at once.
+        return await untilAborted(
+          this.#limit(() => this.#once(call)),
+          [call.signal],
+        );
       } catch (error) {
         const pause = tries < TRIES && !call.signal.aborted ? pauseBefore(error, call) : null;
         if (pause === null) throw error;
@@ -119,7 +133,8 @@ export class Transport {
     const end = () => ended.abort(call.signal.reason);
     // Cheaper than a combined signal, which is kept until garbage is collected.
     call.signal.addEventListener('abort', end, { once: true });
-    const late = setTimeout(() => ended.abort(new Error(`none within ${CALL_MS / 1000} s`)), CALL_MS);
+    const limitMs = this.#callMs;
+    const late = setTimeout(() => ended.abort(new Error(`none within ${limitMs / 1000} s`)), limitMs);
     const limited = { ...call, signal: ended.signal };
     try {
       const opened = await this.#open(limited, 'calls');

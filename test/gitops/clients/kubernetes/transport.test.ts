@@ -77,6 +77,25 @@ describe('a call', () => {
     expect(seen).toHaveLength(4);
   });
 
+  test('isn’t late because it waits for others, and ends at once when its caller gives up', async () => {
+    const server = await ScriptedServer.start((_, response) => {
+      setTimeout(() => response.end('{}'), 500);
+    });
+    const transport = new Transport(server.config, fakeClock(), () => true, 1_200);
+    opened.push(async () => {
+      await transport.close();
+      await server[Symbol.asyncDispose]();
+    });
+    // Eight at once: the last ones wait for a second before they are sent.
+    const all = Array.from({ length: 24 }, () => transport.call(call(false)));
+    const given = new AbortController();
+    const waiting = transport.call({ ...call(true), signal: given.signal });
+    given.abort(new Error('not any more'));
+    await expect(waiting).rejects.toThrow('not any more');
+    await Promise.all(all);
+    expect(server.seen).toHaveLength(24);
+  });
+
   test('whose answer is lost is sent again only where that is harmless', async () => {
     const harmless = await serve(cut, answer(200));
     await harmless.transport.call(call(true));
