@@ -1,0 +1,64 @@
+import type { Agent, Dispatcher, ProxyAgent } from 'undici';
+import type { ClusterConfig } from './config.ts';
+import type { Credentials, TlsMaterial } from './credentials.ts';
+
+/** The timeout of a call from when it is sent, its answer included. A webhook in the cluster may take 30 s of it. */
+export const CALL_MS = 40_000;
+/** More calls at once wait for one of these. Watches have connections of their own. */
+export const CONNECTIONS = 8;
+const CONNECT_MS = 10_000;
+/** Probes of an idle connection begin after this; after ten of them, a second apart, it is given up. */
+const KEEPALIVE_MS = 15_000;
+const IDLE_MS = 30_000;
+
+/** The connections of one set of certificates, and the headers of each request. */
+export class Agents {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly calls: Dispatcher;
+  readonly watches: Dispatcher;
+  readonly #tls: string;
+
+  private constructor(credentials: Credentials, calls: Dispatcher, watches: Dispatcher) {
+    this.headers = credentials.headers;
+    this.calls = calls;
+    this.watches = watches;
+    this.#tls = fingerprint(credentials.tls);
+  }
+
+  static async with(config: ClusterConfig, credentials: Credentials, known: Agents | null): Promise<Agents> {
+    if (known !== null && known.#tls === fingerprint(credentials.tls)) {
+      return new Agents(credentials, known.calls, known.watches);
+    }
+    const { Agent: DirectAgent, ProxyAgent: TunnelAgent } = await import('undici');
+    const connect = {
+      ...credentials.tls,
+      timeout: CONNECT_MS,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEPALIVE_MS,
+    };
+    const create = (options: Agent.Options): Agent | ProxyAgent =>
+      config.proxy === null
+        ? new DirectAgent({ ...options, connect })
+        : new TunnelAgent({ ...options, uri: config.proxy, requestTls: connect });
+    // HTTP/1.1: a watch that stalls holds up no other, and its connection ends alone.
+    const common = { allowH2: false, keepAliveTimeout: IDLE_MS, headersTimeout: CALL_MS };
+    const calls = create({ ...common, connections: CONNECTIONS, bodyTimeout: CALL_MS });
+    // The watch itself decides how long it waits for the next event.
+    const watches = create({ ...common, bodyTimeout: 0 });
+    return new Agents(credentials, calls, watches);
+  }
+
+  isSameConnection(other: Agents): boolean {
+    return this.calls === other.calls;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.calls.close(), this.watches.close()]);
+  }
+
+  async destroy(): Promise<void> {
+    await Promise.all([this.calls.destroy(), this.watches.destroy()]);
+  }
+}
+
+const fingerprint = (tls: TlsMaterial): string => JSON.stringify(tls);
