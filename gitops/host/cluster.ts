@@ -1,18 +1,25 @@
+import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { CLUSTER_APPLIERS } from '../appliers/index.ts';
 import { availablePreviews } from '../appliers/kubernetes/available-previews.ts';
 import { openCluster } from '../appliers/kubernetes/cluster.ts';
+import { nameServerPods, readyPods } from '../appliers/kubernetes/ready-pods.ts';
 import { combineCertificates } from '../certificates/contract.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { ClusterEnv } from '../env.ts';
 import { checkPart } from '../host-report/check-part.ts';
+import { checkNetworkPolicies } from '../host-report/network-policy.ts';
 import { hostReporter } from '../host-report/report.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';
 import { createAppliers, openSharedServices, reportSettings, sharedPartChecks } from './shared.ts';
 
+/** Sites whose pods a connection is tried to: what enforces policies does so for all. */
+const TRIED_SITES = 3;
+/** Source: Kubernetes, Accessing the API from a Pod. */
+const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 /** The timeout of each resolver that is asked where a balancer's name leads. */
 const DNS_TIMEOUT_MS = 2_000;
 
@@ -70,9 +77,33 @@ export async function buildCluster(
             return `Kubernetes ${gitVersion} answers`;
           },
         }),
+        checkNetworkPolicies(async (signal) => {
+          const tried = sites.slice(0, TRIED_SITES).map((site) => readyPods(kubernetes, site, signal));
+          const [pods, others, own] = await Promise.all([
+            Promise.all(tried),
+            nameServerPods(kubernetes, signal),
+            ownNamespace(),
+          ]);
+          const gateway = env.KUBERNETES_GATEWAY_NAMESPACE;
+          return {
+            pods: pods.flat(),
+            others,
+            admitted: gateway === undefined ? env.KUBERNETES_ADMIT_CIDRS : [],
+            isAdmitted: gateway !== undefined && gateway === own,
+          };
+        }),
       ]);
     },
   };
+}
+
+/** The namespace of the pod in which this runs; `null`: it isn't one. */
+async function ownNamespace(): Promise<string | null> {
+  try {
+    return (await readFile(NAMESPACE_FILE, 'utf8')).trim();
+  } catch {
+    return null;
+  }
 }
 
 const version = z.object({ gitVersion: z.string() });

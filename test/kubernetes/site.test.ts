@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PartCheck } from '../../gitops/report/report.ts';
 import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
 import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../support/cloudflare/emulator.ts';
 import { describeWith } from '../support/components.ts';
@@ -17,6 +18,24 @@ const HOST = 'tag-1';
 /** Where names lead; no test asks there. */
 const GATEWAY = '198.51.100.9';
 const WAIT = { timeoutMs: 180_000, intervalMs: 100 };
+
+/** Takes connections, and has the label of the cluster's name servers. */
+const NAME_SERVER = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'name-server', namespace: 'kube-system', labels: { 'k8s-app': 'kube-dns' } },
+  spec: {
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      {
+        name: 'name-server',
+        image: 'tag-server.test/tag-server:1',
+        imagePullPolicy: 'Never',
+        command: ['/bin/busybox', 'nc', '-ll', '-p', '53', '-e', '/bin/busybox', 'true'],
+      },
+    ],
+  },
+};
 
 /** The API, the provisioner as a process, an emulated Cloudflare and a real cluster. */
 describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
@@ -45,7 +64,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
         HOST_NAME: HOST,
         HOST_KIND: 'kubernetes',
         KUBECONFIG: cluster.kubeconfig,
-        KUBERNETES_ADMIT_CIDRS: '0.0.0.0/0',
+        KUBERNETES_ADMIT_CIDRS: '203.0.113.0/24',
         // A client's namespace ends with a pass over all sites.
         RECONCILE_INTERVAL_SECONDS: '5',
         KUBERNETES_GATEWAY_ADDRESS: GATEWAY,
@@ -133,6 +152,37 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
       previews: { count: 1, problem: null },
       config: { problem: null },
     });
+  });
+
+  test('is checked for whether something enforces its policies, by a connection that they refuse', async () => {
+    const check = async () => {
+      const answer = await fetch(`${provisioner.url}/health`, { headers: { 'x-secret': SECRET } });
+      const { checks } = (await answer.json()) as { checks: PartCheck[] };
+      return checks.find(({ name }) => name === 'network_policies');
+    };
+    // Nothing does, in the cluster of the tests.
+    expect(await check()).toMatchObject({
+      status: 'failed',
+      detail: expect.stringMatching(/^not enforced: .*-processing-.* takes a connection from 198\.18\./),
+      fix: expect.stringContaining('Enable the enforcement'),
+    });
+    const { spec } = await get('service', `tag-${site}-processing`);
+    const [{ port }] = spec.ports;
+    const machine = cluster.nodes[0]?.address.replace(/\d+$/, '1') ?? '';
+    for (const node of cluster.nodes) await node.refuse(machine, port);
+    expect(await check()).toMatchObject({
+      status: 'skipped',
+      detail: 'unproven: this process reaches no pod of the cluster',
+    });
+    await cluster.create(NAME_SERVER);
+    await eventually(async () => {
+      expect(await check()).toMatchObject({
+        status: 'passed',
+        detail: expect.stringMatching(/^enforced: .* refuses .*, and kube-system\/name-server doesn’t$/),
+      });
+    }, WAIT);
+    for (const node of cluster.nodes) await node.refuse(machine, port, '--delete');
+    expect((await check())?.status).toBe('failed');
   });
 
   test('keeps its last good state where its manifest breaks', async () => {

@@ -28,6 +28,8 @@ interface ClusterOptions {
   readonly metrics?: boolean;
   /** This many nodes on which nothing runs besides. */
   readonly simulated?: number;
+  /** Seconds without a word from a node until it counts as lost. Default: the cluster's, 50. */
+  readonly graceSeconds?: number;
 }
 
 /**
@@ -60,7 +62,12 @@ export class Cluster {
   }
 
   /** Resolves when all nodes are ready. Without nodes it is a control plane: objects are kept, and no pod runs. */
-  static async start({ nodes = 2, metrics = false, simulated = 0 }: ClusterOptions = {}): Promise<Cluster> {
+  static async start({
+    nodes = 2,
+    metrics = false,
+    simulated = 0,
+    graceSeconds = 50,
+  }: ClusterOptions = {}): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const number = takeNumber(stack);
     const id = `tgk${number}`;
@@ -86,7 +93,7 @@ export class Cluster {
       writeKubeconfig: (name, pair) => writeJson(join(folder, name), kubeconfigOf(server, pki, pair)),
     });
     stack.defer(() => cluster.#endParts());
-    await cluster.#startControlPlane(`10.${192 + number}`);
+    await cluster.#startControlPlane(`10.${192 + number}`, graceSeconds);
     if (metrics) await cluster.#startMetrics();
     if (simulated > 0) await cluster.#startSimulated(simulated);
     await cluster.#startNodes();
@@ -149,7 +156,7 @@ export class Cluster {
     return digests[0] ?? '';
   }
 
-  async #startControlPlane(services: string): Promise<void> {
+  async #startControlPlane(services: string, graceSeconds: number): Promise<void> {
     const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
     const machine = `${nodes}.1`;
     // The bridge has a namespace of its own: on the machine itself it would pass Docker's FORWARD chain, which drops.
@@ -185,12 +192,15 @@ export class Cluster {
       'service-cluster-ip-range': `${services}.0.0/16`,
       'audit-policy-file': policy,
       'audit-log-path': join(folder, 'audit.log'),
+      // In megabytes: what is counted must be in one file.
+      'audit-log-maxsize': 4_096,
     });
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
     const client = clientFlags(this.kubeconfig, machine);
     this.#start('kube-controller-manager', {
       ...client,
       ...controllerFlags({ tokens, ca: pki.caFile }),
+      'node-monitor-grace-period': `${graceSeconds}s`,
     });
     this.#start('kube-scheduler', client);
     this.#start('coredns', await nameServer(this.#network));

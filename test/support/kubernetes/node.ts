@@ -114,6 +114,11 @@ export class ClusterNode {
     }
   }
 
+  /** Refuses connections from an address to a port of the node's pods, as what enforces policies does; `--delete` ends it. */
+  async refuse(from: string, port: number, verb: '--insert' | '--delete' = '--insert'): Promise<void> {
+    await this.#iptables(verb, `FORWARD -s ${from} -o pods0 -p tcp --dport ${port} -j DROP`);
+  }
+
   /** Imports images from a file in the form of `docker save`. */
   async importImages(file: string): Promise<void> {
     await this.#ctr('--namespace', 'k8s.io', 'images', 'import', file);

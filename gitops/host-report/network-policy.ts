@@ -1,0 +1,89 @@
+import { BlockList, connect, isIP } from 'node:net';
+import type { PartCheck } from '../report/report.ts';
+import { checkPart } from './check-part.ts';
+
+/** Milliseconds that a connection may take to be made: what refuses without an answer takes all of them. */
+const CONNECT_MS = 1_000;
+/** No tag server listens there (tcpmux), and no policy admits it. */
+const CLOSED_PORT = 1;
+const CHECK = 'network_policies';
+
+/** A pod that is ready. */
+interface PodAddress {
+  /** As it is shown. */
+  readonly name: string;
+  readonly address: string;
+  readonly port: number;
+}
+
+interface PolicyTrial {
+  /** Pods of sites, whose policies refuse all but the admitted. */
+  readonly pods: readonly PodAddress[];
+  /** Other pods, which show that this process reaches the network of pods at all. */
+  readonly others: readonly PodAddress[];
+  /** The ranges that the policies admit. */
+  readonly admitted: readonly string[];
+  /** This process runs in a namespace that they admit. */
+  readonly isAdmitted: boolean;
+}
+
+/** `silent`: no answer in time, as of what drops packets. `from`: the own address of a connection that was made. */
+type Outcome = { readonly kind: 'made'; readonly from: string } | { readonly kind: 'refused' | 'silent' };
+
+/**
+ * Tries a connection that the policies of the sites refuse. A cluster accepts policies without a word where nothing
+ * enforces them, so only this shows it. What can't be tried is `skipped`, as unproven. Never throws.
+ */
+export async function checkNetworkPolicies(
+  trial: (signal: AbortSignal) => Promise<PolicyTrial>,
+): Promise<PartCheck> {
+  let isUnproven = false;
+  const unproven = (why: string) => {
+    isUnproven = true;
+    return `unproven: ${why}`;
+  };
+  const check = await checkPart(CHECK, {
+    fix: 'Enable the enforcement of NetworkPolicies in the cluster, or install a network plugin that enforces them (docs/kubernetes.md).',
+    async ask(signal) {
+      const { pods, others, admitted, isAdmitted } = await trial(signal);
+      if (pods.length === 0) return unproven('no pod of a site is ready');
+      const outcomes = await Promise.all(pods.map((pod) => tried(pod)));
+      const made = outcomes.findIndex(({ kind }) => kind === 'made');
+      const [pod, outcome] = [pods[made], outcomes[made]];
+      if (pod === undefined || outcome?.kind !== 'made') {
+        const answers = await Promise.all(others.map((other) => tried(other)));
+        const other = others[answers.findIndex(({ kind }) => kind === 'made')];
+        if (other === undefined) return unproven('this process reaches no pod of the cluster');
+        return `enforced: ${pods[0]?.name} refuses a connection from here, and ${other.name} doesn’t`;
+      }
+      if (!isAdmitted && !contains(admitted, outcome.from)) {
+        throw new Error(
+          `not enforced: ${pod.name} takes a connection from ${outcome.from}, which no policy admits`,
+        );
+      }
+      // A port on which nothing listens answers at once, unless something drops what isn't admitted.
+      const { kind } = await tried({ ...pod, port: CLOSED_PORT });
+      if (kind === 'silent') return `enforced: ${pod.name} takes connections from here on its own port only`;
+      return unproven('the policies admit this process; try a pod of another namespace (docs/kubernetes.md)');
+    },
+  });
+  return isUnproven ? { ...check, status: 'skipped' } : check;
+}
+
+async function tried({ address, port }: PodAddress): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>();
+  const socket = connect({ host: address, port, timeout: CONNECT_MS });
+  socket.once('connect', () => resolve({ kind: 'made', from: socket.localAddress ?? '' }));
+  socket.once('timeout', () => resolve({ kind: 'silent' }));
+  socket.once('error', () => resolve({ kind: 'refused' }));
+  return await promise.finally(() => socket.destroy());
+}
+
+function contains(ranges: readonly string[], address: string): boolean {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [start = '', bits = ''] = range.split('/');
+    list.addSubnet(start, Number(bits), isIP(start) === 4 ? 'ipv4' : 'ipv6');
+  }
+  return list.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6');
+}
