@@ -234,6 +234,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     });
     expect(errors[0]).toBeInstanceOf(TerminalError);
     expect(errors[0]?.message).toMatch(/may not patch "deployments" in API group "apps"/);
+    await serves('1');
     await grant(cluster);
     await eventually(async () => expect((await runs.run(changed)).errors).toEqual([]), WAIT);
   });

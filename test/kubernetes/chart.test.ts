@@ -17,6 +17,8 @@ import {
   valueFlags,
 } from '../support/kubernetes/chart.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
+import { importKeptServer, KEPT_SERVER } from '../support/kubernetes/kept-server.ts';
+import { ip } from '../support/kubernetes/machine.ts';
 import {
   applying,
   callOf,
@@ -26,6 +28,7 @@ import {
   pathOf,
   sampleOf,
 } from '../support/kubernetes/rights.ts';
+import { startServiceLoad } from '../support/kubernetes/service-load.ts';
 import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
@@ -97,7 +100,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     await cluster.kubectl('apply', '--dry-run=server', '--validate=strict', '--filename', file);
   });
 
-  test('is installed in an earlier version, and upgraded', async () => {
+  test('is installed in an earlier version, and upgraded while its site is rolled out without a lost request', async () => {
     const earlier = join(cluster.folder, 'earlier');
     await cp(CHART, earlier, { recursive: true });
     const about = parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8'));
@@ -108,13 +111,50 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     expect(before.status.readyReplicas).toBe(1);
 
     const settings = { EDGE_DOMAIN: 'other.example.net' };
-    await inCluster('upgrade', CHART, '--wait', '--timeout', '180s', ...valueFlags({ ...values, settings }));
+    await withSiteUnderLoad(async (rollOut) => {
+      const flags = ['--wait', '--timeout', '180s', ...valueFlags({ ...values, settings })];
+      await Promise.all([inCluster('upgrade', CHART, ...flags), rollOut()]);
+    });
     const after = await deployment();
     expect(after.metadata.labels['helm.sh/chart']).not.toBe('tagyard-0.0.9');
     expect(after.metadata.uid).toBe(before.metadata.uid);
     expect(after.status).toMatchObject({ readyReplicas: 1, observedGeneration: after.metadata.generation });
     expect(JSON.stringify(after.spec)).toContain('other.example.net');
   });
+
+  /** A site that the account of the chart has made loses no request while the work is done, which may roll it out. */
+  async function withSiteUnderLoad(work: (rollOut: () => Promise<void>) => Promise<unknown>): Promise<void> {
+    const of = (env: string) => ({
+      ...loadedManifest('loaded-shop', 0),
+      image: KEPT_SERVER,
+      config: new Secret(Buffer.from(`id=GTM-SERVER1&env=${env}`).toString('base64')),
+    });
+    const site = of('1');
+    await importKeptServer(cluster);
+    await using sites = await openedSites();
+    await applySites(sites.opened, [site]);
+    const service = await get(
+      ...['service', 'tag-loaded-shop-processing', '--namespace', `tagyard-tagyard-${site.client}`],
+    );
+    const host = service.spec.clusterIP;
+    await ip(`route add ${host}/32 via ${cluster.nodes[0]?.address}`);
+    await eventually(() => fetch(`http://${host}:${site.ports.processing}/`), WAIT);
+    const load = startServiceLoad({ host, port: site.ports.processing, perSecond: 20 });
+    const [done] = await Promise.allSettled([work(() => applySites(sites.opened, [of('2')]))]);
+    const { failures, answers, sent } = await load.end();
+    if (done.status === 'rejected') throw done.reason;
+    expect(failures).toEqual([]);
+    expect(sent).toBeGreaterThan(50);
+    expect([...answers].map((answer) => /env=(\d)/.exec(answer)?.[1]).toSorted()).toEqual(['1', '2']);
+    await applySites(sites.opened, []);
+  }
+  async function openedSites() {
+    const opened = await openSites({
+      kubeconfig: await accountKubeconfig(cluster, NAMESPACE, 'tagyard'),
+      identity: { instance: 'tagyard', host: 'cluster-1' },
+    });
+    return { opened, [Symbol.asyncDispose]: () => opened.close() };
+  }
 
   describe('its account', () => {
     const place = { name: 'tagyard-tagyard-one', labels: { ...LABELS, ...RESTRICTED } };
@@ -212,10 +252,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       verbs.map((verb) => `${verb} ${resource}`),
     );
     await importTagServer(cluster);
-    const sites = await openSites({
-      kubeconfig: await accountKubeconfig(cluster, NAMESPACE, 'tagyard'),
-      identity: { instance: 'tagyard', host: 'cluster-1' },
-    });
+    const { opened: sites } = await openedSites();
     try {
       const of = (env: string) => ({
         ...loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 1 } } }),
