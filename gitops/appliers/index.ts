@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { containers } from './containers/index.ts';
 import { dns } from './dns/index.ts';
 import { kv, route } from './edge/index.ts';
-import { gateway, objects, workloads } from './kubernetes/index.ts';
+import { gateway, objects, policyDeliveries, workloads } from './kubernetes/index.ts';
 import { network } from './network/index.ts';
 import { policyScripts, proxy } from './proxy/index.ts';
 
@@ -10,7 +10,7 @@ import { policyScripts, proxy } from './proxy/index.ts';
 export const MACHINE_APPLIERS = [network, policyScripts, containers, proxy, kv, route, dns] as const;
 
 /** The appliers of a Kubernetes cluster, likewise. */
-export const CLUSTER_APPLIERS = [objects, workloads, gateway, kv, route, dns] as const;
+export const CLUSTER_APPLIERS = [objects, policyDeliveries, workloads, gateway, kv, route, dns] as const;
 
 type Intersection<Union> = (Union extends unknown ? (one: Union) => void : never) extends (
   all: infer All,

@@ -15,6 +15,8 @@ interface GatewayReport {
   readonly ready: boolean;
   /** By name of the Secret: why it isn't served as delivered. At most ten. */
   readonly refused: Readonly<Record<string, string>>;
+  /** By service (`<namespace>/<name>`) that runs on demand: its last request, in seconds since 1970. */
+  readonly used: Readonly<Record<string, number>>;
 }
 
 const PREFIX = 'tagyard/gateway-';
@@ -25,8 +27,11 @@ const annotations = z.object({
   [`${PREFIX}generation`]: z.string(),
   [`${PREFIX}ready`]: z.enum(['true', 'false']),
   [`${PREFIX}refused`]: z.string(),
+  // A gateway of an earlier version has none.
+  [`${PREFIX}used`]: z.string().default('{}'),
 });
 const refusals = z.record(z.string(), z.string());
+const uses = z.record(z.string(), z.number());
 
 /** Names a set of Secrets with their contents: gateway and provisioner compute it of what each sees. */
 export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadata'>>): string {
@@ -40,6 +45,7 @@ export function formatReport({
   generation,
   ready,
   refused,
+  used,
 }: GatewayReport): Record<string, string> {
   const first = Object.entries(refused).slice(0, MOST_REFUSED);
   return {
@@ -49,6 +55,7 @@ export function formatReport({
     [`${PREFIX}refused`]: JSON.stringify(
       Object.fromEntries(first.map(([name, why]) => [name, why.slice(0, 500)])),
     ),
+    [`${PREFIX}used`]: JSON.stringify(used),
   };
 }
 
@@ -58,8 +65,10 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
   if (!read.success) return null;
   const found = read.data;
   let refused: unknown;
+  let used: unknown;
   try {
     refused = JSON.parse(found[`${PREFIX}refused`] ?? '{}');
+    used = JSON.parse(found[`${PREFIX}used`] ?? '{}');
   } catch {
     return null;
   }
@@ -68,5 +77,6 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
     generation: found[`${PREFIX}generation`] ?? '',
     ready: found[`${PREFIX}ready`] === 'true',
     refused: refusals.catch({}).parse(refused),
+    used: uses.catch({}).parse(used),
   };
 }

@@ -37,6 +37,8 @@ export class GatewayAgent {
   readonly #deps: AgentDeps;
   readonly #ended = new AbortController();
   readonly #ports = new Map<string, number>();
+  /** The last request of each service on demand, in milliseconds since 1970; at first, when it was delivered. */
+  readonly #used = new Map<string, number>();
   #configuration: Configuration = NOTHING;
   #isServed = false;
   #wasReady = false;
@@ -105,12 +107,23 @@ export class GatewayAgent {
     for (const service of [...this.#ports.keys()].filter((one) => !wanted.has(one)))
       this.#ports.delete(service);
     this.#peers.retain(wanted);
+    this.#keepUses(configuration.onDemand);
     return new Map([...configuration.faults, ...refused]);
   }
 
   /** What the API server lists of a service (`<namespace>/<name>`). */
   list(service: string, endpoints: readonly PodEndpoint[]): void {
     if (this.#ports.has(service)) this.#peers.listed(service, endpoints, this.#deps.clock.now());
+  }
+
+  /** Services (`<namespace>/<name>`) that run on demand, and the last request of each, in milliseconds since 1970. */
+  get uses(): ReadonlyMap<string, number> {
+    return this.#used;
+  }
+
+  /** The Deployment of a service on demand that has a pod now; `null`: it has none, or runs always. */
+  running(service: string): string | null {
+    return this.#peers.stays(service) ? (this.#configuration.onDemand.get(service) ?? null) : null;
   }
 
   /** The services (`<namespace>/<name>`) whose pods get requests. */
@@ -155,20 +168,28 @@ export class GatewayAgent {
   async #lookup(service: string): Promise<readonly string[]> {
     const port = this.#ports.get(service);
     if (port === undefined) return [];
-    const found = this.#peers.addresses(service, port);
     const deployment = this.#configuration.onDemand.get(service);
-    if (found.length > 0 || deployment === undefined) return found;
-    return await this.#awaitFirst(service, port, deployment);
+    if (deployment === undefined) return this.#peers.addresses(service, port);
+    this.#used.set(service, this.#deps.clock.date().getTime());
+    // A pod that was stopped may serve a little longer, but is lost after that.
+    if (!this.#peers.stays(service)) await this.#awaitFirst(service, deployment);
+    return this.#peers.addresses(service, port);
   }
 
-  async #awaitFirst(service: string, port: number, deployment: string): Promise<readonly string[]> {
+  #keepUses(onDemand: Configuration['onDemand']): void {
+    for (const service of [...this.#used.keys()].filter((one) => !onDemand.has(one)))
+      this.#used.delete(service);
+    for (const service of onDemand.keys()) {
+      if (!this.#used.has(service)) this.#used.set(service, this.#deps.clock.date().getTime());
+    }
+  }
+
+  async #awaitFirst(service: string, deployment: string): Promise<void> {
     const { clock, start } = this.#deps;
     const namespace = service.slice(0, service.indexOf('/'));
     const deadline = clock.now() + START_MS;
     await start?.(namespace, deployment);
-    for (;;) {
-      const found = this.#peers.addresses(service, port);
-      if (found.length > 0 || clock.now() >= deadline || this.#ended.signal.aborted) return found;
+    while (!this.#peers.stays(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
       await clock.sleep(POLL_MS, { signal: this.#ended.signal });
     }
   }

@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Log, warner } from '../base/log.ts';
 import type { KubernetesClient, Watched } from '../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
-import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
+import { deliveryDigest, formatReport, REPORT, readReport } from '../delivery/report.ts';
 import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
 import type { GatewayAgent } from './agent.ts';
 import type { PodEndpoint } from './peers.ts';
@@ -27,6 +27,8 @@ interface ClusterPlace {
 }
 
 interface FeedDeps extends ClusterPlace {
+  /** A preview server on demand is stopped after this time without a request, milliseconds. */
+  readonly idleMs: number;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -36,6 +38,8 @@ export class ClusterFeed {
   readonly #deps: FeedDeps;
   readonly #secrets: Watched;
   readonly #slices: Watched;
+  /** What all gateways report. */
+  readonly #reports: Watched;
   readonly #ended = new AbortController();
   /** The slices of each service. Rebuilt from changes, not searched: each event concerns one of thousands. */
   readonly #byService = new Map<string, Map<string, KubernetesObject>>();
@@ -53,6 +57,11 @@ export class ClusterFeed {
     const kinds = `${DELIVERY_LABEL} in (site,certificate,instance)`;
     this.#secrets = client.watched({ kind: 'Secret', namespace, labels: `${ours},${kinds}` });
     this.#slices = client.watched({ kind: 'EndpointSlice', labels: ours });
+    this.#reports = client.watched({
+      kind: 'Lease',
+      namespace,
+      labels: `${ours},${DELIVERY_LABEL}=${REPORT}`,
+    });
   }
 
   /** What the API server lists of a service; `null`: not known yet. */
@@ -62,11 +71,15 @@ export class ClusterFeed {
 
   /** Sets the pods of a Deployment that has none to one. */
   async start(namespace: string, deployment: string): Promise<void> {
+    await this.#scale(namespace, deployment, 1);
+  }
+
+  async #scale(namespace: string, deployment: string, replicas: 0 | 1): Promise<void> {
     const address = { kind: 'Deployment', namespace, name: deployment, subresource: 'scale' } as const;
     const { signal } = this.#ended;
     const scale = await this.#deps.client.patch(
       address,
-      [{ op: 'replace', path: '/spec/replicas', value: 1 }],
+      [{ op: 'replace', path: '/spec/replicas', value: replicas }],
       signal,
     );
     if (scale === null) throw new Error(`there is no Deployment ${namespace}/${deployment}`);
@@ -74,13 +87,18 @@ export class ClusterFeed {
 
   /** Feeds the agent until `end`. Errors are retried: what was delivered last is served meanwhile. */
   follow(agent: GatewayAgent): void {
-    this.#work = Promise.all([this.#followSlices(agent), this.#followSecrets(agent), this.#report(agent)]);
+    this.#work = Promise.all([
+      this.#followSlices(agent),
+      this.#followSecrets(agent),
+      this.#report(agent),
+      this.#stopUnused(agent),
+    ]);
   }
 
   async end(): Promise<void> {
     this.#ended.abort(new Error('the gateway ends'));
     await this.#work;
-    await Promise.all([this.#secrets.close(), this.#slices.close()]);
+    await Promise.all([this.#secrets.close(), this.#slices.close(), this.#reports.close()]);
   }
 
   async #followSlices(agent: GatewayAgent): Promise<void> {
@@ -179,6 +197,47 @@ export class ClusterFeed {
     return { deliveries, faults };
   }
 
+  /** Any gateway stops what none has had a request for. */
+  async #stopUnused(agent: GatewayAgent): Promise<void> {
+    const { clock, log, idleMs } = this.#deps;
+    const { signal } = this.#ended;
+    const warn = warner((message) => log.warn({}, `an unused preview server can’t be stopped: ${message}`));
+    await this.#reports.ready(signal).catch(() => undefined);
+    while (!signal.aborted) {
+      // While the other gateways aren't known, they may have requests.
+      if (this.#reports.fault === null) {
+        await this.#stopIdle(agent, clock.date().getTime() - idleMs).then(
+          () => warn(null),
+          (error) => signal.aborted || warn(error),
+        );
+      }
+      await clock.sleep(this.#everyMs, { signal, ref: false });
+    }
+  }
+
+  /** Stops what has had no request since then, milliseconds since 1970. */
+  async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
+    const others = [...this.#reports.objects.values()].map((lease) => readReport(lease)?.used ?? {});
+    for (const [service, used] of agent.uses) {
+      const latest = Math.max(used, ...others.map((one) => 1_000 * (one[service] ?? 0)));
+      const deployment = latest < since ? agent.running(service) : null;
+      if (deployment !== null) await this.#scale(service.slice(0, service.indexOf('/')), deployment, 0);
+    }
+  }
+
+  /** The others must know of a request before they stop what it has used. */
+  get #everyMs(): number {
+    return Math.min(RENEW_MS, this.#deps.idleMs / 3);
+  }
+
+  /** As gateways report it. What is older needs no report. */
+  #recentUses(agent: GatewayAgent): Record<string, number> {
+    const since = this.#deps.clock.date().getTime() - this.#deps.idleMs;
+    const recent = [...agent.uses].filter(([, used]) => used >= since);
+    // Rounded up: never earlier than it was.
+    return Object.fromEntries(recent.map(([service, used]) => [service, Math.ceil(used / 1_000)]));
+  }
+
   async #report(agent: GatewayAgent): Promise<void> {
     const { clock, log } = this.#deps;
     const { signal } = this.#ended;
@@ -188,7 +247,7 @@ export class ClusterFeed {
         () => warn(null),
         (error) => signal.aborted || warn(error),
       );
-      await clock.sleep(RENEW_MS, { signal, ref: false });
+      await clock.sleep(this.#everyMs, { signal, ref: false });
     }
   }
 
@@ -199,6 +258,7 @@ export class ClusterFeed {
       generation: (await agent.nginx.daemon.servedVersion()) ?? '',
       ready: (await agent.obstacles()).length === 0,
       refused: Object.fromEntries(this.#refused),
+      used: this.#recentUses(agent),
     };
     const lease: KubernetesObject = {
       apiVersion: 'coordination.k8s.io/v1',

@@ -31,6 +31,8 @@ export interface GatewayNginxSettings {
   readonly listen: readonly string[];
   readonly httpPort: number;
   readonly tlsPort: number;
+  /** Where pods read policy scripts, over TLS. */
+  readonly policyPort: number;
   /** On 127.0.0.1. */
   readonly statusPort: number;
   readonly resolverPort: number;
@@ -179,7 +181,7 @@ export class GatewayNginx {
   }
 
   #mainSettings({ hopSecret, edge, challengeKey }: InstanceDocument): MainSettings {
-    const { listen, httpPort, tlsPort, statusPort, resolverPort, frontRanges } = this.#settings;
+    const { listen, httpPort, tlsPort, policyPort, statusPort, resolverPort, frontRanges } = this.#settings;
     const { limits = DEFAULT_LIMITS } = this.#settings;
     const main = {
       ...{ listen, httpPort, tlsPort, statusPort },
@@ -194,7 +196,7 @@ export class GatewayNginx {
       shutdownSeconds: this.#settings.shutdownSeconds ?? 30,
       systemLogs: null,
       workerProcesses: this.#settings.workerProcesses ?? 'auto',
-      gateway: { names: this.#names.folder, resolverPort, zone: ZONE, frontRanges },
+      gateway: { names: this.#names.folder, resolverPort, policyPort, zone: ZONE, frontRanges },
     };
     return plain(mainSchema, main, 'the gateway’s settings');
   }

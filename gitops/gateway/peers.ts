@@ -81,6 +81,11 @@ export class Peers {
     return Array.from({ length: times }, () => rotated).flat();
   }
 
+  /** False if all pods to which requests of a service are sent end on purpose, or if there are none. */
+  stays(service: string): boolean {
+    return this.#inUse(service).some(({ left }) => !left);
+  }
+
   /**
    * What the connects to a service's listed endpoints have shown: one accepts connections, all have failed twice, or it
    * isn't known yet. `null`: it has no endpoints.

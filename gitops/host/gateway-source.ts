@@ -10,6 +10,7 @@ import { type Certificates, combineCertificates } from '../certificates/contract
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
+import { openPolicyAuthority } from '../embedded/policy-authority.ts';
 import type { ClusterEnv } from '../env.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';
@@ -69,6 +70,7 @@ export async function gatewaySource(
     },
   });
   const files = await operatorFiles(env);
+  const policies = await openPolicyAuthority(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
   /** A thousand names with one wildcard need one read. */
   const pems = new Map<string, ReturnType<typeof readPem>>();
@@ -86,9 +88,11 @@ export async function gatewaySource(
     certificates: combineCertificates([files, ...(acme === null ? [] : [acme.keeper])]),
     source: {
       instance,
+      policyCa: policies.ca,
       refresh: () => ranges.refresh(),
       pairs: {
         async pairFor({ host, tls }) {
+          if (tls === 'inside') return await policies.pairFor(host);
           const paths = await certificates.pathsFor(host, tls);
           if (paths === null) return null;
           // The file of an ordered certificate is replaced; that of an operator's copy is another one.
@@ -100,7 +104,7 @@ export async function gatewaySource(
         },
         async retain(names) {
           pems.clear();
-          await certificates.retain(names);
+          await certificates.retain(names.filter(({ tls }) => tls !== 'inside'));
         },
       },
     },

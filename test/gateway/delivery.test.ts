@@ -56,6 +56,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
             trusted: { cloudflare: [], own: [] },
             edge: { scheme: 'http', address: '127.0.0.1', port: 9 },
           }),
+          policyCa: '',
           refresh: async () => undefined,
           pairs: {
             async pairFor({ host }) {

@@ -1,8 +1,9 @@
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Cluster } from './cluster.ts';
 import { deploymentState } from './state/deployment.ts';
 
-/** How many preview servers of a site serve. Throws where the cluster can't be read. */
+/** How many preview servers of a site serve, or will on demand. Throws where the cluster can't be read. */
 export async function availablePreviews(
   { copies, render }: Pick<Cluster, 'copies' | 'render'>,
   manifest: LoadedManifest,
@@ -15,5 +16,11 @@ export async function availablePreviews(
   const found = previews.map(({ kind, metadata: { name, namespace = null } }) =>
     copies.find({ kind, namespace, name }),
   );
-  return found.reduce((sum, one) => sum + (one === undefined ? 0 : deploymentState(one).available), 0);
+  // One that runs always is applied with a number of pods.
+  const isStarted = previews.every(({ spec }) => Object.hasOwn(Object(spec), 'replicas'));
+  const serving = (one: KubernetesObject) => {
+    const { replicas, available } = deploymentState(one);
+    return replicas === 0 && !isStarted ? 1 : available;
+  };
+  return found.reduce((sum, one) => sum + (one === undefined ? 0 : serving(one)), 0);
 }

@@ -9,7 +9,7 @@ import type { InstanceDocument } from '../../delivery/documents.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import { ClientObjects } from './client-objects.ts';
-import { certificateDelivery, instanceDelivery, siteDelivery } from './gateway-objects.ts';
+import { certificateDelivery, instanceDelivery, policyDelivery, siteDelivery } from './gateway-objects.ts';
 import { GatewayReports } from './gateway-reports.ts';
 import { type CertificatePairs, SharedDeliveries } from './gateway-shared.ts';
 import { clientObjects, footprintOf } from './objects/client.ts';
@@ -25,6 +25,8 @@ import { Writer } from './writer.ts';
 /** What is delivered to the gateways of a cluster, and from where. */
 export interface GatewaySource {
   readonly pairs: CertificatePairs;
+  /** The certificate of the authority that signs for the names of policy scripts: PEM. */
+  readonly policyCa: string;
   instance(): InstanceDocument;
   /** Brings up to date what the document of the instance is made of; never throws. */
   refresh(): Promise<void>;
@@ -38,6 +40,8 @@ export interface GatewayParts {
   readonly reports: GatewayReports;
   readonly shared: SharedDeliveries;
   render(manifest: LoadedManifest): KubernetesObject;
+  /** `null`: the site has no policy script, or nothing leads its pods to the gateways. */
+  renderPolicy(manifest: LoadedManifest): KubernetesObject | null;
 }
 
 /** What all targets of a cluster use. */
@@ -62,8 +66,7 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-interface ClusterServices
-  extends Pick<ClusterSettings, 'identity' | 'originPort' | 'edition' | 'policyUrlOf'> {
+interface ClusterServices extends Pick<ClusterSettings, 'identity' | 'originPort' | 'edition'> {
   readonly log: Log;
   /**
    * The ordinal of the revision that is in force: a later revision has a greater one. Objects carry it, and an older one
@@ -108,6 +111,7 @@ export async function openCluster(
     namespace,
     admitCidrs: settings.KUBERNETES_ADMIT_CIDRS,
     gatewayNamespace: settings.KUBERNETES_GATEWAY_NAMESPACE ?? null,
+    policyScripts: policyScripts(settings, source),
   };
   const copies = new Copies({ client, identity, namespace, ...(waitMs === undefined ? {} : { waitMs }) });
   const writer = new Writer({ client, copies, identity, ordinal, log });
@@ -129,6 +133,7 @@ export async function openCluster(
       ? null
       : openGateway({
           ...source,
+          servesPolicies: rendering.policyScripts !== undefined,
           place: { identity, namespace, gatewayNamespace },
           ...{ client, ordinal, log, now, waitMs },
         });
@@ -155,13 +160,29 @@ export async function openCluster(
   };
 }
 
+/** Without the gateways' own namespace, nothing serves policy scripts. */
+function policyScripts(
+  settings: z.output<typeof kubernetesSettings>,
+  source: GatewaySource | null,
+): ClusterSettings['policyScripts'] {
+  const { KUBERNETES_GATEWAY_NAMESPACE: served, KUBERNETES_POLICY_SERVICE: named } = settings;
+  if (source === null || served === undefined || named === undefined) return undefined;
+  const [namespace, name] = named.split('/');
+  return {
+    service: `${name}.${namespace}.svc.${settings.KUBERNETES_CLUSTER_DOMAIN}`,
+    ca: source.policyCa,
+  };
+}
+
 interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log' | 'now'> {
   readonly waitMs: number | undefined;
+  readonly servesPolicies: boolean;
   readonly client: KubernetesClient;
   readonly place: Parameters<typeof instanceDelivery>[1];
 }
 
-function openGateway({ place, client, ordinal, log, now, waitMs, ...source }: GatewayDeps): GatewayParts {
+function openGateway(deps: GatewayDeps): GatewayParts {
+  const { place, client, ordinal, log, now, waitMs, servesPolicies, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
   // What a gateway reports to serve includes Secrets of others: certificates that they renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
@@ -182,5 +203,6 @@ function openGateway({ place, client, ordinal, log, now, waitMs, ...source }: Ga
       renderCertificate: (pair) => certificateDelivery(pair, place),
     }),
     render: (manifest) => siteDelivery(manifest, place),
+    renderPolicy: (manifest) => (servesPolicies ? policyDelivery(manifest, place) : null),
   };
 }

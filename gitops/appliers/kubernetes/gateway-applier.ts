@@ -1,52 +1,109 @@
 import { TerminalError } from '../../base/errors.ts';
 import { contentHash } from '../../base/ownership.ts';
+import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import { provenHosts } from '../../manifest/schema.ts';
 import type { Applier, Change, Resource, Scope, Traits } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster, GatewayParts } from './cluster.ts';
+import { POLICY_PREFIX, SITE_PREFIX } from './gateway-objects.ts';
 import type { GatewayName } from './gateway-shared.ts';
+import { policyName } from './objects/names.ts';
 import { notEnding } from './objects-applier.ts';
 import { observeObjects } from './observation.ts';
 import { type ObjectRef, ObjectSpec, resourceKey } from './state/object-spec.ts';
 
 /** What is delivered to a cluster's gateways of a site. */
 export const GATEWAY = { target: 'gateway' } as const satisfies Traits;
+/** A site's policy script, which gateways serve to its pods: before these start. */
+export const POLICY_DELIVERY = { target: 'policy' } as const satisfies Traits;
+
+/** A kind of Secret that is delivered. */
+interface DeliveryKind {
+  readonly traits: Traits;
+  /** How the names of these Secrets begin. */
+  readonly prefix: string;
+  /** One kind also delivers what is common to all, and reports changes. */
+  readonly isMain: boolean;
+}
+
+/** What is delivered of a site. */
+interface Delivery {
+  readonly summary: string;
+  /** `null`: the site has none. */
+  readonly object: KubernetesObject | null;
+  /** Those in it that need a certificate. */
+  readonly names: readonly GatewayName[];
+}
 
 /** The Secret of a site, and the names in it that need a certificate. */
 class DeliverySpec extends ObjectSpec {
   readonly names: readonly GatewayName[];
 
-  constructor(object: ConstructorParameters<typeof ObjectSpec>[0], manifest: LoadedManifest) {
+  constructor(object: KubernetesObject, manifest: LoadedManifest, names: readonly GatewayName[]) {
     super(object, { manifest, secrets: [], initialReplicas: null, refusal: null });
-    const { origin, preview } = manifest.hostnames;
-    const { mode: tls } = manifest.tls;
-    this.names = [origin, preview, ...provenHosts(manifest)].map((host) => ({ host, tls }));
+    this.names = names;
   }
 }
 
 type GatewayApplier = Applier<DeliverySpec, ObjectRef>;
 
-/** Where no namespace of gateways is named, nothing is delivered. */
-export function gatewayApplier(cluster: Cluster): GatewayApplier {
-  return cluster.gateway === null ? NONE : deliveryApplier(cluster, cluster.gateway);
+/** Delivers the public names of sites. Where no namespace of gateways is named, nothing is delivered. */
+export function gatewayApplier({ gateway, ...cluster }: Cluster): GatewayApplier {
+  return gateway === null
+    ? nothing(GATEWAY)
+    : deliveryApplier(
+        { ...cluster, gateway },
+        { traits: GATEWAY, prefix: SITE_PREFIX, isMain: true },
+        (manifest) => {
+          const { origin, preview } = manifest.hostnames;
+          const { mode: tls } = manifest.tls;
+          return {
+            object: gateway.render(manifest),
+            names: [origin, preview, ...provenHosts(manifest)].map((host) => ({ host, tls })),
+            summary: `deliver ${origin} and ${preview} to the gateways`,
+          };
+        },
+      );
 }
 
-const NONE: GatewayApplier = {
-  ...GATEWAY,
+/** Delivers the policy scripts of sites, likewise. */
+export function policyDeliveryApplier({ gateway, ...cluster }: Cluster): GatewayApplier {
+  return gateway === null
+    ? nothing(POLICY_DELIVERY)
+    : deliveryApplier(
+        { ...cluster, gateway },
+        { traits: POLICY_DELIVERY, prefix: POLICY_PREFIX, isMain: false },
+        (manifest) => {
+          return {
+            object: gateway.renderPolicy(manifest),
+            names: [{ host: policyName(manifest.site), tls: 'inside' }],
+            summary: `deliver the policy script ${manifest.policy?.hash ?? ''} to the gateways`,
+          };
+        },
+      );
+}
+
+const nothing = (traits: Traits): GatewayApplier => ({
+  ...traits,
   desired: () => [],
   observe: async () => [],
   plan: planResources,
   async apply({ op, key }) {
     throw new TerminalError(`the change ${op} ${key} needs KUBERNETES_GATEWAY_NAMESPACE`);
   },
-};
+});
 
 /**
- * Delivers sites to gateways: a Secret for each, and what is common to them. `apply` resolves when every gateway that takes
+ * Delivers to gateways: a Secret for each site, and what is common to them. `apply` resolves when every gateway that takes
  * requests reports to serve it.
  */
-function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplier {
+function deliveryApplier(
+  cluster: Cluster & { readonly gateway: GatewayParts },
+  { traits, prefix, isMain }: DeliveryKind,
+  deliveryOf: (manifest: LoadedManifest) => Delivery,
+): GatewayApplier {
+  const { gateway } = cluster;
   const { copies, writer, reports, shared } = gateway;
   const background = new AbortController();
   /** Secrets that are written, but that a gateway didn't report to serve. */
@@ -69,8 +126,9 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
     return await observeObjects(
       { ...cluster, copies, namespace: gateway.namespace },
       {
-        target: GATEWAY.target,
+        target: traits.target,
         kinds: ['Secret'],
+        isOf: ({ metadata }) => metadata.name.startsWith(prefix),
         problemOf({ key }) {
           const found = problems.get(key);
           // A renewed certificate, another hop secret, or a gateway that was away.
@@ -82,14 +140,14 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
   }
 
   const planning = {
-    ...GATEWAY,
+    ...traits,
     desired(manifest: LoadedManifest): Resource<DeliverySpec>[] {
-      const object = gateway.render(manifest);
-      const spec = new DeliverySpec(object, manifest);
-      const { site, adopt, hostnames } = manifest;
-      const summary = `deliver ${hostnames.origin} and ${hostnames.preview} to the gateways`;
+      const { object, names, summary } = deliveryOf(manifest);
+      if (object === null) return [];
+      const spec = new DeliverySpec(object, manifest, names);
+      const { site, adopt } = manifest;
       const key = resourceKey(spec.address);
-      return [{ target: GATEWAY.target, site, key, hash: contentHash(object), summary, adopt, spec }];
+      return [{ target: traits.target, site, key, hash: contentHash(object), summary, adopt, spec }];
     },
     plan: planResources,
   } as const;
@@ -98,9 +156,12 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
     ...planning,
 
     async observe(desired, signal, scope) {
-      shared.want(new Map(desired.map(({ site, spec }) => [site, spec.names])), scope?.sites ?? null);
+      shared.want(
+        new Map(desired.map(({ spec }) => [spec.address.name, spec.names])),
+        (secret) => secret.startsWith(prefix) && (scope?.sites.has(secret.slice(prefix.length)) ?? true),
+      );
       const observed = await observe(desired, signal, scope);
-      if (scope === undefined) shared.startHousekeeping(background.signal);
+      if (isMain && scope === undefined) shared.startHousekeeping(background.signal);
       return observed;
     },
 
@@ -115,7 +176,7 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
     async apply({ desired, observed, op, key, site }: Change<DeliverySpec, ObjectRef>, signal) {
       if (desired !== undefined) {
         const { spec, hash, adopt } = desired;
-        const faults = await shared.ensure(site, spec.names, signal);
+        const faults = await shared.ensure(spec.address.name, spec.names, signal);
         await notEnding({ ...cluster, copies }, spec, signal);
         unserved.add(key);
         await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
@@ -131,7 +192,7 @@ function deliveryApplier(cluster: Cluster, gateway: GatewayParts): GatewayApplie
       }
     },
 
-    events: (signal) => copies.events(signal),
+    ...(isMain ? { events: (signal: AbortSignal) => copies.events(signal) } : {}),
 
     async close() {
       background.abort();

@@ -4,8 +4,13 @@ import type { InstanceDocument, SiteDocument } from '../../delivery/documents.ts
 import { type Delivered, deliverySecret } from '../../delivery/secrets.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import { provenHosts } from '../../manifest/schema.ts';
-import { namespaceOf, objectName, siteLabels } from './objects/names.ts';
+import { namespaceOf, objectName, policyName, siteLabels } from './objects/names.ts';
+import { isOnDemand } from './objects/scale.ts';
 import type { ClusterSettings } from './objects/settings.ts';
+
+/** How the names of Secrets begin: of a site's public names, and of its policy script. */
+export const SITE_PREFIX = 'tagyard-site-';
+export const POLICY_PREFIX = 'tagyard-policy-';
 
 interface Place extends Pick<ClusterSettings, 'identity' | 'namespace'> {
   /** The gateway's. */
@@ -31,11 +36,25 @@ export function siteDelivery(manifest: LoadedManifest, place: Place): Kubernetes
     site,
     names: [
       { kind: 'origin', host: hostnames.origin, ...podsOf('processing') },
-      { kind: 'preview', host: hostnames.preview, ...podsOf('preview') },
+      {
+        kind: 'preview',
+        host: hostnames.preview,
+        ...podsOf('preview'),
+        ...(isOnDemand(manifest, place) ? { onDemand: objectName(site, 'preview') } : {}),
+      },
       ...provenHosts(manifest).map((host) => ({ kind: 'custom', host, edgeHost: hostnames.edge }) as const),
     ],
   };
-  return secretOf(`tagyard-site-${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
+  return secretOf(`${SITE_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
+}
+
+/** The Secret by which a gateway serves a site's policy script, pure; `null`: it has none. */
+export function policyDelivery(manifest: LoadedManifest, place: Place): KubernetesObject | null {
+  const { site, policy } = manifest;
+  if (policy === undefined) return null;
+  const names = [{ kind: 'policy', host: policyName(site), script: policy.text } as const];
+  const document: SiteDocument = { version: 1, site, names };
+  return secretOf(`${POLICY_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
 }
 
 /** The Secret with what is common to all names, pure. */

@@ -17,7 +17,8 @@ import type { Writer } from './writer.ts';
 /** A name that a gateway serves with TLS. */
 export interface GatewayName {
   readonly host: string;
-  readonly tls: Manifest['tls']['mode'];
+  /** `inside`: of the authority of policy scripts. */
+  readonly tls: Manifest['tls']['mode'] | 'inside';
 }
 
 /** Where certificates come from. */
@@ -54,7 +55,7 @@ export class SharedDeliveries {
   readonly #deps: SharedDeps;
   readonly #alone = new Map<string, ReturnType<typeof limit>>();
   readonly #warn: (error: unknown) => void;
-  /** The names of the sites, as they were observed or applied last. */
+  /** The names of each delivered Secret, as they were observed or applied last. */
   readonly #names = new Map<string, readonly GatewayName[]>();
   /** A wildcard's pair is that of every site. */
   readonly #rendered = new WeakMap<PemPair, KubernetesObject>();
@@ -67,10 +68,10 @@ export class SharedDeliveries {
     );
   }
 
-  /** These are the names of all desired sites, or of those in the scope. */
-  want(names: ReadonlyMap<string, readonly GatewayName[]>, scope: ReadonlySet<string> | null): void {
-    for (const site of [...this.#names.keys()]) if (scope?.has(site) ?? true) this.#names.delete(site);
-    for (const [site, own] of names) this.#names.set(site, own);
+  /** These are the names of all desired Secrets for which `isJudged` is true. */
+  want(names: ReadonlyMap<string, readonly GatewayName[]>, isJudged: (secret: string) => boolean): void {
+    for (const secret of [...this.#names.keys()]) if (isJudged(secret)) this.#names.delete(secret);
+    for (const [secret, own] of names) this.#names.set(secret, own);
   }
 
   /** What of it isn't delivered as it must be; `null`: nothing. */
@@ -83,13 +84,13 @@ export class SharedDeliveries {
     return fault instanceof Error ? fault.message : null;
   }
 
-  /** Delivers what the names of a site need, and returns why some of them have no certificate. */
+  /** Delivers what the names of a Secret need, and returns why some of them have no certificate. */
   async ensure(
-    site: string,
+    secret: string,
     names: readonly GatewayName[],
     signal: AbortSignal,
   ): Promise<FoundCertificates['faults']> {
-    this.#names.set(site, names);
+    this.#names.set(secret, names);
     await this.#write(this.#instance(), signal);
     const { objects, faults } = await this.#certificates(names);
     for (const object of objects) await this.#write(object, signal);
@@ -190,9 +191,7 @@ export class SharedDeliveries {
     const ofSites = [...copies.of('Secret')].filter(
       (found) => isOurs(identity, found) && found.metadata.labels?.[DELIVERY_LABEL] === 'site',
     );
-    const isKnown = ({ metadata }: KubernetesObject) =>
-      this.#names.has(metadata.labels?.['tagyard/site'] ?? '');
-    if (!ofSites.every(isKnown)) return null;
+    if (!ofSites.every(({ metadata }) => this.#names.has(metadata.name))) return null;
     const { objects, isComplete } = await this.#certificates([...this.#names.values()].flat());
     // What is stored may be lost, and what was delivered is good for longer.
     return !isComplete ? null : new Set(objects.map(({ metadata }) => metadata.name));

@@ -1,6 +1,6 @@
 import type { Registration } from '../registration.ts';
 import type { Cluster } from './cluster.ts';
-import { GATEWAY, gatewayApplier } from './gateway-applier.ts';
+import { GATEWAY, gatewayApplier, POLICY_DELIVERY, policyDeliveryApplier } from './gateway-applier.ts';
 import { objectsApplier } from './objects-applier.ts';
 import { kubernetesSettings } from './settings.ts';
 import { OBJECTS, WORKLOADS } from './site-resources.ts';
@@ -30,4 +30,11 @@ export const gateway: Registration<typeof kubernetesSettings, Services> = {
   ...GATEWAY,
   settings: kubernetesSettings,
   create: (_settings, { kubernetes }) => gatewayApplier(kubernetes),
+};
+
+/** What is delivered to a cluster's gateways, so that a site's pods read its policy script when they start. */
+export const policyDeliveries: Registration<typeof kubernetesSettings, Services> = {
+  ...POLICY_DELIVERY,
+  settings: kubernetesSettings,
+  create: (_settings, { kubernetes }) => policyDeliveryApplier(kubernetes),
 };

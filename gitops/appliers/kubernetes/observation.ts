@@ -10,6 +10,8 @@ import { strangersAt } from './state/strangers.ts';
 interface Watching {
   readonly target: Target;
   readonly kinds: readonly Kind[];
+  /** Whether the target has the object. Default: all of its kinds. */
+  isOf?(found: KubernetesObject): boolean;
   /** More that is wrong with an object as it was applied, for people. `outdated`: it wasn't changed from outside. */
   problemOf?(
     resource: Resource<ObjectSpec>,
@@ -23,7 +25,7 @@ interface Watching {
  */
 export async function observeObjects(
   { copies, client, identity, namespace, log, reported }: Cluster,
-  { target, kinds, problemOf }: Watching,
+  { target, kinds, isOf = () => true, problemOf }: Watching,
   {
     desired,
     scope,
@@ -64,7 +66,7 @@ export async function observeObjects(
     .filter((address) => copies.find(address) === undefined && isPlaced(address));
   const strangers = await strangersAt(client, missing, signal);
   const others = [...copies.all(kinds)]
-    .filter((found) => !wanted.has(resourceKey(addressOf(found))))
+    .filter((found) => !wanted.has(resourceKey(addressOf(found))) && isOf(found))
     .map(described)
     .filter(({ owner }) => {
       if (owner.kind !== 'ours' || owner.site === NO_SITE) return false;

@@ -51,4 +51,9 @@ export const kubernetesSettings = z.object({
   KUBERNETES_ADMIT_CIDRS: textList.default([]).pipe(z.array(range)),
   KUBERNETES_GATEWAY_NAMESPACE: optionalText.pipe(label.optional()),
   KUBERNETES_GATEWAY_SERVICE: optionalText.pipe(serviceName.optional()),
+  KUBERNETES_POLICY_SERVICE: optionalText.pipe(serviceName.optional()),
+  KUBERNETES_CLUSTER_DOMAIN: z
+    .string()
+    .regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a domain like cluster.local')
+    .default('cluster.local'),
 });

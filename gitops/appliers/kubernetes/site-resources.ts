@@ -34,7 +34,7 @@ export function siteResources(
       const spec = new ObjectSpec(object, {
         manifest,
         secrets: secrets.map((secret) => Buffer.from(String(secret), 'base64').toString()),
-        initialReplicas: isScaled ? initialReplicas(manifest) : null,
+        initialReplicas: isScaled ? initialReplicas(manifest) : isStopped(object) ? 0 : null,
         refusal: own,
       });
       return {
@@ -63,6 +63,11 @@ function rendered(manifest: LoadedManifest, render: RenderSite) {
   }
 }
 
+/** Whether a Deployment has no pod until others give it one. */
+function isStopped({ kind, spec }: KubernetesObject): boolean {
+  return kind === 'Deployment' && !Object.hasOwn(Object(spec), 'replicas');
+}
+
 /** The Deployments whose pods an object counts. */
 function scaledBy(object: KubernetesObject): string[] {
   if (object.kind !== 'HorizontalPodAutoscaler') return [];
@@ -78,6 +83,13 @@ function summaryOf(
   if (kind !== 'Deployment') return `apply ${what}`;
   const { template } = spec as { template: { spec: { containers: { image: string }[] } } }; // as the renderer makes it
   const image = template.spec.containers[0]?.image ?? '';
-  const pods = first === null ? '' : first < 2 ? ', one pod: not redundant' : `, ${first} pods or more`;
+  const pods =
+    first === null
+      ? ''
+      : first === 0
+        ? ', on demand'
+        : first < 2
+          ? ', one pod: not redundant'
+          : `, ${first} pods or more`;
   return `roll out ${what} of ${image.replace(/(sha256:[0-9a-f]{12})[0-9a-f]+$/, '$1')}${pods}`;
 }

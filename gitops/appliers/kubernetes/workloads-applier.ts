@@ -31,7 +31,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
         kinds: ['Deployment'],
         problemOf({ spec, hash }, found) {
           if (isOff(spec, found)) return { found: 'scaled to no pod' };
-          const outage = outageOf(found);
+          const outage = outageOf(found, { mayStart: spec.initialReplicas === 0 });
           // An earlier process began the rollout, or pods were lost: the Deployment is as it was applied.
           if (outage !== null) return { found: outage, outdated: true };
           failures.prove(hash);
@@ -133,5 +133,5 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
 /** An autoscaler is off while the number of pods is 0. Source: k8s.io/api, autoscaling/v2, ScalingActive. */
 function isOff({ initialReplicas }: ObjectSpec, found: KubernetesObject): boolean {
-  return initialReplicas !== null && deploymentState(found).replicas === 0;
+  return (initialReplicas ?? 0) > 0 && deploymentState(found).replicas === 0;
 }

@@ -142,7 +142,13 @@ describe('what is delivered', () => {
 
 test('a report is read from a Lease as it was written, with at most ten reasons', () => {
   const refused = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`s${index}`, 'why']));
-  const annotations = formatReport({ delivered: 'd', generation: '1-a', ready: true, refused });
+  const annotations = formatReport({
+    delivered: 'd',
+    generation: '1-a',
+    ready: true,
+    refused,
+    used: { 'sites/tag-acme-preview': 1_700_000_000 },
+  });
   const lease = {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
@@ -150,6 +156,7 @@ test('a report is read from a Lease as it was written, with at most ten reasons'
   } as const;
   const found = readReport(lease);
   expect(found).toMatchObject({ delivered: 'd', generation: '1-a', ready: true });
+  expect(found?.used).toEqual({ 'sites/tag-acme-preview': 1_700_000_000 });
   expect(Object.keys(found?.refused ?? {})).toHaveLength(10);
   expect(readReport({ ...lease, metadata: { name: 'x' } })).toBeNull();
 });

@@ -76,6 +76,7 @@ export function gatewayBackend(settings: ProxySettings): ProxyBackend {
         tlsPort: settings.tlsPort,
         statusPort: 0,
         resolverPort: 0,
+        policyPort: 0,
       };
       const ports = await assignProxyPorts(join(directory, 'ports.json'), settings.listen, wanted);
       const { listen, ca } = settings;

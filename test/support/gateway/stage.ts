@@ -193,11 +193,11 @@ export class GatewayProcess {
     const directory = join(stage.folder, name);
     await mkdir(directory, { recursive: true, mode: 0o711 });
     const ports: number[] = [];
-    while (ports.length < 3) {
+    while (ports.length < 4) {
       const port = await freePort('127.0.0.1', 0);
       if (port !== null && !ports.includes(port)) ports.push(port);
     }
-    const [httpPort = 0, tlsPort = 0, health = 0] = ports;
+    const [httpPort = 0, tlsPort = 0, health = 0, policyPort = 0] = ports;
     return new GatewayProcess({
       directory,
       name,
@@ -212,6 +212,7 @@ export class GatewayProcess {
         GATEWAY_LISTEN: '127.0.0.1',
         GATEWAY_HTTP_PORT: String(httpPort),
         GATEWAY_TLS_PORT: String(tlsPort),
+        GATEWAY_POLICY_PORT: String(policyPort),
         GATEWAY_HEALTH_ADDRESS: '127.0.0.1',
         GATEWAY_HEALTH_PORT: String(health),
         NGINX_BIN: NGINX,

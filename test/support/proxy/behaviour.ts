@@ -114,7 +114,9 @@ export function proxyBehaviour(
       const installed = await backend.installed();
       expect(installed.find(({ key }) => key === 'acme/policy')).toMatchObject({ intact: true });
       const ca = await readFile(home.ca.caFile, 'utf8');
-      const answer = await ask(endpoint, { host: POLICY, path: '/0123.js', ca });
+      const { tlsPort, policyPort = tlsPort }: ProxyEndpoint & { policyPort?: number } = endpoint;
+      const own = { ...endpoint, tlsPort: policyPort };
+      const answer = await ask(own, { host: POLICY, path: '/0123.js', ca });
       expect([answer.status, answer.headers['content-type']]).toEqual([
         200,
         'text/javascript; charset=utf-8',

@@ -2,6 +2,7 @@ import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import type { ContainerRole, LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import { podTemplate } from './pod.ts';
+import { isOnDemand } from './scale.ts';
 import type { ClusterSettings } from './settings.ts';
 
 /** The part of the processing pods that a rollout makes beside the old ones, rounded up. */
@@ -11,7 +12,10 @@ const STEADY_SECONDS = 5;
 /** A rollout without progress for this long has failed. */
 const PROGRESS_SECONDS = 600;
 
-/** The Deployments of a site: processing without replicas (see `initialReplicas`), and exactly one preview pod. */
+/**
+ * The Deployments of a site: processing without replicas (see `initialReplicas`), and exactly one preview pod. On
+ * demand, that one is without replicas as well: gateways set them.
+ */
 export function deployments(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
   const deployment = (role: ContainerRole, own: object): KubernetesObject => ({
     apiVersion: 'apps/v1',
@@ -29,7 +33,10 @@ export function deployments(manifest: LoadedManifest, settings: ClusterSettings)
   return [
     deployment('processing', { strategy: rolling(`${SURGE * 100}%`, 0) }),
     // Its sessions are in its memory, so there are never two. Not `Recreate`: that waits for the pod of a lost node.
-    deployment('preview', { replicas: 1, strategy: rolling(0, 1) }),
+    deployment('preview', {
+      ...(isOnDemand(manifest, settings) ? {} : { replicas: 1 }),
+      strategy: rolling(0, 1),
+    }),
   ];
 }
 

@@ -15,6 +15,11 @@ export function objectName(site: string, role: ContainerRole): string {
   return `tag-${site}-${role}`;
 }
 
+/** The name under which a site's policy script is served: of at most 59 characters, and beginning with a letter. */
+export function policyName(site: string): string {
+  return `tag-${site}-policy`;
+}
+
 /** The labels of the objects of a client that belong to none of its sites. */
 export function clientLabels(client: string, { identity }: Pick<ClusterSettings, 'identity'>) {
   return {

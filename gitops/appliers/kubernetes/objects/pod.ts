@@ -4,16 +4,20 @@ import { environments } from '../../../manifest/containers.ts';
 import { originUrl } from '../../../manifest/documents.ts';
 import { memoryBytes } from '../../../manifest/resources/memory.ts';
 import { TAG_SERVER } from '../../../manifest/resources/tag-server.ts';
-import { podSelector, siteLabels } from './names.ts';
+import { podSelector, policyName, siteLabels } from './names.ts';
 import { memoryQuantity } from './quantities.ts';
 import { statedResources } from './resources.ts';
-import { SECRET_KEYS, secretName } from './secret.ts';
+import { SECRET_KEYS, secretName, trustedCa } from './secret.ts';
 import type { ClusterSettings } from './settings.ts';
 
-const ACCOUNT = 'service-account';
+const FILES = 'files';
+/** Where a container reads files of its Secret. */
+const FILES_FOLDER = posix.dirname(TAG_SERVER.keyFile);
 const TEMPORARY = 'tmp';
 const USER = { runAsNonRoot: true, runAsUser: TAG_SERVER.user, runAsGroup: TAG_SERVER.user } as const;
 
+/** Of the gateways' Service for policy scripts. */
+const POLICY_PORT = 443;
 /** Seconds for which a pod that ends still serves, until every proxy and gateway has dropped its address. */
 const ENDING_SECONDS = 10;
 /** Seconds until it is killed: requests that it has accepted end by then. */
@@ -23,7 +27,8 @@ const LOST_NODE_SECONDS = 30;
 
 /** The pods of one role, as a Deployment's template. Pure; the defaults of the API server are written out. */
 export function podTemplate(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
-  const { site, serviceAccountKey } = manifest;
+  const { site } = manifest;
+  const files = filesOf(manifest, role, settings);
   const selector = podSelector(site, role, settings);
   return {
     metadata: {
@@ -72,15 +77,15 @@ export function podTemplate(manifest: LoadedManifest, role: ContainerRole, setti
           name: TEMPORARY,
           emptyDir: { medium: 'Memory', sizeLimit: memoryQuantity(memoryBytes(TAG_SERVER.temporary)) },
         },
-        ...(serviceAccountKey === undefined
+        ...(files.length === 0
           ? []
           : [
               {
-                name: ACCOUNT,
+                name: FILES,
                 secret: {
-                  secretName: secretName(manifest),
+                  secretName: secretName(manifest, settings),
                   defaultMode: 0o440,
-                  items: [{ key: SECRET_KEYS.account, path: posix.basename(TAG_SERVER.keyFile) }],
+                  items: files,
                 },
               },
             ]),
@@ -90,7 +95,7 @@ export function podTemplate(manifest: LoadedManifest, role: ContainerRole, setti
 }
 
 function container(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
-  const { image, ports, serviceAccountKey } = manifest;
+  const { image, ports } = manifest;
   const port = ports[role];
   return {
     name: 'tag-server',
@@ -101,7 +106,7 @@ function container(manifest: LoadedManifest, role: ContainerRole, settings: Clus
       ...Object.entries(environment(manifest, role, settings)).map(([name, value]) => ({ name, value })),
       {
         name: SECRET_KEYS.config,
-        valueFrom: { secretKeyRef: { name: secretName(manifest), key: SECRET_KEYS.config } },
+        valueFrom: { secretKeyRef: { name: secretName(manifest, settings), key: SECRET_KEYS.config } },
       },
     ],
     ports: [{ name: 'http', containerPort: port, protocol: 'TCP' }],
@@ -118,9 +123,9 @@ function container(manifest: LoadedManifest, role: ContainerRole, settings: Clus
     terminationMessagePolicy: 'FallbackToLogsOnError',
     volumeMounts: [
       { name: TEMPORARY, mountPath: '/tmp' },
-      ...(serviceAccountKey === undefined
+      ...(filesOf(manifest, role, settings).length === 0
         ? []
-        : [{ name: ACCOUNT, mountPath: posix.dirname(TAG_SERVER.keyFile), readOnly: true }]),
+        : [{ name: FILES, mountPath: FILES_FOLDER, readOnly: true }]),
     ],
   };
 }
@@ -128,7 +133,8 @@ function container(manifest: LoadedManifest, role: ContainerRole, settings: Clus
 function environment(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
   const read = environments(manifest, {
     previewUrl: originUrl(manifest.hostnames.preview, settings.originPort),
-    policyUrl: settings.policyUrlOf?.(manifest) ?? null,
+    policyUrl:
+      settings.policyScripts === undefined ? null : originUrl(policyName(manifest.site), POLICY_PORT),
   });
   return {
     ...read[role],
@@ -137,7 +143,25 @@ function environment(manifest: LoadedManifest, role: ContainerRole, settings: Cl
     ...(manifest.serviceAccountKey === undefined
       ? {}
       : { GOOGLE_APPLICATION_CREDENTIALS: TAG_SERVER.keyFile }),
+    ...(trustsCa(manifest, role, settings)
+      ? { NODE_EXTRA_CA_CERTS: posix.join(FILES_FOLDER, SECRET_KEYS.ca) }
+      : {}),
   };
+}
+
+/** Only the processing server reads the policy script. */
+function trustsCa(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings): boolean {
+  return role === 'processing' && trustedCa(manifest, settings) !== null;
+}
+
+/** What of the Secret a container reads from files. */
+function filesOf(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
+  const account = { key: SECRET_KEYS.account, path: posix.basename(TAG_SERVER.keyFile) };
+  const ca = { key: SECRET_KEYS.ca, path: SECRET_KEYS.ca };
+  return [
+    ...(manifest.serviceAccountKey === undefined ? [] : [account]),
+    ...(trustsCa(manifest, role, settings) ? [ca] : []),
+  ];
 }
 
 /**

@@ -1,9 +1,18 @@
 import { type ReplicaRange, replicasInCluster } from '../../../manifest/resources/replicas.ts';
 import type { Manifest } from '../../../manifest/schema.ts';
+import type { ClusterSettings } from './settings.ts';
 
 /** How many processing pods a site has: the autoscaler decides between the two. */
 export function scaleOf({ resources }: Pick<Manifest, 'resources'>): ReplicaRange {
   return replicasInCluster(resources.processing.replicas);
+}
+
+/** Whether the preview server runs only while it is used: gateways start and stop it. Without gateways, it runs always. */
+export function isOnDemand(
+  { resources }: Pick<Manifest, 'resources'>,
+  { gatewayNamespace }: Pick<ClusterSettings, 'gatewayNamespace'>,
+): boolean {
+  return resources.preview.onDemand && gatewayNamespace !== null;
 }
 
 /**

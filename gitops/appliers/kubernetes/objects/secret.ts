@@ -6,29 +6,52 @@ import { siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 
 /** The keys of a site's Secret. */
-export const SECRET_KEYS = { config: 'CONTAINER_CONFIG', account: 'service-account.json' } as const;
+export const SECRET_KEYS = {
+  config: 'CONTAINER_CONFIG',
+  account: 'service-account.json',
+  ca: 'ca.pem',
+} as const;
 
 /** Hex digits of the content's hash: a name of the longest id then has 63 characters. */
 const DIGITS = 10;
 
 /** The name of a site's Secret: another content is another Secret, and pods of before keep theirs. */
-export function secretName({ site, config, serviceAccountKey }: LoadedManifest): string {
-  const content = { config: config.fingerprint, account: serviceAccountKey?.fingerprint };
+export function secretName(manifest: LoadedManifest, settings: ClusterSettings): string {
+  const { site, config, serviceAccountKey } = manifest;
+  const ca = trustedCa(manifest, settings);
+  const content = {
+    config: config.fingerprint,
+    account: serviceAccountKey?.fingerprint,
+    ...(ca === null ? {} : { ca }),
+  };
   return `tag-${site}-${contentHash(content).slice(0, DIGITS)}`;
 }
 
-/** What the containers of a site must not show: CONTAINER_CONFIG and the key of its service account. */
+/** The authority that a site's processing server trusts in addition to Node's own: PEM; `null`: none. */
+export function trustedCa(
+  { policy }: Pick<LoadedManifest, 'policy'>,
+  { policyScripts }: Pick<ClusterSettings, 'policyScripts'>,
+): string | null {
+  return policy === undefined ? null : (policyScripts?.ca ?? null);
+}
+
+/**
+ * What the containers of a site must not show, CONTAINER_CONFIG and the key of its service account, and what they read from
+ * a file besides.
+ */
 export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject {
   const { config, serviceAccountKey } = manifest;
+  const ca = trustedCa(manifest, settings);
   return {
     apiVersion: 'v1',
     kind: 'Secret',
-    metadata: siteMetadata(secretName(manifest), manifest, settings),
+    metadata: siteMetadata(secretName(manifest, settings), manifest, settings),
     type: 'Opaque',
     immutable: true,
     data: {
       [SECRET_KEYS.config]: encoded(config),
       ...(serviceAccountKey === undefined ? {} : { [SECRET_KEYS.account]: encoded(serviceAccountKey) }),
+      ...(ca === null ? {} : { [SECRET_KEYS.ca]: Buffer.from(ca).toString('base64') }),
     },
   };
 }

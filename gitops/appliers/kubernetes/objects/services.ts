@@ -1,11 +1,11 @@
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import { CONTAINER_ROLES, type LoadedManifest } from '../../../manifest/containers.ts';
-import { objectName, podSelector, siteMetadata } from './names.ts';
+import { objectName, podSelector, policyName, siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 
-/** A Service for each role, on the port on which its pods listen. */
+/** A Service for each role, on the port on which its pods listen; and one that names where the policy script is. */
 export function services(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
-  return CONTAINER_ROLES.map((role) => {
+  const ofPods = CONTAINER_ROLES.map((role): KubernetesObject => {
     const port = manifest.ports[role];
     return {
       apiVersion: 'v1',
@@ -22,4 +22,16 @@ export function services(manifest: LoadedManifest, settings: ClusterSettings): K
       },
     };
   });
+  const { policyScripts } = settings;
+  if (manifest.policy === undefined || policyScripts === undefined) return ofPods;
+  return [
+    ...ofPods,
+    {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: siteMetadata(policyName(manifest.site), manifest, settings),
+      // The cluster's DNS answers the site's name with the address of the gateways' Service.
+      spec: { type: 'ExternalName', externalName: policyScripts.service, sessionAffinity: 'None' },
+    },
+  ];
 }

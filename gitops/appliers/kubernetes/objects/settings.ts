@@ -1,5 +1,12 @@
 import type { Identity } from '../../../base/ownership.ts';
-import type { LoadedManifest } from '../../../manifest/containers.ts';
+
+/** Where a cluster's gateways serve policy scripts over TLS. */
+interface PolicyScripts {
+  /** The full DNS name of their Service. */
+  readonly service: string;
+  /** The certificate of the authority that tag servers must trust for it: PEM. */
+  readonly ca: string;
+}
 
 /** What the objects depend on besides the manifest. */
 export interface ClusterSettings {
@@ -14,9 +21,6 @@ export interface ClusterSettings {
   readonly originPort: number;
   /** The current edition of a site's pods (`Recycling`): another one rolls them. */
   edition(site: string): string;
-  /**
-   * The address under which the site's policy script is served over TLS, without its path. Unset: nothing serves it, and
-   * a site that has one is refused.
-   */
-  policyUrlOf?(manifest: LoadedManifest): string;
+  /** How tag servers read their policy scripts. Unset: nothing serves them, and a site that has one is refused. */
+  readonly policyScripts?: PolicyScripts | undefined;
 }

@@ -30,8 +30,8 @@ export function siteObjects(
 /** Why a cluster can't run the site, and what to do; `null`: it can. */
 function clusterRefusal(
   { policy }: Pick<LoadedManifest, 'policy'>,
-  { policyUrlOf }: Pick<ClusterSettings, 'policyUrlOf'>,
+  { policyScripts }: Pick<ClusterSettings, 'policyScripts'>,
 ): string | null {
-  if (policy === undefined || policyUrlOf !== undefined) return null;
-  return 'the site has a policy script, which nothing serves in this cluster: a tag server reads it only over https. Remove the policy script, or move the site to a host with Docker';
+  if (policy === undefined || policyScripts !== undefined) return null;
+  return 'the site has a policy script, which nothing serves in this cluster: a tag server reads it only over https. Set KUBERNETES_GATEWAY_NAMESPACE and KUBERNETES_POLICY_SERVICE, as the chart’s gateway does, remove the policy script, or move the site to a host with Docker';
 }

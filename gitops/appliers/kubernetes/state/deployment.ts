@@ -71,11 +71,17 @@ export function isRolledOut(object: KubernetesObject): boolean {
   return deploymentState(object).isRolledOut;
 }
 
-/** What keeps a Deployment from serving as it was applied, for people; `null`: nothing. */
-export function outageOf(object: KubernetesObject): string | null {
+/**
+ * What keeps a Deployment from serving as it was applied, for people; `null`: nothing. `mayStart`: its pod may have been
+ * asked for a moment ago.
+ */
+export function outageOf(
+  object: KubernetesObject,
+  { mayStart = false }: { readonly mayStart?: boolean } = {},
+): string | null {
   const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
   if (!isSeen || !isDone)
     return `rollout not complete: ${updated} of ${replicas} pods have the newest template`;
-  if (replicas > 0 && available === 0) return `none of ${replicas} pods is available`;
+  if (replicas > 0 && available === 0 && !mayStart) return `none of ${replicas} pods is available`;
   return null;
 }

@@ -67,6 +67,8 @@ export const mainSchema = z.object({
       names: path,
       /** Where the resolver of pods answers, on 127.0.0.1. */
       resolverPort: port,
+      /** Where policy scripts are served to pods: no front is before it. */
+      policyPort: port,
       /** The last labels of the names that it answers. */
       zone: z.string().regex(/^[a-z][a-z.]*$/),
       /** The peers that state addresses by the PROXY protocol, which every connection then begins with; `null`: none. */

@@ -66,7 +66,10 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
     const acme = servedName(vhost).tls === 'acme';
     const common = { ...socket, ...treatment, ...vhost, acme, cert: null, ...paths, site };
-    if (vhost.kind === 'policy') return policy({ ...common, ...scriptParts(vhost.script) });
+    if (vhost.kind === 'policy') {
+      const own = gateway === null ? {} : { tlsPort: gateway.policyPort, accept: '' };
+      return policy({ ...common, ...own, ...scriptParts(vhost.script) });
+    }
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.tls === 'inside' ? 'inside' : vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;

@@ -46,7 +46,7 @@ class Stage {
     name: string,
     more: { ready?: boolean; delivered?: string; refused?: Record<string, string> } = {},
   ): void {
-    const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, ...more };
+    const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, used: {}, ...more };
     this.leases.set(name, {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',

@@ -161,7 +161,7 @@ describe('the objects of a site in a cluster', () => {
       valueFrom: { secretKeyRef: { name, key: 'CONTAINER_CONFIG' } },
     });
     expect(pod(manifest).spec.volumes[1]).toEqual({
-      name: 'service-account',
+      name: 'files',
       secret: {
         secretName: name,
         defaultMode: 0o440,
@@ -323,10 +323,22 @@ describe('the objects of a site in a cluster', () => {
     expect(() => siteObjects(manifest, CLUSTER)).toThrow(
       /^the site has a policy script, which nothing serves/,
     );
-    const served = { ...CLUSTER, policyUrlOf: () => 'https://policy.example.net' };
-    expect(environment(manifest, served).POLICY_SCRIPT_URL).toBe(
-      'https://policy.example.net/0123456789abcdef.js',
+    const policyScripts = { service: 'gateway-policy.gateways.svc.cluster.local', ca: 'a certificate' };
+    const served = { ...CLUSTER, policyScripts };
+    expect(environment(manifest, served)).toMatchObject({
+      POLICY_SCRIPT_URL: 'https://tag-acme-shop-policy/0123456789abcdef.js',
+      NODE_EXTRA_CA_CERTS: '/etc/tagyard/ca.pem',
+    });
+    const objects = siteObjects(manifest, served);
+    expect(objects).toContainEqual(
+      expect.objectContaining({
+        kind: 'Service',
+        metadata: expect.objectContaining({ name: 'tag-acme-shop-policy' }),
+        spec: expect.objectContaining({ type: 'ExternalName', externalName: policyScripts.service }),
+      }),
     );
+    const preview = environment(manifest, served, 'preview');
+    expect([preview.POLICY_SCRIPT_URL, preview.NODE_EXTRA_CA_CERTS]).toEqual([undefined, undefined]);
   });
 });
 
