@@ -3,14 +3,18 @@ import { z } from 'zod';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { CLUSTER_APPLIERS } from '../appliers/index.ts';
 import { availablePreviews } from '../appliers/kubernetes/available-previews.ts';
-import { openCluster } from '../appliers/kubernetes/cluster.ts';
+import { type GatewaySource, openCluster } from '../appliers/kubernetes/cluster.ts';
 import { nameServerPods, readyPods } from '../appliers/kubernetes/ready-pods.ts';
 import { combineCertificates } from '../certificates/contract.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { ClusterEnv } from '../env.ts';
 import { checkPart } from '../host-report/check-part.ts';
+import { checkGateway } from '../host-report/gateway-check.ts';
 import { checkNetworkPolicies } from '../host-report/network-policy.ts';
+import { nodeLookup } from '../host-report/node-lookup.ts';
+import { skippedPart } from '../host-report/part-checks.ts';
 import { hostReporter } from '../host-report/report.ts';
+import type { LoadedManifest } from '../manifest/containers.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';
@@ -52,6 +56,16 @@ export async function buildCluster(
   const appliers = await createAppliers(CLUSTER_APPLIERS, { env, services, stack });
   const checkShared = sharedPartChecks(env, shared.cloudflare.client);
   const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const checkFirst = async ([site]: readonly LoadedManifest[], { pairs }: GatewaySource) => {
+    if (site === undefined) return skippedPart('gateway');
+    const { origin: host } = site.hostnames;
+    return await checkGateway(host, {
+      lookup: nodeLookup(lookup),
+      port,
+      hopSecret: env.HOP_SECRET,
+      certificate: async () => (await pairs.pairFor({ host, tls: site.tls.mode }))?.cert ?? null,
+    });
+  };
   return {
     appliers,
     certificates: delivered?.certificates ?? combineCertificates([]),
@@ -70,6 +84,7 @@ export async function buildCluster(
     async checkParts(sites) {
       return await Promise.all([
         ...checkShared(sites),
+        ...(delivered === null ? [] : [checkFirst(sites, delivered.source)]),
         checkPart('cluster', {
           fix: 'Make the API server reachable with the account of KUBECONFIG, or of the pod that runs this.',
           async ask(signal) {
