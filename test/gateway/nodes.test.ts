@@ -1,176 +1,146 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../gitops/base/free-port.ts';
-import { describeWith, PATH_WITH_SBIN } from '../support/components.ts';
+import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
-import { gatewayPods, MACHINE_IMAGE, NODE_PORTS, sitePods } from '../support/gateway/pods.ts';
-import { GATEWAYS, GatewayStage, SITES } from '../support/gateway/stage.ts';
-import { writeProgramImage } from '../support/kubernetes/image.ts';
+import { answeredWithin, type EdgeLoadReport, renderLoad } from '../support/gateway/edge-load.ts';
+import { hostOf, NodesStage, SITE, serviceOf } from '../support/gateway/nodes.ts';
+import { GATEWAYS, SITES } from '../support/gateway/stage.ts';
 import { ask } from '../support/proxy/proxy.ts';
-import { startLoad } from '../support/steady-load.ts';
 
-const PORT = 20_001;
-const HOST = 'acme-origin.example.net';
-const WAIT = { timeoutMs: 120_000, intervalMs: 200 };
+const PER_SECOND = 40;
+const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
 
 describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes of a cluster', () => {
-  let stage: GatewayStage;
-  let front: ChildProcess;
-  let port: number;
+  let nodes: NodesStage;
 
-  const podsOf = async (namespace: string) => {
-    const found = JSON.parse(
-      await stage.cluster.kubectl('get', 'pods', '--namespace', namespace, '--output', 'json'),
-    );
-    return found.items as {
-      metadata: { name: string; deletionTimestamp?: string };
-      spec: { nodeName: string };
-      status: { podIP?: string; conditions?: { type: string; status: string }[] };
-    }[];
-  };
-  const readyPods = async (namespace: string) => {
-    const pods = await podsOf(namespace);
-    const ready = pods.filter(
-      ({ metadata, status }) =>
-        metadata.deletionTimestamp === undefined &&
-        status.conditions?.some((one) => one.type === 'Ready' && one.status === 'True'),
-    );
-    expect(ready).toHaveLength(2);
-    return ready;
-  };
-  const endpoint = () => ({ address: '127.0.0.1', httpPort: 0, tlsPort: port });
-  const rollout = (namespace: string, name: string) =>
-    stage.cluster.kubectl(
-      ...['rollout', 'status', `deployment/${name}`, '--namespace', namespace, '--timeout', '120s'],
-    );
-  /** The names of the pods that answer, and the failures among some requests. */
+  beforeAll(async () => {
+    nodes = await NodesStage.start(3);
+  });
+  afterAll(() => nodes?.[Symbol.asyncDispose]());
+
+  /** The names of the pods that answer to some requests. */
   const answering = async () => {
     const names = new Set<string>();
     for (let count = 0; count < 10; count += 1) {
-      const { headers } = await ask(endpoint(), { host: HOST });
+      const { headers } = await ask(nodes.endpoint, { host: nodes.host });
       names.add(String(headers['x-upstream']));
     }
-    return names;
+    return [...names].sort();
+  };
+  const isSent = (load: ReturnType<NodesStage['load']>, seconds: number) => {
+    const from = load.now();
+    const isOver = () => expect(load.now() - from).toBeGreaterThan(seconds);
+    return eventually(isOver, WAIT);
   };
 
-  beforeAll(async () => {
-    stage = await GatewayStage.start({ nodes: 2 });
-    const image = join(stage.folder, 'machine.tar');
-    const program = '/bin/busybox';
-    await writeProgramImage(image, { name: MACHINE_IMAGE, program, entrypoint: [program] });
-    await stage.cluster.importImages(image);
-    await stage.deliverInstance();
-    await stage.deliverCertificate('tls-platform', '*.example.net');
-    const service = 'tag-acme-processing';
-    await stage.deliverSite('acme', [{ kind: 'origin', host: HOST, namespace: SITES, service, port: PORT }]);
-    await stage.cluster.apply({
-      apiVersion: 'v1',
-      kind: 'List',
-      items: [...gatewayPods(), ...sitePods('acme', PORT)],
-    });
-    await eventually(async () => {
-      await readyPods(SITES);
-      await readyPods(GATEWAYS);
-    }, WAIT);
-    port = (await freePort('127.0.0.1', 0)) ?? 0;
-    front = await startFront();
-    await eventually(() => ask(endpoint(), { host: HOST }));
-  });
-  afterAll(async () => {
-    if (front !== undefined) await endFront();
-    await stage?.[Symbol.asyncDispose]();
-  });
-
-  async function endFront(): Promise<void> {
-    const ended = once(front, 'exit');
-    front.kill('SIGKILL');
-    await ended;
-  }
-
-  /** Debian's haproxy as a load balancer of connections, which asks the gateways whether they are ready. */
-  async function startFront(whenDown = ''): Promise<ChildProcess> {
-    const addresses = stage.cluster.nodes.map(({ address }) => address);
-    const file = join(stage.folder, 'haproxy.cfg');
-    const check = `check port ${NODE_PORTS.health} inter 500ms fall 2 rise 1${whenDown}`;
-    const lines = [
-      'defaults',
-      '  mode tcp',
-      '  timeout connect 300ms',
-      '  timeout check 400ms',
-      '  timeout client 60s',
-      '  timeout server 60s',
-      '  retries 3',
-      '  option redispatch 1',
-      'frontend front',
-      `  bind 127.0.0.1:${port}`,
-      '  default_backend gateways',
-      'backend gateways',
-      '  option httpchk GET /ready',
-      ...addresses.map((address, index) => `  server gateway-${index} ${address}:${NODE_PORTS.tls} ${check}`),
-      '',
-    ];
-    await writeFile(file, lines.join('\n'));
-    return spawn('haproxy', ['-db', '-f', file], { env: { PATH: PATH_WITH_SBIN }, stdio: 'ignore' });
+  /** Every request is answered while the work is done, and for some seconds after it. */
+  async function withoutLoss(
+    title: string,
+    work: (load: ReturnType<NodesStage['load']>) => Promise<unknown>,
+  ) {
+    const load = nodes.load(PER_SECOND);
+    const [done] = await Promise.allSettled([work(load)]);
+    await isSent(load, 2);
+    const report = await load.end();
+    process.stdout.write(`${title}: ${renderLoad(report)}\n`);
+    if (done.status === 'rejected') throw done.reason;
+    expect(report.failures).toEqual([]);
+    expect(report.sent).toBeGreaterThan(2 * PER_SECOND);
   }
 
   test('find the pods of a site on both nodes, by a real controller’s EndpointSlices', async () => {
-    const names = (await readyPods(SITES)).map(({ metadata }) => metadata.name).sort();
-    await eventually(async () => expect([...(await answering())].sort()).toEqual(names));
+    const names = (await nodes.readyPods(SITES)).map(({ metadata }) => metadata.name).sort();
+    await eventually(async () => expect(await answering()).toEqual(names));
   });
 
   test('lose no request in a rollout of the site', async () => {
-    const load = startLoad(endpoint(), HOST, { perSecond: 40 });
-    await stage.cluster.kubectl('rollout', 'restart', 'deployment/tag-acme-processing', '--namespace', SITES);
-    await rollout(SITES, 'tag-acme-processing');
-    const { failures, sent } = await load.end();
-    expect(failures).toEqual([]);
-    expect(sent).toBeGreaterThan(50);
+    await withoutLoss('rollout', () => nodes.roll(SITES, serviceOf(SITE)));
   });
 
   test('lose no request when they are rolled themselves', async () => {
-    const before = (await readyPods(GATEWAYS)).map(({ metadata }) => metadata.name);
-    const load = startLoad(endpoint(), HOST, { perSecond: 40 });
-    await stage.cluster.kubectl('rollout', 'restart', 'deployment/gateway', '--namespace', GATEWAYS);
-    await rollout(GATEWAYS, 'gateway');
-    await eventually(async () => {
-      const names = (await podsOf(GATEWAYS)).map(({ metadata }) => metadata.name);
-      expect(names.filter((name) => before.includes(name))).toEqual([]);
-    }, WAIT);
-    const { failures, sent, reopened } = await load.end();
-    process.stdout.write(`gateways rolled: ${sent} requests, ${reopened} kept connections reopened\n`);
-    expect(failures).toEqual([]);
-    expect(sent).toBeGreaterThan(100);
+    await withoutLoss('gateways rolled', () => nodes.roll(GATEWAYS, 'gateway'));
   });
 
-  test('serve on when the node of one of them and of one pod is cut off', async () => {
-    const [lost] = stage.cluster.nodes;
-    if (lost === undefined) throw new Error('the cluster has two nodes');
-    const kept = (await readyPods(SITES)).filter(({ spec }) => spec.nodeName !== lost.name);
-    await endFront();
-    front = await startFront(' on-marked-down shutdown-sessions');
-    await eventually(() => ask(endpoint(), { host: HOST }));
-    const during = startLoad(endpoint(), HOST, { perSecond: 20 });
-    await lost.cut('all');
-    // The front and the other gateway find out by themselves; the cluster needs most of a minute.
-    await eventually(async () => {
-      expect(await answering()).toEqual(new Set(kept.map(({ metadata }) => metadata.name)));
-    }, WAIT);
-    const after = startLoad(endpoint(), HOST, { perSecond: 40 });
-    const cut = await during.end();
-    await stage.cluster.nodesAre({
-      [lost.name]: 'Unknown',
-      [stage.cluster.nodes[1]?.name ?? '']: 'True',
-    });
-    const { failures, sent } = await after.end();
-    expect(failures).toEqual([]);
-    expect(sent).toBeGreaterThan(100);
-    // What was on its way through the lost node can't all be sent again.
-    process.stdout.write(
-      `node cut: ${cut.failures.length} of ${cut.sent} failed, ${cut.reopened} reopened, slowest ${cut.slowest.toFixed(0)} ms: ${cut.failures.join(', ')}\n`,
-    );
-    expect(cut.failures.length).toBeLessThan(20);
+  test('lose no request when a node with one of them and with a pod is drained', async () => {
+    const { node } = await nodes.sharedNode();
+    await withoutLoss('drain', () => nodes.drain(node));
+    const left = [...(await nodes.readyPods(SITES)), ...(await nodes.readyPods(GATEWAYS))];
+    expect(left.map(({ spec }) => spec.nodeName)).not.toContain(node.name);
   });
+
+  test('lose no request while the API server is away, and after its return', async () => {
+    await withoutLoss('API server away', (load) =>
+      nodes.stage.cluster.restartApiServer(() => isSent(load, 12)),
+    );
+    // They follow it again: a name that is delivered now is served.
+    await nodes.stage.deliverSite('later', [
+      {
+        kind: 'origin',
+        host: hostOf('later'),
+        namespace: SITES,
+        service: serviceOf(SITE),
+        port: nodes.sitePort,
+      },
+    ]);
+    await eventually(
+      async () => expect((await ask(nodes.endpoint, { host: hostOf('later') })).status).toBe(200),
+      WAIT,
+    );
+  });
+
+  test('lose no request while all kubelets are cut off from the API server, which then lists no pod', async () => {
+    await withoutLoss('kubelets cut off', async (load) => {
+      await nodes.cutKubelets();
+      // Longer than the window in which endpoints that vanish are kept for being many.
+      await isSent(load, 12);
+      await nodes.healNodes();
+    });
+  });
+
+  test('serve on when a node with one of them, with a pod of a site and with both pods of another is cut off', async () => {
+    const { node, others } = await nodes.sharedNode();
+    await nodes.serve('twin', node);
+    await eventually(async () =>
+      expect((await ask(nodes.endpoint, { host: hostOf('twin') })).status).toBe(200),
+    );
+    const load = nodes.load(PER_SECOND);
+    const twin = nodes.load(5, 'twin');
+    await isSent(load, 5);
+    await node.cut('all');
+    const cutAt = load.now();
+    const twinCutAt = twin.now();
+    await isSent(load, 10);
+    const cut = await load.end();
+    process.stdout.write(`node cut: ${renderLoad(cut)}\n`);
+    const after = nodes.load(PER_SECOND);
+    // The cluster finds out after most of a minute, and then replaces what was on the node.
+    await nodes.stage.cluster.nodesAre({
+      [node.name]: 'Unknown',
+      ...Object.fromEntries(others.map(({ name }) => [name, 'True'])),
+    });
+    await eventually(() => nodes.readyPods(SITES, serviceOf('twin')), WAIT);
+    await eventually(async () =>
+      expect((await ask(nodes.endpoint, { host: hostOf('twin') })).status).toBe(200),
+    );
+    await isSent(twin, 3);
+    const [later, twinReport] = await Promise.all([after.end(), twin.end()]);
+    process.stdout.write(`cluster reacts: ${renderLoad(later)}\n`);
+    process.stdout.write(`both pods of a site lost: ${renderLoad(twinReport)}\n`);
+    expect(later.failures).toEqual([]);
+    expectHeld(cut, cutAt);
+    // Nothing can answer for a site without pods; it is said at once, and takes nothing from the other site.
+    const failed = twinReport.failures.map(({ at }) => at);
+    expect(Math.min(...failed)).toBeGreaterThan(twinCutAt - 0.5);
+    expect(twinReport.answered.some(({ at }) => at > Math.max(...failed))).toBe(true);
+  });
+
+  /** Of what can be sent again nothing failed and nothing took long; of what can't, at most what was on its way. */
+  function expectHeld(report: EdgeLoadReport, cutAt: number) {
+    expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
+    expect(report.answered.filter(({ ms }) => ms > 2_000)).toEqual([]);
+    const late = report.failures.filter(({ at }) => at < cutAt - 0.1 || at > cutAt + 1.5);
+    expect(late).toEqual([]);
+    const before = answeredWithin(report, 0.99, { from: 1, to: cutAt - 0.1 });
+    const from = answeredWithin(report, 0.99, { from: cutAt + 3 });
+    process.stdout.write(`p99 before ${before.toFixed(0)} ms, from the third second ${from.toFixed(0)} ms\n`);
+  }
 });

@@ -34,8 +34,32 @@ const apart = (app: string) => [
     whenUnsatisfiable: 'DoNotSchedule',
     labelSelector: { matchLabels: { app } },
     matchLabelKeys: ['pod-template-hash'],
+    nodeAffinityPolicy: 'Honor',
+    nodeTaintsPolicy: 'Honor',
   },
 ];
+
+/** Both on one node, as long as it takes pods. */
+const together = (node: string) => ({
+  nodeAffinity: {
+    preferredDuringSchedulingIgnoredDuringExecution: [
+      {
+        weight: 100,
+        preference: {
+          matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [node] }],
+        },
+      },
+    ],
+  },
+});
+
+/** How long a pod of a site stays on a node that is lost, as the provisioner writes it. */
+const lostNode = ['not-ready', 'unreachable'].map((taint) => ({
+  key: `node.kubernetes.io/${taint}`,
+  operator: 'Exists',
+  effect: 'NoExecute',
+  tolerationSeconds: 30,
+}));
 
 interface PodSettings {
   readonly app: string;
@@ -45,11 +69,32 @@ interface PodSettings {
   readonly probe: object;
   readonly account?: string;
   readonly endingSeconds: number;
+  /** The node that both pods are on; default: two. */
+  readonly on?: string | undefined;
 }
 
-/** Two pods on two nodes that run Node with these arguments. */
-function deployment({ app, namespace, args, env = [], probe, account, endingSeconds }: PodSettings) {
-  return {
+/** Two pods that run Node with these arguments. A drain takes one at a time. */
+function deployment({
+  app,
+  namespace,
+  args,
+  env = [],
+  probe,
+  account,
+  endingSeconds,
+  on,
+}: PodSettings): object[] {
+  const budget = {
+    apiVersion: 'policy/v1',
+    kind: 'PodDisruptionBudget',
+    metadata: { name: app, namespace },
+    spec: {
+      maxUnavailable: 1,
+      unhealthyPodEvictionPolicy: 'AlwaysAllow',
+      selector: { matchLabels: { app } },
+    },
+  };
+  const pods = {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
     metadata: { name: app, namespace },
@@ -64,7 +109,8 @@ function deployment({ app, namespace, args, env = [], probe, account, endingSeco
             ? { automountServiceAccountToken: false }
             : { serviceAccountName: account }),
           terminationGracePeriodSeconds: 60,
-          topologySpreadConstraints: apart(app),
+          ...(on === undefined ? { topologySpreadConstraints: apart(app) } : { affinity: together(on) }),
+          tolerations: lostNode,
           securityContext: { runAsUser: USER, runAsGroup: USER, fsGroup: USER, runAsNonRoot: true },
           containers: [
             {
@@ -83,6 +129,7 @@ function deployment({ app, namespace, args, env = [], probe, account, endingSeco
       },
     },
   };
+  return [budget, pods];
 }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
@@ -141,7 +188,7 @@ export function gatewayPods(): object[] {
         ],
       },
     },
-    deployment({
+    ...deployment({
       app: 'gateway',
       namespace: GATEWAYS,
       args: [join(ROOT, 'gitops/gateway/main.ts')],
@@ -161,23 +208,25 @@ export function gatewayPods(): object[] {
   ];
 }
 
-/** Two pods of a site behind a Service: they answer with the name of their pod. */
-export function sitePods(site: string, port: number): object[] {
+/** Two pods of a site behind a Service, on two nodes or one: they answer with the name of their pod, after 30 ms. */
+export function sitePods(site: string, port: number, on?: string): object[] {
   const app = `tag-${site}-processing`;
   const program = `
     const server = require('node:http').createServer((request, response) => {
-      request.resume().on('end', () => response.setHeader('x-upstream', process.env.POD_NAME).end('ok'));
+      const answer = () => response.setHeader('x-upstream', process.env.POD_NAME).end('ok');
+      request.resume().on('end', () => setTimeout(answer, 30));
     });
     server.listen(${port});
     process.on('SIGTERM', () => server.close(() => process.exit(0)));`;
   return [
-    deployment({
+    ...deployment({
       app,
       namespace: SITES,
       args: ['--eval', program],
       endingSeconds: 5,
       probe: { tcpSocket: { port } },
       env: [field('POD_NAME', 'metadata.name')],
+      on,
     }),
     {
       apiVersion: 'v1',

@@ -1,0 +1,186 @@
+import http from 'node:http';
+import https from 'node:https';
+import type { TLSSocket } from 'node:tls';
+
+/** Where requests are sent; without `servername` by plain HTTP. */
+export interface LoadTarget {
+  readonly address: string;
+  readonly port: number;
+  readonly servername?: string;
+}
+
+interface LoadFailure {
+  readonly number: number;
+  /** True if the edge sends such a request a second time: nothing of it was sent, or it is a GET. */
+  readonly canBeSentAgain: boolean;
+  /** Seconds from the start of the load to that of the request. */
+  readonly at: number;
+  readonly reason: string;
+}
+
+export interface EdgeLoadReport {
+  readonly sent: number;
+  readonly failures: readonly LoadFailure[];
+  /** Requests that were sent a second time, because no connection was made, or because a GET had no answer. */
+  readonly again: number;
+  /** POSTs on a kept connection that was closed just when it was used; sent a second time, which no edge does. */
+  readonly raced: number;
+  /** Requests with an answer: seconds from the start of the load to that of the request, and milliseconds it took. */
+  readonly answered: readonly { readonly at: number; readonly ms: number; readonly again: boolean }[];
+}
+
+/** A request has failed without an answer after this time. */
+export const LIMIT_MS = 5_000;
+/** A connection that is refused sooner than this after a request was written on it had been closed before. */
+const RACE_MS = 50;
+const KEPT = 8;
+
+class Lost extends Error {
+  readonly wasConnected: boolean;
+  readonly wasClosed: boolean;
+
+  constructor(message: string, { wasConnected, wasClosed }: { wasConnected: boolean; wasClosed: boolean }) {
+    super(message);
+    this.wasConnected = wasConnected;
+    this.wasClosed = wasClosed;
+  }
+}
+
+/**
+ * Sends `perSecond` requests a second until `end()`, each on time, whether or not earlier ones were answered. Half are POSTs
+ * with a body, and of both kinds half are on kept connections. It does once what the edge does (docs/gateway.md): it sends a
+ * request again if no connection was made, and a GET also if the connection was lost without an answer.
+ */
+export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond: number) {
+  // The one that was idle for longest is used first, so that none is idle for long.
+  const pool = { keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' } as const;
+  const plain = new http.Agent(pool);
+  const secure = new https.Agent(pool);
+  const failures: LoadFailure[] = [];
+  const answered: EdgeLoadReport['answered'][number][] = [];
+  const open = new Set<Promise<void>>();
+  const used = new WeakSet<object>();
+  const begun = performance.now();
+  let sent = 0;
+  let again = 0;
+  let raced = 0;
+
+  /** Resolves to the status; rejects with a `Lost` if there is none. */
+  function ask(number: number, isKept: boolean, signal: AbortSignal): Promise<number> {
+    const { address, port, servername } = target();
+    const isPost = isPostOf(number);
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    const own = {
+      host: address,
+      port,
+      method: isPost ? 'POST' : 'GET',
+      path: `/g/collect?v=2&n=${number}`,
+      headers: { host },
+      signal,
+    };
+    const request =
+      servername === undefined
+        ? http.request({ ...own, agent: isKept ? plain : false })
+        : https.request({ ...own, servername, rejectUnauthorized: false, agent: isKept ? secure : false });
+    let wasReused = false;
+    let connectedAt: number | null = null;
+    request.on('socket', (socket) => {
+      const connected = () => {
+        connectedAt = performance.now();
+        used.add(socket);
+      };
+      wasReused = used.has(socket);
+      const event = (socket as TLSSocket).encrypted ? 'secureConnect' : 'connect';
+      if (wasReused) connected();
+      else socket.once(event, connected);
+    });
+    const lost = (error: NodeJS.ErrnoException) =>
+      reject(
+        new Lost(error.message, {
+          wasConnected: connectedAt !== null,
+          wasClosed: wasReused && performance.now() - (connectedAt ?? 0) < RACE_MS,
+        }),
+      );
+    request.on('response', (response) => {
+      response.resume();
+      response.on('end', () => resolve(response.statusCode ?? 0));
+      response.on('error', lost);
+    });
+    request.on('error', lost);
+    request.end(isPost ? `en=purchase&n=${number}&${'x'.repeat(2_000)}` : undefined);
+    return promise;
+  }
+
+  async function one(number: number): Promise<void> {
+    const started = performance.now();
+    const at = (started - begun) / 1000;
+    const signal = AbortSignal.timeout(LIMIT_MS);
+    let isSecond = false;
+    const attempt = async (): Promise<number> => {
+      try {
+        return await ask(number, !isSecond && number % 4 < 2, signal);
+      } catch (error) {
+        if (isSecond || signal.aborted || !(error instanceof Lost)) throw error;
+        const canBe = !error.wasConnected || !isPostOf(number);
+        if (!canBe && !error.wasClosed) throw error;
+        isSecond = true;
+        if (canBe) again += 1;
+        else raced += 1;
+        return await attempt();
+      }
+    };
+    try {
+      const status = await attempt();
+      if (status < 200 || status > 299) throw new Error(`status ${status}`);
+      answered.push({ at, ms: performance.now() - started, again: isSecond });
+    } catch (error) {
+      const wasConnected = !(error instanceof Lost) || error.wasConnected;
+      const ms = (performance.now() - started).toFixed(0);
+      const reason = `${isPostOf(number) ? 'POST' : 'GET'}: ${(error as Error).message} after ${ms} ms`;
+      failures.push({ number, canBeSentAgain: !wasConnected || !isPostOf(number), at, reason });
+    }
+  }
+
+  const timer = setInterval(() => {
+    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
+    for (; sent < due; sent += 1) {
+      const asked = one(sent);
+      open.add(asked);
+      void asked.finally(() => open.delete(asked));
+    }
+  }, 5);
+
+  return {
+    /** Seconds since its start. */
+    now: () => (performance.now() - begun) / 1000,
+    /** Resolves when every request was answered or has failed. */
+    async end(): Promise<EdgeLoadReport> {
+      clearInterval(timer);
+      await Promise.all(open);
+      plain.destroy();
+      secure.destroy();
+      return { sent, failures, again, raced, answered };
+    },
+  };
+}
+
+const isPostOf = (number: number) => number % 2 === 0;
+
+/** The time in milliseconds within which this part of the requests begun from `from` to `to` (seconds) was answered. */
+export function answeredWithin(
+  { answered }: EdgeLoadReport,
+  part: number,
+  { from = 0, to = Number.POSITIVE_INFINITY }: { from?: number; to?: number } = {},
+): number {
+  const times = answered.filter(({ at }) => at >= from && at < to).map(({ ms }) => ms);
+  return times.toSorted((a, b) => a - b)[Math.ceil(part * times.length) - 1] ?? Number.NaN;
+}
+
+/** One line for the output of a test or a bench. */
+export function renderLoad({ sent, failures, again, raced, answered }: EdgeLoadReport): string {
+  const slowest = Math.max(0, ...answered.map(({ ms }) => ms));
+  const reasons = Map.groupBy(failures, ({ reason }) => reason.replace(/\d+ ms/, '… ms'));
+  const shown = [...reasons].map(([reason, { length }]) => `${length} × ${reason}`).join(', ');
+  const counts = `${failures.length} of ${sent} failed, ${again} sent again, ${raced} raced`;
+  return `${counts}, slowest ${slowest.toFixed(0)} ms${shown === '' ? '' : `: ${shown}`}`;
+}

@@ -1,0 +1,220 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort } from '../../../gitops/base/free-port.ts';
+import { PATH_WITH_SBIN } from '../components.ts';
+import { eventually } from '../eventually.ts';
+import { writeProgramImage } from '../kubernetes/image.ts';
+import { ip } from '../kubernetes/machine.ts';
+import type { ClusterNode } from '../kubernetes/node.ts';
+import { ask } from '../proxy/proxy.ts';
+import { type LoadTarget, startEdgeLoad } from './edge-load.ts';
+import { gatewayPods, MACHINE_IMAGE, NODE_PORTS, sitePods } from './pods.ts';
+import { GATEWAYS, GatewayStage, SITES } from './stage.ts';
+
+export const SITE = 'acme';
+const PORT = 20_001;
+const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
+
+interface Pod {
+  readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
+  readonly spec: { readonly nodeName: string };
+  readonly status: {
+    readonly podIP?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+/**
+ * Two gateways and two pods of a site on the real nodes of a cluster, and Debian's haproxy as a load balancer of connections in
+ * front, which asks the gateways whether they are ready. Needs root, nginx and haproxy.
+ */
+export class NodesStage implements AsyncDisposable {
+  readonly stage: GatewayStage;
+  readonly host = hostOf(SITE);
+  /** On which the pods of all sites listen. */
+  readonly sitePort = PORT;
+  readonly #port: number;
+  #front: ChildProcess | null = null;
+
+  private constructor(stage: GatewayStage, port: number) {
+    this.stage = stage;
+    this.#port = port;
+  }
+
+  static async start(nodes: number): Promise<NodesStage> {
+    await using stack = new AsyncDisposableStack();
+    const stage = stack.use(await GatewayStage.start({ nodes }));
+    const image = join(stage.folder, 'machine.tar');
+    const program = '/bin/busybox';
+    await writeProgramImage(image, { name: MACHINE_IMAGE, program, entrypoint: [program] });
+    await stage.cluster.importImages(image);
+    const started = new NodesStage(stage, (await freePort('127.0.0.1', 0)) ?? 0);
+    stack.defer(() => started.#endFront());
+    await stage.deliverInstance();
+    await stage.deliverCertificate('tls-platform', '*.example.net');
+    await stage.cluster.apply({ apiVersion: 'v1', kind: 'List', items: gatewayPods() });
+    await started.serve(SITE);
+    await eventually(() => started.readyPods(GATEWAYS), WAIT);
+    await started.#startFront();
+    await eventually(() => ask(started.endpoint, { host: started.host }));
+    stack.move();
+    return started;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#endFront();
+    await this.stage[Symbol.asyncDispose]();
+  }
+
+  /** Of the front. */
+  get endpoint() {
+    return { address: '127.0.0.1', httpPort: 0, tlsPort: this.#port };
+  }
+
+  /** Starts two pods of a site; with `on`: both there, as long as that node takes pods. Resolves when they are ready. */
+  async serve(site: string, on?: ClusterNode): Promise<void> {
+    const service = serviceOf(site);
+    const document = { kind: 'origin', host: hostOf(site), namespace: SITES, service, port: PORT } as const;
+    await this.stage.deliverSite(site, [document]);
+    await this.stage.cluster.apply({ apiVersion: 'v1', kind: 'List', items: sitePods(site, PORT, on?.name) });
+    await eventually(() => this.readyPods(SITES, service), WAIT);
+  }
+
+  /** Requests through the front and a gateway. */
+  load(perSecond: number, site = SITE) {
+    const { address, tlsPort } = this.endpoint;
+    const target: LoadTarget = { address, port: tlsPort, servername: hostOf(site) };
+    return startEdgeLoad(() => target, hostOf(site), perSecond);
+  }
+
+  /** The control: requests straight to the plain Service of the site, through this node. */
+  async plainLoad(perSecond: number, through: ClusterNode) {
+    const service = ['get', 'service', serviceOf(SITE), '--namespace', SITES];
+    const address = await this.stage.cluster.kubectl(...service, '--output=jsonpath={.spec.clusterIP}');
+    await ip(`route replace ${address}/32 via ${through.address}`);
+    const target: LoadTarget = { address, port: PORT };
+    return startEdgeLoad(() => target, this.host, perSecond);
+  }
+
+  async pods(namespace: string, app?: string): Promise<readonly Pod[]> {
+    const selection = app === undefined ? [] : ['--selector', `app=${app}`];
+    const found = await this.stage.cluster.kubectl(
+      ...['get', 'pods', '--namespace', namespace, '--output', 'json', ...selection],
+    );
+    return JSON.parse(found).items;
+  }
+
+  /** The two ready pods; throws if there aren't two. */
+  async readyPods(namespace: string, app = namespace === SITES ? serviceOf(SITE) : 'gateway') {
+    const ready = (await this.pods(namespace, app)).filter(
+      ({ metadata, status }) =>
+        metadata.deletionTimestamp === undefined &&
+        status.conditions?.some((one) => one.type === 'Ready' && one.status === 'True'),
+    );
+    if (ready.length !== 2) throw new Error(`${ready.length} pods of ${app} are ready`);
+    return ready;
+  }
+
+  /** Resolves when all pods are ready and those that end have ended. */
+  async settled(): Promise<void> {
+    await eventually(async () => {
+      for (const namespace of [SITES, GATEWAYS]) await this.readyPods(namespace);
+      const all = [...(await this.pods(SITES, serviceOf(SITE))), ...(await this.pods(GATEWAYS))];
+      if (all.length !== 4) throw new Error(`there are ${all.length} pods`);
+    }, WAIT);
+  }
+
+  /** A node with a pod of the site and a gateway's; `others`: the rest. Two pods of each are on at most three nodes. */
+  async sharedNode(): Promise<{ node: ClusterNode; others: readonly ClusterNode[] }> {
+    const [sites, gateways] = await Promise.all([this.readyPods(SITES), this.readyPods(GATEWAYS)]);
+    const names = new Set(gateways.map(({ spec }) => spec.nodeName));
+    const found = sites.find(({ spec }) => names.has(spec.nodeName))?.spec.nodeName;
+    const node = this.stage.cluster.nodes.find(({ name }) => name === found);
+    if (node === undefined) throw new Error('no node has a pod of both');
+    return { node, others: this.stage.cluster.nodes.filter((one) => one !== node) };
+  }
+
+  /** Replaces all pods of a Deployment. Resolves when the replaced ones have ended. */
+  async roll(namespace: string, app: string): Promise<void> {
+    const before = new Set((await this.pods(namespace, app)).map(({ metadata }) => metadata.name));
+    const { cluster } = this.stage;
+    await cluster.kubectl('rollout', 'restart', `deployment/${app}`, '--namespace', namespace);
+    await eventually(async () => {
+      await this.readyPods(namespace, app);
+      const old = (await this.pods(namespace, app)).filter(({ metadata }) => before.has(metadata.name));
+      if (old.length > 0) throw new Error(`${old.length} pods have not ended`);
+    }, WAIT);
+  }
+
+  /** Moves all pods away from a node, as before its maintenance; then it takes pods again. */
+  async drain({ name }: ClusterNode): Promise<void> {
+    const { cluster } = this.stage;
+    await cluster.kubectl('drain', name, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=180s');
+    await this.settled();
+    await cluster.kubectl('uncordon', name);
+  }
+
+  /** Cuts all nodes off from the API server. Resolves when the cluster lists no pod of the site as ready any more. */
+  async cutKubelets(): Promise<void> {
+    const { cluster } = this.stage;
+    await Promise.all(cluster.nodes.map((node) => node.cut('api')));
+    await eventually(async () => {
+      const slices = JSON.parse(
+        await cluster.kubectl(
+          ...['get', 'endpointslices', '--namespace', SITES, '--output', 'json'],
+          ...['--selector', `kubernetes.io/service-name=${serviceOf(SITE)}`],
+        ),
+      ).items as { endpoints?: { conditions: { ready?: boolean } }[] }[];
+      const ready = slices.flatMap((slice) => slice.endpoints ?? []).filter((one) => one.conditions.ready);
+      if (ready.length > 0) throw new Error(`${ready.length} pods are listed as ready`);
+    }, WAIT);
+  }
+
+  async healNodes(): Promise<void> {
+    await Promise.all(this.stage.cluster.nodes.map((node) => node.heal()));
+    await this.stage.cluster.nodesAreReady();
+    await this.settled();
+  }
+
+  async #endFront(): Promise<void> {
+    if (this.#front === null) return;
+    const ended = once(this.#front, 'exit');
+    this.#front.kill('SIGKILL');
+    this.#front = null;
+    await ended;
+  }
+
+  async #startFront(): Promise<void> {
+    const file = join(this.stage.folder, 'haproxy.cfg');
+    // The second check comes soon after a failed one: connections to a lost node end within 1.2 s of its loss.
+    const check = `check port ${NODE_PORTS.health} inter 500ms fastinter 100ms fall 2 rise 1`;
+    const options = `${check} on-marked-down shutdown-sessions`;
+    const servers = this.stage.cluster.nodes.map(
+      ({ name, address }) => `  server ${name} ${address}:${NODE_PORTS.tls} ${options}`,
+    );
+    const lines = [
+      'defaults',
+      '  mode tcp',
+      '  timeout connect 300ms',
+      '  timeout check 300ms',
+      '  timeout client 60s',
+      '  timeout server 60s',
+      '  retries 3',
+      '  option redispatch 1',
+      'frontend front',
+      `  bind 127.0.0.1:${this.#port}`,
+      '  default_backend gateways',
+      'backend gateways',
+      '  option httpchk GET /ready',
+      ...servers,
+      '',
+    ];
+    await writeFile(file, lines.join('\n'));
+    this.#front = spawn('haproxy', ['-db', '-f', file], { env: { PATH: PATH_WITH_SBIN }, stdio: 'ignore' });
+  }
+}
+
+export const serviceOf = (site: string) => `tag-${site}-processing`;
+export const hostOf = (site: string) => `${site}-origin.example.net`;
