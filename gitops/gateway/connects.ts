@@ -3,9 +3,15 @@ import type { Clock } from '../base/clock.ts';
 import type { Peers } from './peers.ts';
 
 const INTERVAL_MS = 1_000;
-const TIMEOUT_MS = 500;
+/** As long as nginx waits for a connection. */
+const TIMEOUT_MS = 300;
+/** The part of the interval over which the connects are spread: two that fail are done in the rest of it. */
+const SPREAD_MS = INTERVAL_MS - 2 * TIMEOUT_MS;
 
-/** True if a connection is accepted in time. It is ended by a reset, so that it keeps no port of ours for a minute. */
+/**
+ * True if a connection is accepted in time. It is ended by a reset, so that it keeps no port of ours for a minute. If this
+ * process itself was late, a connection that was accepted meanwhile counts.
+ */
 function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: address, port });
@@ -13,7 +19,7 @@ function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise
       resolve(accepted);
       socket.resetAndDestroy();
     };
-    socket.setTimeout(timeoutMs, () => end(false));
+    socket.setTimeout(timeoutMs, () => setImmediate(end, false));
     socket.once('connect', () => end(true));
     // Later errors of a socket that is done with are of no interest.
     socket.on('error', () => end(false));
@@ -21,7 +27,8 @@ function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise
 }
 
 /**
- * Connects to every peer once a second, spread over it, until `signal` aborts. `onRound` is called after each round.
+ * Connects to every peer once a second, spread over it, until `signal` aborts; after a failure once more, so that a pod whose
+ * node is lost gets no requests after two seconds. `onRound` is called after each round.
  */
 export async function checkPeers(
   peers: Peers,
@@ -32,9 +39,11 @@ export async function checkPeers(
     const round = clock.now();
     const targets = peers.toConnect(round);
     const checks = targets.map(async ({ service, address, port }, index) => {
-      await clock.sleep(((INTERVAL_MS - TIMEOUT_MS) * index) / targets.length, { signal, ref: false });
+      await clock.sleep((SPREAD_MS * index) / targets.length, { signal, ref: false });
       if (signal.aborted) return;
-      peers.answered(service, { address, port }, await accepts(address, port));
+      const isAccepted = await accepts(address, port);
+      peers.answered(service, { address, port }, isAccepted);
+      if (!isAccepted) peers.answered(service, { address, port }, await accepts(address, port));
     });
     await Promise.all(checks);
     if (signal.aborted) return;

@@ -1,13 +1,21 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 
+interface HealthDeps {
+  /** Why the gateway can't take requests; empty: it can. */
+  readonly obstacles: () => Promise<readonly string[]>;
+  /** True once it ends on purpose, with time for requests in flight. */
+  readonly isEnding: () => boolean;
+}
+
 /**
  * Answers the kubelet's probes: `/ready` with 200, or with 503 and what is missing, one reason a line; `/alive` with 200.
- * Resolves when it listens.
+ * `/serving` is for load balancers that end the connections to a lost gateway: it answers as `/ready`, but with 404 while the
+ * gateway ends, by which haproxy keeps the connections that there are (`http-check disable-on-404`). Resolves when it listens.
  */
 export async function serveHealth(
   { address, port }: { address: string; port: number },
-  obstacles: () => Promise<readonly string[]>,
+  { obstacles, isEnding }: HealthDeps,
 ): Promise<Server> {
   const server = createServer((request, response) => {
     const answer = (status: number, text: string) => {
@@ -15,7 +23,10 @@ export async function serveHealth(
       response.end(`${text}\n`);
     };
     if (request.url === '/alive') return answer(200, 'alive');
-    if (request.url !== '/ready') return answer(404, 'unknown path: /ready and /alive are answered');
+    if (request.url !== '/ready' && request.url !== '/serving') {
+      return answer(404, 'unknown path: /ready, /serving and /alive are answered');
+    }
+    if (isEnding()) return answer(request.url === '/serving' ? 404 : 503, 'the gateway ends');
     obstacles().then(
       (found) => (found.length === 0 ? answer(200, 'ready') : answer(503, found.join('\n'))),
       (error: Error) => answer(503, error.message),

@@ -50,10 +50,9 @@ async function start(env: GatewayEnv): Promise<{ stop(): Promise<void> }> {
     },
   );
   let ending = false;
-  const obstacles = async () => (ending ? ['the gateway ends'] : await agent.obstacles());
   const health = await serveHealth(
     { address: env.GATEWAY_HEALTH_ADDRESS, port: env.GATEWAY_HEALTH_PORT },
-    obstacles,
+    { obstacles: () => agent.obstacles(), isEnding: () => ending },
   );
   await agent.open();
   feed.follow(agent);

@@ -6,8 +6,8 @@ import { answerTo, type DnsQuery, RCODE, readQuery, TYPE_A } from './dns-message
 /** The last label of the names that are answered: `<service>.<namespace>.peers`. */
 export const ZONE = 'peers';
 
-/** nginx keeps an answer for this long, whatever its `valid` is. */
-const SECONDS = 1;
+/** nginx compares whole seconds: it keeps such an answer until the end of the current one, and one for 1 up to two. */
+const SECONDS = 0;
 const LOOPBACK = '127.0.0.1';
 const NAME = new RegExp(`^(?<service>[a-z0-9-]{1,63})\\.(?<namespace>[a-z0-9-]{1,63})\\.${ZONE}$`);
 /** A longer message over TCP isn't a query of nginx. */

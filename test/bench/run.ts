@@ -6,6 +6,7 @@ import { consoleTail } from './console-tail.ts';
 import { edge } from './edge.ts';
 import { edgeSlow } from './edge-slow.ts';
 import { edgeStart } from './edge-start.ts';
+import { gateway } from './gateway.ts';
 import { gitops } from './gitops.ts';
 import { hostContainers } from './host-containers.ts';
 import { hostNginx } from './host-nginx.ts';
@@ -45,6 +46,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'host-nginx': hostNginx,
   'host-restart': hostRestart,
   kubernetes,
+  gateway,
 };
 
 /** Prints one line per figure. Writes the figures as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */

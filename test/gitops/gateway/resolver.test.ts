@@ -29,8 +29,8 @@ describe('the resolver of pods', () => {
   test('answers with all addresses, and keeps case out of it', async () => {
     const found = await client.resolve4('tag-A-processing.sites.PEERS', { ttl: true });
     expect(found).toEqual([
-      { address: '10.0.0.1', ttl: 1 },
-      { address: '10.0.0.2', ttl: 1 },
+      { address: '10.0.0.1', ttl: 0 },
+      { address: '10.0.0.2', ttl: 0 },
     ]);
   });
 

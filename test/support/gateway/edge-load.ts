@@ -13,6 +13,8 @@ interface LoadFailure {
   readonly number: number;
   /** True if the edge sends such a request a second time: nothing of it was sent, or it is a GET. */
   readonly canBeSentAgain: boolean;
+  /** True if it was lost behind the gateway, or behind the plain Service: it was answered with a 5xx, or not in time. */
+  readonly isBehind: boolean;
   /** Seconds from the start of the load to that of the request. */
   readonly at: number;
   readonly reason: string;
@@ -137,7 +139,9 @@ export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond:
       const wasConnected = !(error instanceof Lost) || error.wasConnected;
       const ms = (performance.now() - started).toFixed(0);
       const reason = `${isPostOf(number) ? 'POST' : 'GET'}: ${(error as Error).message} after ${ms} ms`;
-      failures.push({ number, canBeSentAgain: !wasConnected || !isPostOf(number), at, reason });
+      const canBeSentAgain = !wasConnected || !isPostOf(number);
+      const isBehind = signal.aborted || !(error instanceof Lost);
+      failures.push({ number, canBeSentAgain, isBehind, at, reason });
     }
   }
 

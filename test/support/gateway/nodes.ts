@@ -10,7 +10,7 @@ import { ip } from '../kubernetes/machine.ts';
 import type { ClusterNode } from '../kubernetes/node.ts';
 import { ask } from '../proxy/proxy.ts';
 import { type LoadTarget, startEdgeLoad } from './edge-load.ts';
-import { gatewayPods, MACHINE_IMAGE, NODE_PORTS, sitePods } from './pods.ts';
+import { FALLBACK_PORTS, gatewayPods, MACHINE_IMAGE, NODE_PORTS, sitePods } from './pods.ts';
 import { GATEWAYS, GatewayStage, SITES } from './stage.ts';
 
 export const SITE = 'acme';
@@ -43,9 +43,9 @@ export class NodesStage implements AsyncDisposable {
     this.#port = port;
   }
 
-  static async start(nodes: number): Promise<NodesStage> {
+  static async start(options: { nodes: number; lostAfter?: number }): Promise<NodesStage> {
     await using stack = new AsyncDisposableStack();
-    const stage = stack.use(await GatewayStage.start({ nodes }));
+    const stage = stack.use(await GatewayStage.start(options));
     const image = join(stage.folder, 'machine.tar');
     const program = '/bin/busybox';
     await writeProgramImage(image, { name: MACHINE_IMAGE, program, entrypoint: [program] });
@@ -188,17 +188,18 @@ export class NodesStage implements AsyncDisposable {
 
   async #startFront(): Promise<void> {
     const file = join(this.stage.folder, 'haproxy.cfg');
-    // The second check comes soon after a failed one: connections to a lost node end within 1.2 s of its loss.
-    const check = `check port ${NODE_PORTS.health} inter 500ms fastinter 100ms fall 2 rise 1`;
-    const options = `${check} on-marked-down shutdown-sessions`;
-    const servers = this.stage.cluster.nodes.map(
-      ({ name, address }) => `  server ${name} ${address}:${NODE_PORTS.tls} ${options}`,
-    );
+    // A lost node takes no connection within `timeout connect`, and the second check comes soon: its connections end within
+    // 1.2 s of its loss. One that is only busy may answer late, and one that ends on purpose keeps its connections.
+    const serversAt = ({ tls, health }: { tls: number; health: number }, kind: string, more = '') =>
+      this.stage.cluster.nodes.map(({ name, address }) => {
+        const check = `check port ${health} inter 500ms fastinter 100ms fall 2 rise 1`;
+        return `  server ${name}-${kind} ${address}:${tls} ${check} on-marked-down shutdown-sessions${more}`;
+      });
     const lines = [
       'defaults',
       '  mode tcp',
       '  timeout connect 300ms',
-      '  timeout check 300ms',
+      '  timeout check 2s',
       '  timeout client 60s',
       '  timeout server 60s',
       '  retries 3',
@@ -207,8 +208,12 @@ export class NodesStage implements AsyncDisposable {
       `  bind 127.0.0.1:${this.#port}`,
       '  default_backend gateways',
       'backend gateways',
-      '  option httpchk GET /ready',
-      ...servers,
+      '  option httpchk GET /serving',
+      '  http-check disable-on-404',
+      '  option allbackups',
+      ...serversAt(NODE_PORTS, 'ready'),
+      // While the cluster lists no gateway as ready: its opinion of them may be wrong.
+      ...serversAt(FALLBACK_PORTS, 'listed', ' backup'),
       '',
     ];
     await writeFile(file, lines.join('\n'));

@@ -7,6 +7,8 @@ import { GATEWAYS, INSTANCE, SITES } from './stage.ts';
 export const MACHINE_IMAGE = 'gateway.test/machine:1';
 /** On the nodes, as a load balancer of a cloud reaches them. */
 export const NODE_PORTS = { tls: 30_443, health: 30_081 } as const;
+/** The same, of a Service that lists gateways whether or not the cluster counts them as ready. */
+export const FALLBACK_PORTS = { tls: 31_443, health: 31_081 } as const;
 const TLS_PORT = 8443;
 const HEALTH_PORT = 8081;
 
@@ -68,6 +70,7 @@ interface PodSettings {
   readonly env?: readonly object[];
   readonly probe: object;
   readonly account?: string;
+  readonly sysctls?: readonly { readonly name: string; readonly value: string }[];
   readonly endingSeconds: number;
   /** The node that both pods are on; default: two. */
   readonly on?: string | undefined;
@@ -81,6 +84,7 @@ function deployment({
   env = [],
   probe,
   account,
+  sysctls = [],
   endingSeconds,
   on,
 }: PodSettings): object[] {
@@ -111,7 +115,10 @@ function deployment({
           terminationGracePeriodSeconds: 60,
           ...(on === undefined ? { topologySpreadConstraints: apart(app) } : { affinity: together(on) }),
           tolerations: lostNode,
-          securityContext: { runAsUser: USER, runAsGroup: USER, fsGroup: USER, runAsNonRoot: true },
+          securityContext: {
+            ...{ runAsUser: USER, runAsGroup: USER, fsGroup: USER, runAsNonRoot: true },
+            sysctls,
+          },
           containers: [
             {
               name: app,
@@ -133,6 +140,26 @@ function deployment({
 }
 
 const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
+
+/** Each node sends to its own gateways only: the visitor's address arrives, and no hop is added. */
+function nodePorts(name: string, { tls, health }: { tls: number; health: number }, more: object = {}) {
+  const protocol = 'TCP';
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: GATEWAYS },
+    spec: {
+      type: 'NodePort',
+      externalTrafficPolicy: 'Local',
+      selector: { app: 'gateway' },
+      ports: [
+        { name: 'tls', port: 443, targetPort: TLS_PORT, nodePort: tls, protocol },
+        { name: 'health', port: HEALTH_PORT, targetPort: HEALTH_PORT, nodePort: health, protocol },
+      ],
+      ...more,
+    },
+  };
+}
 
 /** Two gateways with an account that may do what a gateway does, and no more. */
 export function gatewayPods(): object[] {
@@ -167,32 +194,18 @@ export function gatewayPods(): object[] {
       roleRef: { apiGroup, kind: 'ClusterRole', name: 'gateway-endpoints' },
       subjects,
     }),
-    {
-      apiVersion: 'v1',
-      kind: 'Service',
-      metadata: { name: 'gateway', namespace: GATEWAYS },
-      spec: {
-        type: 'NodePort',
-        // Each node sends to its own pods only: the visitor's address arrives, and no hop is added.
-        externalTrafficPolicy: 'Local',
-        selector: { app: 'gateway' },
-        ports: [
-          { name: 'tls', port: 443, targetPort: TLS_PORT, nodePort: NODE_PORTS.tls, protocol: 'TCP' },
-          {
-            name: 'health',
-            port: 8081,
-            targetPort: HEALTH_PORT,
-            nodePort: NODE_PORTS.health,
-            protocol: 'TCP',
-          },
-        ],
-      },
-    },
+    nodePorts('gateway', NODE_PORTS),
+    nodePorts('gateway-fallback', FALLBACK_PORTS, { publishNotReadyAddresses: true }),
     ...deployment({
       app: 'gateway',
       namespace: GATEWAYS,
       args: [join(ROOT, 'gitops/gateway/main.ts')],
       account,
+      sysctls: [
+        { name: 'net.ipv4.tcp_keepalive_time', value: '1' },
+        { name: 'net.ipv4.tcp_keepalive_intvl', value: '1' },
+        { name: 'net.ipv4.tcp_keepalive_probes', value: '2' },
+      ],
       endingSeconds: 5,
       probe: { httpGet: { path: '/ready', port: HEALTH_PORT } },
       env: [

@@ -48,9 +48,9 @@ export class GatewayStage {
     this.#owned = owned;
   }
 
-  static async start({ nodes = 0 }: { nodes?: number } = {}): Promise<GatewayStage> {
+  static async start(options: { nodes?: number; lostAfter?: number } = {}): Promise<GatewayStage> {
     await using stack = new AsyncDisposableStack();
-    const cluster = stack.use(await Cluster.start({ nodes }));
+    const cluster = stack.use(await Cluster.start({ nodes: 0, ...options }));
     const client = await openKubernetes({ kubeconfig: cluster.kubeconfig });
     stack.defer(() => client.close());
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-gateway-'));

@@ -28,9 +28,12 @@ interface ClusterOptions {
   readonly metrics?: boolean;
   /** This many nodes on which nothing runs besides. */
   readonly simulated?: number;
-  /** Seconds without a word from a node until it counts as lost. Default: the cluster's, 50. */
-  readonly graceSeconds?: number;
+  /** A node that says nothing for this many seconds counts as lost; default: as Kubernetes has it. */
+  readonly lostAfter?: number;
 }
+
+/** Kubernetes' default. */
+const LOST_AFTER = 50;
 
 /**
  * A Kubernetes cluster on this machine: etcd, API server, controllers and scheduler as processes, and nodes with real
@@ -66,7 +69,7 @@ export class Cluster {
     nodes = 2,
     metrics = false,
     simulated = 0,
-    graceSeconds = 50,
+    lostAfter = LOST_AFTER,
   }: ClusterOptions = {}): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const number = takeNumber(stack);
@@ -93,7 +96,7 @@ export class Cluster {
       writeKubeconfig: (name, pair) => writeJson(join(folder, name), kubeconfigOf(server, pki, pair)),
     });
     stack.defer(() => cluster.#endParts());
-    await cluster.#startControlPlane(`10.${192 + number}`, graceSeconds);
+    await cluster.#startControlPlane(`10.${192 + number}`, lostAfter);
     if (metrics) await cluster.#startMetrics();
     if (simulated > 0) await cluster.#startSimulated(simulated);
     await cluster.#startNodes();
@@ -156,7 +159,7 @@ export class Cluster {
     return digests[0] ?? '';
   }
 
-  async #startControlPlane(services: string, graceSeconds: number): Promise<void> {
+  async #startControlPlane(services: string, lostAfter: number): Promise<void> {
     const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
     const machine = `${nodes}.1`;
     // The bridge has a namespace of its own: on the machine itself it would pass Docker's FORWARD chain, which drops.
@@ -199,8 +202,7 @@ export class Cluster {
     const client = clientFlags(this.kubeconfig, machine);
     this.#start('kube-controller-manager', {
       ...client,
-      ...controllerFlags({ tokens, ca: pki.caFile }),
-      'node-monitor-grace-period': `${graceSeconds}s`,
+      ...controllerFlags({ tokens, ca: pki.caFile }, { lostAfter }),
     });
     this.#start('kube-scheduler', client);
     this.#start('coredns', await nameServer(this.#network));

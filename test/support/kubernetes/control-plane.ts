@@ -55,7 +55,11 @@ export const clientFlags = (kubeconfig: string, machine: string): Flags => ({
   'kube-api-burst': 1000,
 });
 
-export const controllerFlags = ({ tokens, ca }: Pick<Keys, 'tokens' | 'ca'>): Flags => ({
+export const controllerFlags = (
+  { tokens, ca }: Pick<Keys, 'tokens' | 'ca'>,
+  { lostAfter }: { lostAfter: number },
+): Flags => ({
+  'node-monitor-grace-period': `${lostAfter}s`,
   'use-service-account-credentials': true,
   'service-account-private-key-file': tokens.key,
   'root-ca-file': ca,

@@ -38,14 +38,15 @@ export const KEPT_SERVER = 'kept-server.test/kept-server:1';
 
 /**
  * Imports a tag server into every node that keeps connections and takes bodies. It answers as `importTagServer`’s does; its
- * health check fails while there is a file `/tmp/unhealthy`.
+ * health check fails while there is a file `/tmp/unhealthy`. Returns the image's id.
  */
-export async function importKeptServer(cluster: Cluster): Promise<void> {
+export async function importKeptServer(cluster: Cluster): Promise<string> {
   const file = join(cluster.folder, 'kept-server.tar');
-  await writeProgramImage(file, {
+  const id = await writeProgramImage(file, {
     name: KEPT_SERVER,
     program: '/bin/busybox',
     entrypoint: ['/bin/busybox', 'sh', '-c', SERVER, 'server', CONNECTION],
   });
   await cluster.importImages(file);
+  return id;
 }

@@ -1,0 +1,158 @@
+import { loadavg } from 'node:os';
+import { eventually } from '../support/eventually.ts';
+import { answeredWithin, type EdgeLoadReport, renderLoad } from '../support/gateway/edge-load.ts';
+import { NodesStage, SITE, serviceOf } from '../support/gateway/nodes.ts';
+import { GATEWAYS, SITES } from '../support/gateway/stage.ts';
+import type { ClusterNode } from '../support/kubernetes/node.ts';
+import { HOP_SECRET } from '../support/proxy/proxy.ts';
+import type { Bench, Suite } from './bench.ts';
+
+const PER_SECOND = 40;
+/** Before what happens, and after it. */
+const BEFORE_SECONDS = 10;
+const AFTER_SECONDS = 10;
+/** The 99th percentile is compared from here on: until then it is found out. */
+const FOUND_OUT_SECONDS = 3;
+const WAYS = ['gateway', 'control'] as const;
+
+type Load = ReturnType<NodesStage['load']>;
+
+interface Row {
+  readonly name: string;
+  /** How often; default: once. */
+  readonly times?: number;
+  /** Does it, and resolves when it is over. */
+  run(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
+  /** Brings the cluster back after the load. */
+  after?(nodes: NodesStage): Promise<unknown>;
+}
+
+/**
+ * What happens to a cluster under load: requests through the front and a gateway, and at the same time, as control, as many to a
+ * plain Service of the same pods, from a client that sends again what the edge does. `BENCH_GATEWAY_SECONDS`: how long the API
+ * server is away, and kubelets are cut off from it (120). `BENCH_GATEWAY_ROWS`: only the rows whose names have this in them.
+ */
+export const gateway: Suite = async (bench) => {
+  console.log(`load of the machine: ${loadavg()[0]}`);
+  await using nodes = await NodesStage.start({ nodes: 3 });
+  const only = process.env.BENCH_GATEWAY_ROWS ?? '';
+  for (const row of ROWS.filter(({ name }) => name.includes(only))) {
+    for (let count = 0; count < (row.times ?? 1); count += 1) await measure(bench, nodes, row);
+  }
+};
+
+const awaySeconds = () => Number(process.env.BENCH_GATEWAY_SECONDS ?? 120);
+
+const ROWS: readonly Row[] = [
+  { name: 'nothing happens', run: () => secondsPass(AFTER_SECONDS) },
+  {
+    name: 'rollout and back',
+    async run(nodes) {
+      for (const _ of WAYS) await nodes.roll(SITES, serviceOf(SITE));
+    },
+  },
+  {
+    name: 'pod killed',
+    async run(nodes) {
+      const [pod] = await nodes.readyPods(SITES);
+      const force = ['--grace-period=0', '--force', '--namespace', SITES];
+      await nodes.stage.cluster.kubectl('delete', 'pod', pod?.metadata.name ?? '', ...force);
+      await nodes.settled();
+    },
+  },
+  { name: 'node drained', run: (nodes, node) => nodes.drain(node) },
+  { name: 'gateways rolled', run: (nodes) => nodes.roll(GATEWAYS, 'gateway') },
+  {
+    name: 'hop secret rotated, gateways reloaded',
+    async run({ stage }) {
+      const next = 'next-secret-of-the-bench-0123456789';
+      for (const hopSecret of [
+        { current: next, previous: HOP_SECRET },
+        { current: next },
+        { current: HOP_SECRET },
+      ]) {
+        await stage.deliverInstance({ hopSecret });
+        await secondsPass(3);
+      }
+    },
+  },
+  { name: 'API server restarted', run: ({ stage }) => stage.cluster.restartApiServer() },
+  {
+    name: 'API server away',
+    async run({ stage }) {
+      await stage.cluster.restartApiServer(() => secondsPass(awaySeconds()));
+    },
+    after: (nodes) => nodes.healNodes(),
+  },
+  {
+    name: 'all kubelets cut off',
+    async run(nodes) {
+      const begun = Date.now();
+      await nodes.cutKubelets();
+      await secondsPass(awaySeconds() - (Date.now() - begun) / 1000);
+      await nodes.healNodes();
+    },
+  },
+  {
+    name: 'node cut off',
+    times: 3,
+    async run(_nodes, node) {
+      await node.cut('all');
+      // The cluster finds out within a minute.
+      await secondsPass(60);
+    },
+    after: (nodes) => nodes.healNodes(),
+  },
+];
+
+async function measure(bench: Bench, nodes: NodesStage, { name, run, after }: Row): Promise<void> {
+  const { node, others } = await nodes.sharedNode();
+  const [through] = others;
+  if (through === undefined) throw new Error('the cluster has more than one node');
+  const loads: Record<(typeof WAYS)[number], Load> = {
+    gateway: nodes.load(PER_SECOND),
+    control: await nodes.plainLoad(PER_SECOND, through),
+  };
+  await secondsPass(BEFORE_SECONDS);
+  const at = { gateway: loads.gateway.now(), control: loads.control.now() };
+  await run(nodes, node);
+  await secondsPass(AFTER_SECONDS);
+  const [viaGateway, viaService] = await Promise.all([loads.gateway.end(), loads.control.end()]);
+  await after?.(nodes);
+  for (const [way, report] of [
+    ['gateway', viaGateway],
+    ['control', viaService],
+  ] as const) {
+    console.log(`${name}, ${way}: ${renderLoad(report)}`);
+    await figures(bench, `${name}, ${way}`, { report, at: at[way] });
+  }
+}
+
+async function figures(
+  bench: Bench,
+  title: string,
+  { report, at }: { report: EdgeLoadReport; at: number },
+): Promise<void> {
+  const { sent, failures, answered } = report;
+  const failed = (canBe: boolean, isBehind: boolean) =>
+    failures.filter((one) => one.canBeSentAgain === canBe && one.isBehind === isBehind).length;
+  const unit = 'requests';
+  await bench(`${title}: sent`, { unit, run: () => sent });
+  await bench('  can be sent again: lost before', { unit, run: () => failed(true, false) });
+  await bench('  can be sent again: lost behind', { unit, run: () => failed(true, true) });
+  await bench('  can’t be: lost before', { unit, run: () => failed(false, false) });
+  await bench('  can’t be: lost behind', { unit, run: () => failed(false, true) });
+  await bench('  slowest answer', { unit: 'ms', run: () => Math.max(...answered.map(({ ms }) => ms)) });
+  const before = answeredWithin(report, 0.99, { from: 2, to: at - 0.1 });
+  const later = answeredWithin(report, 0.99, { from: at + FOUND_OUT_SECONDS });
+  await bench('  p99 before', { unit: 'ms', run: () => before });
+  await bench('  p99 from the third second on', { unit: 'ms', run: () => later });
+}
+
+async function secondsPass(seconds: number): Promise<void> {
+  const end = Date.now() + seconds * 1000;
+  const isOver = () => {
+    if (Date.now() < end) throw new Error('not yet');
+  };
+  await eventually(isOver, { timeoutMs: 2_000 * Math.max(seconds, 1), intervalMs: 100 });
+}
