@@ -130,7 +130,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/integration/containers-isolation.test.ts', 'test/faults/network.test.ts'],
     budget: 130,
   },
-  { name: 'gateway', project: 'cluster', files: ['test/gateway/*.test.ts'], budget: 420 },
+  { name: 'gateway', project: 'cluster', files: ['test/gateway/*.test.ts'], budget: 660 },
   {
     name: 'containers',
     project: 'containers',

@@ -311,9 +311,12 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await eventually(() => answers(host));
     const asked = ask(gateway.endpoint, { host, path: '/held' });
     await eventually(async () => expect((await workers()).length).toBeGreaterThan(0));
+    expect((await gateway.readiness('/serving')).status).toBe(200);
     const ended = gateway.end('SIGTERM');
     await eventually(async () => {
       expect(await gateway.readiness()).toMatchObject({ status: 503, text: 'the gateway ends\n' });
+      // By this a load balancer keeps the connections that there are.
+      expect(await gateway.readiness('/serving')).toMatchObject({ status: 404, text: 'the gateway ends\n' });
       await expect(ask(gateway.endpoint, { host })).rejects.toThrow(/ECONNREFUSED/);
     });
     held.resolve();

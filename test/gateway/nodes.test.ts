@@ -3,6 +3,7 @@ import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { answeredWithin, type EdgeLoadReport, renderLoad } from '../support/gateway/edge-load.ts';
 import { hostOf, NodesStage, SITE, serviceOf } from '../support/gateway/nodes.ts';
+import { SLOW_PATH } from '../support/gateway/pods.ts';
 import { GATEWAYS, SITES } from '../support/gateway/stage.ts';
 import { ask } from '../support/proxy/proxy.ts';
 
@@ -104,21 +105,37 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });
 
-  test('serve on when a node with one of them, with a pod of a site and with both pods of another is cut off', async () => {
+  test('serve on when a node with one of them, a pod of a site, both of another one and CoreDNS is cut off', async () => {
     const { node, others } = await nodes.sharedNode();
     await nodes.serve('twin', node);
+    await nodes.names.moveTo(node.name);
+    await eventually(async () => expect(await nodes.hasNames()).toBe(true), WAIT);
     await eventually(async () =>
       expect((await ask(nodes.endpoint, { host: hostOf('twin') })).status).toBe(200),
     );
     const load = nodes.load(PER_SECOND);
     const twin = nodes.load(5, 'twin');
     await isSent(load, 5);
+    // Through the gateway that stays, to both pods.
+    const onLost = new Set((await nodes.pods(SITES)).filter(({ spec }) => spec.nodeName === node.name));
+    const stays = await nodes.gatewayOn(others);
+    const held = Array.from({ length: 8 }, async () => {
+      const begun = performance.now();
+      const { status, headers } = await ask(stays, { host: nodes.host, path: SLOW_PATH });
+      return { status, upstream: String(headers['x-upstream']), ms: performance.now() - begun };
+    });
+    await isSent(load, 0.4);
     await node.cut('all');
     const cutAt = load.now();
     const twinCutAt = twin.now();
     await isSent(load, 10);
     const cut = await load.end();
     process.stdout.write(`node cut: ${renderLoad(cut)}\n`);
+    const answers = await Promise.all(held);
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+    for (const { metadata } of onLost)
+      expect(answers.map(({ upstream }) => upstream)).not.toContain(metadata.name);
+    expect(answers.some(({ ms }) => ms > 2_000)).toBe(true);
     const after = nodes.load(PER_SECOND);
     // The cluster finds out after most of a minute, and then replaces what was on the node.
     await nodes.stage.cluster.nodesAre({
@@ -144,7 +161,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
   /** Of what can be sent again nothing failed and nothing took long; of what can't, at most what was on its way. */
   function expectHeld(report: EdgeLoadReport, cutAt: number) {
     expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
-    // Three seconds if the pod had it already: the kernel asks a silent peer twice, a second apart.
+    // Those that the pod had take longer: the kernel asks a silent peer for three seconds.
     expect(report.answered.filter(({ at, ms }) => ms > 2_000 && at > cutAt)).toEqual([]);
     expect(report.answered.filter(({ ms }) => ms > 4_000)).toEqual([]);
     const late = report.failures.filter(({ at }) => at < cutAt - 0.1 || at > cutAt + 1.5);

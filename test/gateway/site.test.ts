@@ -29,7 +29,8 @@ import { startUpstream } from '../support/upstream.ts';
 const HOST = 'tag-1';
 const GATEWAYS = 'tagyard-gateway';
 const IMAGE = 'gateway.test/gateway';
-const PORTS = { http: 30_080, https: 30_443 };
+const PORTS = { http: 30_080, https: 30_443, health: 30_081 };
+const FALLBACK_PORTS = { https: 31_443, health: 31_081 };
 /** As the provisioner's process has it. */
 const HOP_SECRET = 'a-hop-secret-of-a-test';
 const NEXT_SECRET = 'another-hop-secret-of-a-test';
@@ -92,7 +93,7 @@ describeWith(
           image: { repository: IMAGE, digest },
           detectionSeconds: 2,
           settings: { PREVIEW_IDLE_SECONDS: 3 },
-          service: { type: 'NodePort', nodePorts: PORTS },
+          service: { type: 'NodePort', nodePorts: PORTS, fallbackNodePorts: FALLBACK_PORTS },
           resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '1Gi' } },
         },
       };
@@ -196,6 +197,17 @@ describeWith(
         for (const host of [hostnames.origin, hostnames.preview]) {
           const { status, body } = await ask(endpoint, { host, ca: trusted });
           expect([status, body]).toEqual([200, expect.stringContaining('id=GTM-SRV12345')]);
+        }
+      }
+    });
+
+    test('is reached through the second Service, too, and a load balancer learns that each gateway serves', async () => {
+      for (const { address } of endpoints()) {
+        const fallback = { address, httpPort: 0, tlsPort: FALLBACK_PORTS.https };
+        expect((await ask(fallback, { host: hostnames.origin })).status).toBe(200);
+        for (const { health } of [PORTS, FALLBACK_PORTS]) {
+          const { status } = await fetch(`http://${address}:${health}/serving`);
+          expect(status).toBe(200);
         }
       }
     });

@@ -10,6 +10,7 @@ import { ip } from '../kubernetes/machine.ts';
 import type { ClusterNode } from '../kubernetes/node.ts';
 import { ask } from '../proxy/proxy.ts';
 import { type LoadTarget, startEdgeLoad } from './edge-load.ts';
+import { NameServer } from './name-server.ts';
 import { FALLBACK_PORTS, gatewayPods, MACHINE_IMAGE, NODE_PORTS, sitePods } from './pods.ts';
 import { GATEWAYS, GatewayStage, SITES } from './stage.ts';
 
@@ -32,14 +33,17 @@ interface Pod {
  */
 export class NodesStage implements AsyncDisposable {
   readonly stage: GatewayStage;
+  /** What the gateways ask for names. */
+  readonly names: NameServer;
   readonly host = hostOf(SITE);
   /** On which the pods of all sites listen. */
   readonly sitePort = PORT;
   readonly #port: number;
   #front: ChildProcess | null = null;
 
-  private constructor(stage: GatewayStage, port: number) {
+  private constructor(stage: GatewayStage, names: NameServer, port: number) {
     this.stage = stage;
+    this.names = names;
     this.#port = port;
   }
 
@@ -50,11 +54,12 @@ export class NodesStage implements AsyncDisposable {
     const program = '/bin/busybox';
     await writeProgramImage(image, { name: MACHINE_IMAGE, program, entrypoint: [program] });
     await stage.cluster.importImages(image);
-    const started = new NodesStage(stage, (await freePort('127.0.0.1', 0)) ?? 0);
+    const names = await NameServer.start(stage.cluster);
+    const started = new NodesStage(stage, names, (await freePort('127.0.0.1', 0)) ?? 0);
     stack.defer(() => started.#endFront());
     await stage.deliverInstance();
     await stage.deliverCertificate('tls-platform', '*.example.net');
-    await stage.cluster.apply({ apiVersion: 'v1', kind: 'List', items: gatewayPods() });
+    await stage.cluster.apply({ apiVersion: 'v1', kind: 'List', items: gatewayPods(names.address) });
     await started.serve(SITE);
     await eventually(() => started.readyPods(GATEWAYS), WAIT);
     await started.#startFront();
@@ -134,6 +139,25 @@ export class NodesStage implements AsyncDisposable {
     const node = this.stage.cluster.nodes.find(({ name }) => name === found);
     if (node === undefined) throw new Error('no node has a pod of both');
     return { node, others: this.stage.cluster.nodes.filter((one) => one !== node) };
+  }
+
+  /** The endpoint of the first of these nodes that has a gateway, without the front. */
+  async gatewayOn(nodes: readonly ClusterNode[]) {
+    const names = new Set((await this.readyPods(GATEWAYS)).map(({ spec }) => spec.nodeName));
+    const node = nodes.find(({ name }) => names.has(name));
+    if (node === undefined) throw new Error('none of the nodes has a gateway');
+    return { address: node.address, httpPort: 0, tlsPort: NODE_PORTS.tls };
+  }
+
+  /** Whether a gateway gets an answer from its name server. */
+  async hasNames(): Promise<boolean> {
+    const [pod] = await this.readyPods(GATEWAYS);
+    const program = `require('node:dns').resolve4('gateway.${GATEWAYS}.svc.cluster.local', (error) => process.exit(error ? 1 : 0))`;
+    const inside = ['exec', pod?.metadata.name ?? '', '--namespace', GATEWAYS, '--', process.execPath];
+    return await this.stage.cluster.kubectl(...inside, '--eval', program).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Replaces all pods of a Deployment. Resolves when the replaced ones have ended. */

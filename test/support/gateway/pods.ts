@@ -9,6 +9,7 @@ export const MACHINE_IMAGE = 'gateway.test/machine:1';
 export const NODE_PORTS = { tls: 30_443, health: 30_081 } as const;
 /** The same, of a Service that lists gateways whether or not the cluster counts them as ready. */
 export const FALLBACK_PORTS = { tls: 31_443, health: 31_081 } as const;
+export const SLOW_PATH = '/slow';
 const TLS_PORT = 8443;
 const HEALTH_PORT = 8081;
 
@@ -70,6 +71,7 @@ interface PodSettings {
   readonly env?: readonly object[];
   readonly probe: object;
   readonly account?: string;
+  readonly nameServer?: string;
   readonly sysctls?: readonly { readonly name: string; readonly value: string }[];
   readonly endingSeconds: number;
   /** The node that both pods are on; default: two. */
@@ -84,6 +86,7 @@ function deployment({
   env = [],
   probe,
   account,
+  nameServer,
   sysctls = [],
   endingSeconds,
   on,
@@ -113,6 +116,9 @@ function deployment({
             ? { automountServiceAccountToken: false }
             : { serviceAccountName: account }),
           terminationGracePeriodSeconds: 60,
+          ...(nameServer === undefined
+            ? {}
+            : { dnsPolicy: 'None', dnsConfig: { nameservers: [nameServer] } }),
           ...(on === undefined ? { topologySpreadConstraints: apart(app) } : { affinity: together(on) }),
           tolerations: lostNode,
           securityContext: {
@@ -161,8 +167,11 @@ function nodePorts(name: string, { tls, health }: { tls: number; health: number 
   };
 }
 
-/** Two gateways with an account that may do what a gateway does, and no more. */
-export function gatewayPods(): object[] {
+/**
+ * Two gateways with an account that may do what a gateway does, and no more. `nameServer`: the address that they ask for
+ * names.
+ */
+export function gatewayPods(nameServer: string): object[] {
   const account = 'gateway';
   const subjects = [{ kind: 'ServiceAccount', name: account, namespace: GATEWAYS }];
   const apiGroup = 'rbac.authorization.k8s.io';
@@ -201,6 +210,7 @@ export function gatewayPods(): object[] {
       namespace: GATEWAYS,
       args: [join(ROOT, 'gitops/gateway/main.ts')],
       account,
+      nameServer,
       sysctls: [
         { name: 'net.ipv4.tcp_keepalive_time', value: '1' },
         { name: 'net.ipv4.tcp_keepalive_intvl', value: '1' },
@@ -221,13 +231,13 @@ export function gatewayPods(): object[] {
   ];
 }
 
-/** Two pods of a site behind a Service, on two nodes or one: they answer with the name of their pod, after 30 ms. */
+/** Two pods of a site behind a Service, on two nodes or one: they answer with the name of their pod, after 30 ms, or a second. */
 export function sitePods(site: string, port: number, on?: string): object[] {
   const app = `tag-${site}-processing`;
   const program = `
     const server = require('node:http').createServer((request, response) => {
       const answer = () => response.setHeader('x-upstream', process.env.POD_NAME).end('ok');
-      request.resume().on('end', () => setTimeout(answer, 30));
+      request.resume().on('end', () => setTimeout(answer, request.url === '${SLOW_PATH}' ? 1_000 : 30));
     });
     server.listen(${port});
     process.on('SIGTERM', () => server.close(() => process.exit(0)));`;

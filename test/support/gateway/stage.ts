@@ -237,9 +237,9 @@ export class GatewayProcess {
     });
   }
 
-  /** The status and the text of the readiness probe. */
-  async readiness(): Promise<{ status: number; text: string }> {
-    const response = await fetch(`${this.#health}/ready`, { headers: { connection: 'close' } });
+  /** The status and the text of the readiness probe, or of another path that its server answers. */
+  async readiness(path = '/ready'): Promise<{ status: number; text: string }> {
+    const response = await fetch(`${this.#health}${path}`, { headers: { connection: 'close' } });
     return { status: response.status, text: await response.text() };
   }
 

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually } from '../eventually.ts';
 import { createGroup, ip, Part, run } from './machine.ts';
@@ -86,9 +86,10 @@ export class ClusterNode {
     });
     const init = this.#init;
     await eventually(() => this.#ctr('version'), { timeoutMs: 120_000, until: () => !init.isRunning }).catch(
-      (error: unknown) => {
+      async (error: Error) => {
         init.check();
-        throw error;
+        const log = await readFile(at('logs/containerd.log'), 'utf8').catch(() => 'it has no log');
+        throw new Error(`containerd doesn’t answer: ${error.message}\n${log.slice(-2_000)}`);
       },
     );
   }
