@@ -32,7 +32,7 @@ export interface EdgeLoadReport {
 }
 
 /** A request has failed without an answer after this time. */
-export const LIMIT_MS = 5_000;
+const LIMIT_MS = 5_000;
 /** A connection that is refused sooner than this after a request was written on it had been closed before. */
 const RACE_MS = 50;
 const KEPT = 8;
