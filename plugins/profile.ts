@@ -29,36 +29,30 @@ export interface ProfileRecord {
 
 /** Whether a JSON value is a record. Not by a schema, which would cost a bootstrap a twentieth of its time. */
 export function isProfileRecord(value: unknown): value is ProfileRecord {
-  if (!isObject(value)) return false;
-  const { version, session, cookies, startedAt, browsers, isShared } = value;
+  const { version, session, cookies, startedAt = 0, browsers = [], isShared = false } = Object(value);
+  const { id, lastSeenAt } = Object(session);
   return (
     version === 1 &&
-    (session === null || (isObject(session) && isText(session.id) && isNumber(session.lastSeenAt))) &&
-    Array.isArray(cookies) &&
-    cookies.every(isStoredCookie) &&
-    (startedAt === undefined || isNumber(startedAt)) &&
-    (browsers === undefined || (Array.isArray(browsers) && browsers.every(isBrowser))) &&
-    (isShared === undefined || typeof isShared === 'boolean')
+    (session === null || (are('string', id) && are('number', lastSeenAt))) &&
+    are('number', startedAt) &&
+    are('boolean', isShared) &&
+    isListOf(isStoredCookie, cookies) &&
+    isListOf(isBrowser, browsers)
   );
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null;
-const isText = (value: unknown) => typeof value === 'string';
-const isNumber = (value: unknown) => typeof value === 'number';
-
-const isBrowser = (value: unknown) => isObject(value) && isText(value.id) && isNumber(value.at);
-
-function isStoredCookie(value: unknown): boolean {
-  return (
-    isObject(value) &&
-    isText(value.name) &&
-    isText(value.value) &&
-    isNumber(value.setAt) &&
-    isNumber(value.expiresAt) &&
-    (value.attributes === undefined || isText(value.attributes))
-  );
+function isStoredCookie(cookie: unknown): boolean {
+  const { name, value, attributes = '', setAt, expiresAt } = Object(cookie);
+  return are('string', name, value, attributes) && are('number', setAt, expiresAt);
 }
+
+function isBrowser(browser: unknown): boolean {
+  const { id, at } = Object(browser);
+  return are('string', id) && are('number', at);
+}
+
+const isListOf = (isOne: typeof isBrowser, list: unknown) => Array.isArray(list) && list.every(isOne);
+const are = (type: string, ...values: readonly unknown[]) => values.every((value) => typeof value === type);
 
 /** When the record's identity began, in milliseconds since the epoch: at the latest when its first cookie was stored. */
 export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): number =>

@@ -33,11 +33,12 @@ export async function probeHeader(sign: Sign, probed: Probed, now: number): Prom
 
 /**
  * Recognises probes of our own, in one isolate. Servers on the way see a mark and could send it again, so it
- * counts once. Synchronous for a request without the header.
+ * counts once. Nothing is computed for a request without the header.
  */
-export function probeJudge(sign: Sign): (request: Request, now: number) => boolean | Promise<boolean> {
+export function probeJudge(sign: Sign): (request: Request, now: number) => Promise<boolean> {
   const used = new Map<string, true>();
-  async function judge({ method, url }: Request, mark: string, now: number): Promise<boolean> {
+  return async ({ headers, method, url }, now) => {
+    const mark = headers.get(PROBE_HEADER) ?? '';
     const [, minute = '', name = ''] = MARK.exec(mark) ?? [];
     if (name === '' || !(Math.abs(now / MINUTE_MS - Number(minute)) < MAX_MINUTES)) return false;
     const { hostname, pathname } = new URL(url);
@@ -47,9 +48,5 @@ export function probeJudge(sign: Sign): (request: Request, now: number) => boole
     if (used.has(name)) return false;
     setBounded(used, MOST_USED, name, true);
     return true;
-  }
-  return (request, now) => {
-    const mark = request.headers.get(PROBE_HEADER);
-    return mark === null ? false : judge(request, mark, now);
   };
 }
