@@ -14,10 +14,15 @@ export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 
 /**
  * Options for the parts of one machine. They halve what V8 keeps beside the live objects. Its optimising compiler would take
- * another 6 to 10 MB of each, and makes a start slower. `npm start` and the first line of `cli.ts` have the same ones, which
- * Node 18 knows, too.
+ * another 6 to 10 MB of each, and makes a start slower.
  */
 export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no-opt'] as const;
+
+/**
+ * Options for the process that starts the parts, runs the emulated Cloudflare and waits most of the time. It needs no
+ * compiler of machine code at all, which would take 3 to 4 MB. `npm start` and the first line of `cli.ts` have the same ones, which Node 18 knows, too.
+ */
+export const WAITING_V8 = [...SMALL_V8, '--no-sparkplug'] as const;
 
 /**
  * Compiles WebAssembly once, by the fast compiler. The optimising one needs 200 to 300 MB for PGlite's ten megabytes of
