@@ -1,6 +1,6 @@
 import { backoffMs } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { objectKey } from './address.ts';
+import { addressOf, objectKey } from './address.ts';
 import { ChangeQueue } from './change-queue.ts';
 import type { ObjectChange, ObjectSelection, Watched } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
@@ -52,6 +52,8 @@ export class WatchedCopy implements Watched {
   readonly #copy = new ObjectCopy();
   readonly #queues = new Set<ChangeQueue>();
   readonly #waiters = new Set<Waiter>();
+  /** The same by the object. */
+  readonly #waitedFor = new Map<string, Set<Waiter>>();
   #isWatchedOver = false;
   readonly #end = new AbortController();
   readonly #listed = Promise.withResolvers<void>();
@@ -99,11 +101,15 @@ export class WatchedCopy implements Watched {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiter = { key, resourceVersion, resolve, since: this.#dependencies.clock.now() };
     this.#waiters.add(waiter);
+    const same = this.#waitedFor.get(key) ?? new Set<Waiter>();
+    this.#waitedFor.set(key, same.add(waiter));
     if (!this.#isWatchedOver) void this.#watchOver();
     try {
       await this.#until(promise, signal);
     } finally {
       this.#waiters.delete(waiter);
+      same.delete(waiter);
+      if (same.size === 0 && this.#waitedFor.get(key) === same) this.#waitedFor.delete(key);
     }
   }
 
@@ -167,7 +173,7 @@ export class WatchedCopy implements Watched {
     const options = { pageSize, signal: this.closed };
     const { items, resourceVersion } = await listPaged(this.#transport, this.#selection, options);
     this.#relistAt = clock.now() + RELIST_MS * (0.9 + 0.2 * random());
-    this.#publish(this.#copy.listed(items, resourceVersion));
+    this.#publish(this.#copy.listed(items, resourceVersion), null);
     this.#fault = null;
     this.#listed.resolve();
   }
@@ -202,7 +208,10 @@ export class WatchedCopy implements Watched {
       const decoder = new WatchDecoder(this.#selection.kind);
       for await (const chunk of chunks) {
         heardAt = clock.now();
-        for (const event of decoder.push(chunk)) this.#publish(this.#copy.take(event));
+        for (const event of decoder.push(chunk)) {
+          const key = event.type === 'bookmark' ? null : objectKey(addressOf(event.object));
+          this.#publish(this.#copy.take(event), key);
+        }
       }
     } catch (error) {
       if (open.signal.aborted && open.signal.reason === null) return;
@@ -219,9 +228,10 @@ export class WatchedCopy implements Watched {
     return new KubernetesRetryable('unreachable', `Kubernetes: watch ${this.#selection.kind}: ${why}`);
   }
 
-  #publish(changes: readonly ObjectChange[]): void {
+  /** `key`: the only object that has changed; `null`: several may have. Each event for all who wait would be too many. */
+  #publish(changes: readonly ObjectChange[], key: string | null): void {
     for (const change of changes) for (const queue of this.#queues) queue.push(change);
-    for (const waiter of this.#waiters) {
+    for (const waiter of key === null ? this.#waiters : (this.#waitedFor.get(key) ?? [])) {
       if (this.#copy.has(waiter.key, waiter.resourceVersion)) waiter.resolve();
     }
   }

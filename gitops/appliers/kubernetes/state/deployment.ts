@@ -45,7 +45,18 @@ interface DeploymentState {
   readonly failure: string | null;
 }
 
+/** A copy keeps an object until it changes, and each is asked about many times. */
+const STATES = new WeakMap<KubernetesObject, DeploymentState>();
+
 export function deploymentState(object: KubernetesObject): DeploymentState {
+  const known = STATES.get(object);
+  if (known !== undefined) return known;
+  const state = stateOf(object);
+  STATES.set(object, state);
+  return state;
+}
+
+function stateOf(object: KubernetesObject): DeploymentState {
   const { spec, status } = deployment.parse(object);
   const of = (type: string) => status.conditions.find((one) => one.type === type);
   const progressing = of('Progressing');
