@@ -55,7 +55,9 @@ export async function executeSite(
   let failures: SiteOutcome['failures'] = [];
   let unobserved: Error | null = null;
   const done: Change[] = [];
-  const ended = AbortSignal.any([signal, run.superseded]);
+  // Its listeners are only this site's: an addition to the common signal would compare with those of all sites.
+  const own = AbortSignal.any([signal]);
+  const ended = AbortSignal.any([own, run.superseded]);
   const isStopped = () =>
     failures.some(({ change }) => !isOptional(run, change, deps.appliers)) ||
     unobserved !== null ||
@@ -82,7 +84,7 @@ export async function executeSite(
       for (const change of changes) deps.onStep(stepOf(change, 'skipped'));
       continue;
     }
-    const signals = { signal, superseded: run.superseded };
+    const signals = { signal: own, superseded: run.superseded };
     const results = await Promise.all(changes.map((change) => applyOne(change, { ...deps, clock }, signals)));
     failures = [...failures, ...results.filter((result) => typeof result !== 'string')];
     done.push(...changes.filter((_, index) => results[index] === 'done'));
