@@ -20,7 +20,8 @@ export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no
 
 /**
  * Options for the process that starts the parts, runs the emulated Cloudflare and waits most of the time. It needs no
- * compiler of machine code at all, which would take 3 to 4 MB. `npm start` and the first line of `cli.ts` have the same ones, which Node 18 knows, too.
+ * compiler of machine code at all, which would take 3 to 4 MB. `npm start` and the first line of `cli.ts` have the same
+ * ones, which Node 18 knows, too.
  */
 export const WAITING_V8 = [...SMALL_V8, '--no-sparkplug'] as const;
 
