@@ -413,6 +413,7 @@ describeWith(
     });
 
     test('is installed with fronts that the API server takes: Ingress, and routes of the Gateway API', async () => {
+      const own = { host: CUSTOM, secretName: 'own', annotations: { 'cert-manager.io/issuer': 'example' } };
       const definitions = await gatewayApiDefinitions();
       await cluster.kubectl('apply', '--server-side', '--filename', definitions);
       const fronts = {
@@ -426,7 +427,12 @@ describeWith(
             hosts: [`*.${EMULATOR_ZONE}`],
             secretName: 'wildcard',
           },
-          gatewayApi: { enabled: true, className: 'example', hosts: [`*.${EMULATOR_ZONE}`, CUSTOM] },
+          gatewayApi: {
+            enabled: true,
+            className: 'example',
+            hosts: [`*.${EMULATOR_ZONE}`],
+            customDomains: [own],
+          },
         },
       };
       const file = join(folder, 'fronts.yaml');
@@ -438,6 +444,8 @@ describeWith(
         expect(found).toContain('ingress.networking.k8s.io/tagyard-gateway');
         for (const kind of ['gateway', 'tlsroute', 'httproute'])
           expect(found).toContain(`${kind}.gateway.networking.k8s.io/tagyard-gateway`);
+        for (const kind of ['listenerset', 'httproute', 'backendtlspolicy'])
+          expect(found).toContain(`${kind}.gateway.networking.k8s.io/tagyard-gateway-`);
       }, WAIT);
     });
 

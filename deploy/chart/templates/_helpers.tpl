@@ -28,6 +28,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ printf "%s-gateway" (include "tagyard.name" .) }}
 {{- end -}}
 
+{{- /* Of the objects of one custom domain: a label, different for each. Takes the context and the domain. */ -}}
+{{- define "tagyard.gateway.domainName" -}}
+{{- $host := index . 1 -}}
+{{ printf "%s-%s" (include "tagyard.gateway.name" (index . 0) | trunc 40 | trimSuffix "-") (sha256sum $host | trunc 16) }}
+{{- end -}}
+
 {{- define "tagyard.gateway.clusterName" -}}
 {{ printf "%s-gateway" (include "tagyard.clusterName" . | trunc 55 | trimSuffix "-") }}
 {{- end -}}
