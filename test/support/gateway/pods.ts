@@ -190,7 +190,7 @@ export function gatewayPods(nameServer: string): object[] {
       {
         rules: [
           { apiGroups: [''], resources: ['secrets'], verbs: follow },
-          { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create', 'patch'] },
+          { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['list', 'watch', 'create', 'patch'] },
         ],
       },
       GATEWAYS,
