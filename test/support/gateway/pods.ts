@@ -190,7 +190,11 @@ export function gatewayPods(nameServer: string): object[] {
       {
         rules: [
           { apiGroups: [''], resources: ['secrets'], verbs: follow },
-          { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['list', 'watch', 'create', 'patch'] },
+          {
+            apiGroups: ['coordination.k8s.io'],
+            resources: ['leases'],
+            verbs: ['list', 'watch', 'create', 'patch'],
+          },
         ],
       },
       GATEWAYS,
