@@ -16,7 +16,7 @@ import { GATEWAYS, GatewayStage, SITES } from './stage.ts';
 
 export const SITE = 'acme';
 const PORT = 20_001;
-const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
+const WAIT = { timeoutMs: 180_000, intervalMs: 500 };
 
 interface Pod {
   readonly metadata: { readonly name: string; readonly deletionTimestamp?: string };
