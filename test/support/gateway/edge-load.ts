@@ -34,7 +34,7 @@ export interface EdgeLoadReport {
 /** A request has failed without an answer after this time. */
 const LIMIT_MS = 5_000;
 /** A connection that is refused sooner than this after a request was written on it had been closed before. */
-const RACE_MS = 50;
+const RACE_MS = 200;
 const KEPT = 8;
 
 class Lost extends Error {

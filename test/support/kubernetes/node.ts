@@ -223,6 +223,9 @@ root = "${at('containerd')}"
 state = "${at('state')}"
 [grpc]
   address = "${this.#socket}"
+# All nodes of the machine would listen on one socket: of two that start together, one would fail.
+[plugins.'io.containerd.nri.v1.nri']
+  disable = true
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = "${PAUSE_IMAGE}"
 [plugins.'io.containerd.cri.v1.runtime']
