@@ -1,5 +1,8 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { execa } from 'execa';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 
 /** Runs the runner as a command, without the environment of the run that this test is part of. */
 async function run(filters: string | readonly string[], env: Record<string, string>) {
@@ -72,7 +75,10 @@ describe('npm test', () => {
   });
 
   test('counts the files of a pool that runs in another process, with what they lack', async () => {
-    const env = { HOME: '/nonexistent', TAGYARD_REQUIRE_ALL: '1' };
+    // The programs of a cluster are in the home's cache.
+    const home = await mkdtemp(join(tmpdir(), 'tagyard-home-'));
+    onTestFinished(() => rm(home, { recursive: true }));
+    const env = { HOME: home, TAGYARD_REQUIRE_ALL: '1' };
     const { exitCode, stdout } = await run('test/kubernetes/cluster.test.ts', env);
     const rows = stdout.map((line) => line.trim().split(/\s+/).slice(0, 4).join(' '));
     expect(rows).toContain('cluster 1 0 1');

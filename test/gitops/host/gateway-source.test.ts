@@ -1,7 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { generateIdentity } from 'age-encryption';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import { instanceDocument } from '../../../gitops/delivery/documents.ts';
@@ -16,6 +17,7 @@ beforeAll(async () => {
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const ca = await ensureLocalCa(join(folder, 'ca'));
   const { cert, key } = await ca.pathsFor('*.example.net');
+  await writeFile(join(folder, 'age-identity'), await generateIdentity());
   await mkdir(join(folder, 'tls'));
   await cp(cert, join(folder, 'tls/_.example.net.pem'));
   await cp(key, join(folder, 'tls/_.example.net.key'));
