@@ -214,7 +214,7 @@ export class Projection {
   }
 
   async #project(known: KnownSite | undefined, file: SiteFile, revision: string): Promise<void> {
-    const { db, log } = this.#context;
+    const { db, repo, log } = this.#context;
     const at = { revision, blob: file.blob };
     const parsed = await readManifest(file.text, file.path);
     const decision = decideProjection(known, parsed);
@@ -245,6 +245,8 @@ export class Projection {
     if (decision === 'remove') {
       await applyRemoval({ db }, site, at, cause);
     } else if (decision === 'edit') await applyEdit({ db }, version);
+    // Never by an outdated listing: the creation may have failed since, and the file be withdrawn.
+    else if ((await repo.head()) !== revision) throw new OutdatedPass(file.site);
     else await startRestore({ db }, version);
     this.#onOperation();
   }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -156,6 +156,30 @@ test('answers a creation in time although its commit takes long, and a repeated 
   await writeFile(accepts, '');
   await becomes(body.id, { status: 'active' });
   expect(await create('slow')).toMatchObject({ status: 202, body: { id: body.id, status: 'active' } });
+});
+
+test('isn’t restored by a listing of git from before it was withdrawn', async () => {
+  await world.provisioner.stop();
+  const tree = world.repo.tree.bind(world.repo);
+  const withdrawn = Promise.withResolvers<void>();
+  let early = 0;
+  const listing = vi.spyOn(world.repo, 'tree').mockImplementation(async (revision) => {
+    const listed = await tree(revision);
+    if (!listed.files.some(({ site }) => site === 'acme-shop')) return listed;
+    early += 1;
+    await withdrawn.promise;
+    return listed;
+  });
+  const answer = await create();
+  expect(answer.status).toBe(502);
+  expect(early).toBeGreaterThan(0);
+  const before = listing.mock.calls.length;
+  withdrawn.resolve();
+  await eventually(() => expect(listing.mock.calls.length).toBeGreaterThan(before));
+  await eventually(async () => expect(await world.file('acme-shop')).toBeNull());
+  const kinds = await world.owner.selectFrom('operations').select('kind').execute();
+  expect(kinds).toEqual([{ kind: 'provision' }]);
+  expect(await read(answer.body.container)).toMatchObject({ status: 'failed' });
 });
 
 test('answers a repeated request with the container if git has restored a failed one', async () => {
