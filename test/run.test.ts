@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -83,6 +83,20 @@ describe('npm test', () => {
     const rows = stdout.map((line) => line.trim().split(/\s+/).slice(0, 4).join(' '));
     expect(rows).toContain('cluster 1 0 1');
     expect(stdout.slice(stdout.indexOf('Failed:') + 1)[0]).toContain('  test/kubernetes/cluster.test.ts > ');
+    expect(exitCode).toBe(1);
+  });
+
+  test('counts the files of such a pool as failed if its process ends without a word', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tagyard-programs-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    // Namespaces are permitted, as its trial shows.
+    await writeFile(join(folder, 'unshare'), '#!/bin/sh\ntest "$2" = true || exit 7\n', { mode: 0o755 });
+    const { exitCode, stdout } = await run('test/kubernetes/cluster.test.ts', {
+      PATH: `${folder}:${process.env.PATH}`,
+    });
+    expect(stdout.slice(stdout.indexOf('Failed:') + 1)[0]).toContain(
+      'test/kubernetes/cluster.test.ts > the process of the pool cluster: ended with 7',
+    );
     expect(exitCode).toBe(1);
   });
 

@@ -40,12 +40,12 @@ if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 const beside = limit(availableParallelism() + 1);
 await Promise.all(runs.filter(({ pool }) => !ALONE.has(pool)).map((one) => beside(() => one.run())));
 for (const one of runs.filter(({ pool }) => ALONE.has(pool))) await one.run();
-const came = runs.map((one) => one.outcome());
-const first = came.flatMap(({ outcomes }) => outcomes);
-const stray = came.reduce((total, one) => total + one.stray, 0);
-const hung = await Promise.all(runs.map((one) => one.close()));
+const known = runs.map((one) => one.outcome());
+const first = known.flatMap(({ outcomes }) => outcomes);
+const stray = known.reduce((total, one) => total + one.stray, 0);
+const hung = (await Promise.all(runs.map((one) => one.close()))).filter((one) => one !== null);
 if (served !== null) {
-  await writeFile(served.file, JSON.stringify({ outcomes: first, stray } satisfies PoolOutcome));
+  await writeFile(served.file, JSON.stringify({ outcomes: first, stray, hung } satisfies PoolOutcome));
   process.exit(0);
 }
 const second = process.env.TAGYARD_SECOND_TRY === '1' ? await tryAgain() : new Map<string, FileOutcome>();
@@ -61,7 +61,7 @@ const complaints = [
   ...(allRequired() ? absent.map(([name, reason]) => `TAGYARD_REQUIRE_ALL=1, but ${name}: ${reason}`) : []),
 ];
 // A worker that doesn't end is reported, and fails nothing: the tests have had their verdict, and this process ends it.
-for (const complaint of [...hung.filter((one) => one !== null), ...complaints]) console.error(complaint);
+for (const complaint of [...hung, ...complaints]) console.error(complaint);
 console.log(renderReport(outcomes, probes, (Date.now() - started) / 1000));
 // Explicit, so that a handle which a test left open can't keep a finished run from ending.
 process.exit(complaints.length > 0 || counts.failed > 0 ? 1 : 0);

@@ -76,6 +76,12 @@ fi
 # It judges configurations of nginx; without a reach of PyPI its tests are skipped.
 "$(dirname "$0")"/setup-gixy.sh || echo "setup-debian: gixy was not installed" >&2
 
+# Definitions that a test gives to a cluster, whose network has no way to Go's modules.
+if command -v go >/dev/null; then
+  (cd "$(dirname "$0")/gateway/gateway-api" && go mod download) ||
+    echo "setup-debian: the Gateway API's definitions were not fetched" >&2
+fi
+
 # A server of S3; without a reach of Go's modules its tests are skipped.
 "$(dirname "$0")"/setup-versitygw.sh || echo "setup-debian: versitygw was not built" >&2
 

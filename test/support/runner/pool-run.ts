@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -8,13 +8,15 @@ import { filesOf, OWN_NETWORK, POOLS, type Pool } from '../../suites.ts';
 import { type FileOutcome, readModule } from '../report.ts';
 
 const CLOSE_DEADLINE_MS = 30_000;
-/** In a process that runs one pool for the runner: the pool, and the file for what came of it, as `poolOutcome`. */
+/** In a process that runs one pool for the runner: the pool, and the file for what known of it, as `poolOutcome`. */
 const POOL_VARIABLE = 'TAGYARD_TEST_POOL';
 const OUTCOME_VARIABLE = 'TAGYARD_TEST_OUTCOME';
 
 const poolOutcome = z.object({
   outcomes: z.array(z.custom<FileOutcome>((value) => typeof value === 'object')),
   stray: z.number(),
+  /** Messages of `close`. */
+  hung: z.array(z.string()),
 });
 export type PoolOutcome = z.infer<typeof poolOutcome>;
 
@@ -25,12 +27,12 @@ export interface PoolRun {
   readonly files: readonly string[];
   run(): Promise<void>;
   /** Of the files that ran, and the number of errors outside their tests. */
-  outcome(): PoolOutcome;
+  outcome(): Omit<PoolOutcome, 'hung'>;
   /** Ends the workers. Returns a message if one doesn't end, without waiting longer for it; `null`: all have ended. */
   close(): Promise<string | null>;
 }
 
-/** The one pool that this process runs for another one, with the file for what came of it; `null`: it runs them all. */
+/** The one pool that this process runs for another one, with the file for what known of it; `null`: it runs them all. */
 export function servedPool(): { readonly pool: string; readonly file: string } | null {
   const { [POOL_VARIABLE]: pool, [OUTCOME_VARIABLE]: file } = process.env;
   return pool === undefined || file === undefined ? null : { pool, file };
@@ -38,7 +40,9 @@ export function servedPool(): { readonly pool: string; readonly file: string } |
 
 /** Of a pool that needs a network of its own, the files run in another process, if this one may start it there. */
 export async function openPool(pool: Pool, filters: readonly string[]): Promise<PoolRun> {
-  const isOwn = OWN_NETWORK.has(pool) && process.getuid?.() === 0 && servedPool() === null;
+  // A container's root may have no right to namespaces.
+  const isOwn =
+    OWN_NETWORK.has(pool) && servedPool() === null && spawnSync('unshare', ['--net', 'true']).status === 0;
   return isOwn ? apart(pool, filters) : await inThisProcess(pool, filters);
 }
 
@@ -91,10 +95,10 @@ async function inThisProcess(pool: Pool, filters: readonly string[]): Promise<Po
   };
 }
 
-/** In a network namespace of its own, whose loopback is all that the runner's own network has, too. */
+/** In a process with a network namespace of its own, which has no way out of the machine. */
 function apart(pool: Pool, filters: readonly string[]): PoolRun {
   const paths = selected(pool, filters);
-  let came: PoolOutcome = { outcomes: [], stray: 0 };
+  let known: PoolOutcome = { outcomes: [], stray: 0, hung: [] };
   return {
     pool,
     files: paths.map((path) => join(process.cwd(), path)),
@@ -110,19 +114,19 @@ function apart(pool: Pool, filters: readonly string[]): PoolRun {
       child.once('error', ({ message }) => resolve(message));
       child.once('exit', (code, signal) => resolve(`ended with ${code ?? signal}`));
       const end = await promise;
-      came = await readFile(file, 'utf8').then(
+      known = await readFile(file, 'utf8').then(
         (text) => poolOutcome.parse(JSON.parse(text)),
         () => unknown(paths, `the process of the pool ${pool}: ${end}`),
       );
       await rm(folder, { recursive: true });
     },
-    outcome: () => came,
-    close: async () => null,
+    outcome: () => known,
+    close: async () => known.hung[0] ?? null,
   };
 }
 
 /** Every file counts as failed. */
 function unknown(paths: readonly string[], why: string): PoolOutcome {
   const outcome = { passed: 0, failed: 1, skipped: 0, seconds: 0, failures: [why] };
-  return { outcomes: paths.map((path) => ({ ...outcome, path })), stray: 0 };
+  return { outcomes: paths.map((path) => ({ ...outcome, path })), stray: 0, hung: [] };
 }
