@@ -37,7 +37,9 @@ export class GatewayAgent {
   readonly #deps: AgentDeps;
   readonly #ended = new AbortController();
   readonly #ports = new Map<string, number>();
-  /** The last request of each service on demand, in milliseconds since 1970; at first, when it was delivered. */
+  /** Since when services on demand are known, in milliseconds since 1970. */
+  readonly #known = new Map<string, number>();
+  /** The last request of each of them that had one, likewise. */
   readonly #used = new Map<string, number>();
   #configuration: Configuration = NOTHING;
   #isServed = false;
@@ -116,9 +118,17 @@ export class GatewayAgent {
     if (this.#ports.has(service)) this.#peers.listed(service, endpoints, this.#deps.clock.now());
   }
 
-  /** Services (`<namespace>/<name>`) that run on demand, and the last request of each, in milliseconds since 1970. */
-  get uses(): ReadonlyMap<string, number> {
+  /** Services (`<namespace>/<name>`) that run on demand, and the last request for each, in milliseconds since 1970. */
+  get requests(): ReadonlyMap<string, number> {
     return this.#used;
+  }
+
+  /** All services on demand: as `requests`, or since when this gateway has known them, if that is later. */
+  get uses(): ReadonlyMap<string, number> {
+    const uses = [...this.#known].map(
+      ([service, since]) => [service, Math.max(since, this.#used.get(service) ?? 0)] as const,
+    );
+    return new Map(uses);
   }
 
   /** The Deployment of a service on demand that has a pod now; `null`: it has none, or runs always. */
@@ -177,10 +187,12 @@ export class GatewayAgent {
   }
 
   #keepUses(onDemand: Configuration['onDemand']): void {
-    for (const service of [...this.#used.keys()].filter((one) => !onDemand.has(one)))
+    for (const service of [...this.#known.keys()].filter((one) => !onDemand.has(one))) {
+      this.#known.delete(service);
       this.#used.delete(service);
+    }
     for (const service of onDemand.keys()) {
-      if (!this.#used.has(service)) this.#used.set(service, this.#deps.clock.date().getTime());
+      if (!this.#known.has(service)) this.#known.set(service, this.#deps.clock.date().getTime());
     }
   }
 
@@ -191,6 +203,8 @@ export class GatewayAgent {
     await start?.(namespace, deployment);
     while (!this.#peers.stays(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
       await clock.sleep(POLL_MS, { signal: this.#ended.signal });
+      // Who waits uses it: a pod that starts slowly must not count as unused once it is ready.
+      this.#used.set(service, clock.date().getTime());
     }
   }
 }

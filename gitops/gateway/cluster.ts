@@ -49,6 +49,7 @@ export class ClusterFeed {
   #digest = '';
   #refused: ReadonlyMap<string, string> = new Map();
   #work: Promise<unknown> = Promise.resolve();
+  #agent: GatewayAgent | null = null;
 
   constructor(deps: FeedDeps) {
     const { client, namespace, instance } = deps;
@@ -71,6 +72,8 @@ export class ClusterFeed {
 
   /** Sets the pods of a Deployment that has none to one. */
   async start(namespace: string, deployment: string): Promise<void> {
+    // The other gateways must know of the request first: they would stop what they believe to be unused.
+    if (this.#agent !== null) await this.#renew(this.#agent);
     await this.#scale(namespace, deployment, 1);
   }
 
@@ -87,6 +90,7 @@ export class ClusterFeed {
 
   /** Feeds the agent until `end`. Errors are retried: what was delivered last is served meanwhile. */
   follow(agent: GatewayAgent): void {
+    this.#agent = agent;
     this.#work = Promise.all([
       this.#followSlices(agent),
       this.#followSecrets(agent),
@@ -217,12 +221,16 @@ export class ClusterFeed {
 
   /** Stops what has had no request since then, milliseconds since 1970. */
   async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
+    const failures: unknown[] = [];
     const others = [...this.#reports.objects.values()].map((lease) => readReport(lease)?.used ?? {});
     for (const [service, used] of agent.uses) {
       const latest = Math.max(used, ...others.map((one) => 1_000 * (one[service] ?? 0)));
       const deployment = latest < since ? agent.running(service) : null;
-      if (deployment !== null) await this.#scale(service.slice(0, service.indexOf('/')), deployment, 0);
+      if (deployment === null) continue;
+      const namespace = service.slice(0, service.indexOf('/'));
+      await this.#scale(namespace, deployment, 0).catch((error: unknown) => failures.push(error));
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   /** The others must know of a request before they stop what it has used. */
@@ -233,7 +241,7 @@ export class ClusterFeed {
   /** As gateways report it. What is older needs no report. */
   #recentUses(agent: GatewayAgent): Record<string, number> {
     const since = this.#deps.clock.date().getTime() - this.#deps.idleMs;
-    const recent = [...agent.uses].filter(([, used]) => used >= since);
+    const recent = [...agent.requests].filter(([, used]) => used >= since);
     // Rounded up: never earlier than it was.
     return Object.fromEntries(recent.map(([service, used]) => [service, Math.ceil(used / 1_000)]));
   }

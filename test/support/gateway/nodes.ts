@@ -33,7 +33,7 @@ interface Pod {
  */
 export class NodesStage implements AsyncDisposable {
   readonly stage: GatewayStage;
-  /** What the gateways ask for names. */
+  /** What the cluster's pods ask for names. */
   readonly names: NameServer;
   readonly host = hostOf(SITE);
   /** On which the pods of all sites listen. */
@@ -204,9 +204,11 @@ export class NodesStage implements AsyncDisposable {
 
   async #endFront(): Promise<void> {
     if (this.#front === null) return;
-    const ended = once(this.#front, 'exit');
-    this.#front.kill('SIGKILL');
+    const front = this.#front;
     this.#front = null;
+    if (front.exitCode !== null || front.signalCode !== null) return;
+    const ended = once(front, 'exit');
+    front.kill('SIGKILL');
     await ended;
   }
 
