@@ -66,6 +66,8 @@ async function request(
 ): Promise<{ readonly status: number; readonly body: string }> {
   const { lookup, port, signal } = deps;
   const socket = connect({ host: origin, port, servername: origin, lookup, rejectUnauthorized: false });
+  // Between the awaits below no one listens, and an error without a listener would end the process.
+  socket.on('error', () => undefined);
   const abort = () => socket.destroy(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   try {

@@ -12,6 +12,7 @@ import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
 import { openPolicyAuthority } from '../embedded/policy-authority.ts';
 import type { ClusterEnv } from '../env.ts';
+import { identitiesIn } from '../manifest/secrets.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';
 
@@ -70,7 +71,8 @@ export async function gatewaySource(
     },
   });
   const files = await operatorFiles(env);
-  const policies = await openPolicyAuthority(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
+  const [identity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
+  const policies = await openPolicyAuthority(identity);
   const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
   /** A thousand names with one wildcard need one read. */
   const pems = new Map<string, ReturnType<typeof readPem>>();

@@ -48,7 +48,7 @@ const DECRYPTERS = new Map<string, Decrypter>();
  * The identities of an age key file, as age-keygen writes it: one per line, besides comments and empty lines. Throws an
  * `Error` that names the line, without its text.
  */
-function identitiesIn(keyFile: string): string[] {
+export function identitiesIn(keyFile: string): string[] {
   const identities = keyFile.split('\n').flatMap((line, index) => {
     const text = line.trim();
     if (text === '' || text.startsWith('#')) return [];
