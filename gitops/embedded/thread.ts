@@ -37,11 +37,16 @@ export class Thread extends EventEmitter implements Supervisable {
     const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
     const output = [worker.stdout, worker.stderr];
     for (const stream of output) stream.pipe(log, { end: false });
+    // A full disk costs the log, not the process.
+    log.on('error', () => {
+      for (const stream of output) stream.unpipe(log).resume();
+    });
     worker.on('message', (message) => this.emit('message', message));
     worker.on('error', (error) => log.write(`${error instanceof Error ? error.stack : String(error)}\n`));
     worker.once('exit', async (code) => {
-      await Promise.all(output.map((stream) => finished(stream)));
-      log.end(() => this.#end(code));
+      await Promise.allSettled(output.map((stream) => finished(stream)));
+      if (log.destroyed) this.#end(code);
+      else log.end(() => this.#end(code));
     });
   }
 
