@@ -25,7 +25,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "tagyard.gateway.name" -}}
-{{ printf "%s-gateway" (include "tagyard.name" .) }}
+{{- /* Services have names of up to 63 characters, and some of them a suffix. */ -}}
+{{ printf "%s-gateway" (include "tagyard.name" . | trunc 45 | trimSuffix "-") }}
 {{- end -}}
 
 {{- /* Of the objects of one custom domain: a label, different for each. Takes the context and the domain. */ -}}
