@@ -83,7 +83,7 @@ export async function openSites({
       now: Date.now,
       originPort: 443,
       edition: () => '',
-      times: { refusedMs: 2_000, readMs: 2_000, longestMs: 60_000 },
+      times: { refusedMs: 2_000, readMs: 2_000, longestMs: 180_000 },
       waitMs,
       clock,
     },
