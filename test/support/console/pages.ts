@@ -49,8 +49,13 @@ export const OPERATORS_SCREENS = [
   '/console/rollouts/new',
 ];
 
-/** Resolves when the page shows its data: no skeleton is there any more. */
+/** What still fades in has other colours: animations that have an end. */
+const MOVING = `document.getAnimations().filter(({ playState, effect }) =>
+  playState === 'running' && effect.getComputedTiming().endTime !== Infinity).length`;
+
+/** Resolves when the page shows its data: no skeleton is there any more, and nothing moves. */
 export async function settled(page: Page): Promise<void> {
   await page.locator('h1').waitFor();
   await eventually(async () => expect(await page.locator('.skeleton').count()).toBe(0));
+  await eventually(async () => expect(await page.evaluate<number>(MOVING)).toBe(0));
 }
