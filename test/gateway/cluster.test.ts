@@ -115,7 +115,10 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await eventually(() => answers(host, { upstream: 'two' }));
     const load = startLoad(gateway.endpoint, host, { perSecond: 60 });
     await eventually(() => expect(second.seen.length).toBeGreaterThan(5));
+    const onItsWay = load.waiting();
+    const from = load.sent();
     await second.close();
+    const to = load.sent();
     const seen = one.seen.length;
     await eventually(() => expect(one.seen.length).toBeGreaterThan(seen + 150));
     second = await startUpstream({ address: other, port: one.port, name: 'two' });
@@ -123,10 +126,11 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await eventually(() => expect(second.seen.length).toBeGreaterThan(5));
     const { sent, failures } = await load.end();
     // What had a body (every second one) and was on its way when the pod ended may not be sent twice.
-    const unexpected = failures.filter((text) => Number(/^request (\d+)/.exec(text)?.[1]) % 2 === 1);
+    const unexpected = failures.filter((text) => {
+      const number = Number(/^request (\d+)/.exec(text)?.[1]);
+      return number % 2 === 1 || !(onItsWay.has(number) || (number >= from && number < to));
+    });
     expect(unexpected).toEqual([]);
-    // Those of half a second at most, on a machine that is busy.
-    expect(failures.length).toBeLessThan(15);
     expect(sent).toBeGreaterThan(100);
   });
 

@@ -402,7 +402,7 @@ describeWith(
       // By the public names, which only this name server has.
       const { checks } = health.parse(await (await provisioner.call('GET', '/health')).json());
       expect(checks.find(({ name }) => name === 'gateway')).toMatchObject({ status: 'passed', fix: null });
-      // Whichever is asked: any token has the same answer at both.
+      // Both give the same answer to a token, whichever is asked.
       const path = '/.well-known/acme-challenge/any-token';
       const answers = await Promise.all(
         endpoints().map((endpoint) => ask(endpoint, { host: hostnames.origin, servername: null, path })),

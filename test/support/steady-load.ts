@@ -1,5 +1,6 @@
 import https from 'node:https';
 import type { ProxyEndpoint } from '../../gitops/appliers/proxy/backend.ts';
+import { startOpenLoop } from './open-loop.ts';
 
 export interface LoadReport {
   readonly sent: number;
@@ -24,10 +25,7 @@ const MAX_OPEN = 200;
 export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: { perSecond: number }) {
   const kept = new https.Agent({ keepAlive: true, maxSockets: 16, timeout: 20_000 });
   const failures: string[] = [];
-  const open = new Set<Promise<void>>();
   const seen = new WeakSet<object>();
-  const begun = performance.now();
-  let sent = 0;
   let slowest = 0;
   let reopened = 0;
 
@@ -78,23 +76,14 @@ export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: 
     if (failure !== null) failures.push(`request ${number}: ${failure}`);
   }
 
-  let omitted = 0;
-  const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond) - omitted;
-    const next = Math.min(due, sent + MAX_OPEN - open.size);
-    omitted += due - next;
-    for (; sent < next; sent += 1) {
-      const asked = one(sent);
-      open.add(asked);
-      void asked.finally(() => open.delete(asked));
-    }
-  }, 5);
-
+  const loop = startOpenLoop({ perSecond, mostOpen: MAX_OPEN }, one);
   return {
+    sent: loop.sent,
+    /** The numbers of requests that wait for an answer. */
+    waiting: loop.waiting,
     /** Resolves when every request was answered or has failed. */
     async end(): Promise<LoadReport> {
-      clearInterval(timer);
-      await Promise.all(open);
+      const sent = await loop.end();
       kept.destroy();
       return { sent, failures, reopened, slowest };
     },

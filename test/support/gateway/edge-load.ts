@@ -1,6 +1,7 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { TLSSocket } from 'node:tls';
+import { startOpenLoop } from '../open-loop.ts';
 
 /** Where requests are sent; without `servername` by plain HTTP. */
 export interface LoadTarget {
@@ -60,10 +61,7 @@ export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond:
   const secure = new https.Agent(pool);
   const failures: LoadFailure[] = [];
   const answered: EdgeLoadReport['answered'][number][] = [];
-  const open = new Set<Promise<void>>();
   const used = new WeakSet<object>();
-  const begun = performance.now();
-  let sent = 0;
   let again = 0;
   let raced = 0;
 
@@ -115,7 +113,7 @@ export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond:
 
   async function one(number: number): Promise<void> {
     const started = performance.now();
-    const at = (started - begun) / 1000;
+    const at = loop.now();
     const signal = AbortSignal.timeout(LIMIT_MS);
     let isSecond = false;
     const attempt = async (): Promise<number> => {
@@ -145,22 +143,12 @@ export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond:
     }
   }
 
-  const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
-    for (; sent < due; sent += 1) {
-      const asked = one(sent);
-      open.add(asked);
-      void asked.finally(() => open.delete(asked));
-    }
-  }, 5);
-
+  const loop = startOpenLoop({ perSecond }, one);
   return {
-    /** Seconds since its start. */
-    now: () => (performance.now() - begun) / 1000,
+    now: loop.now,
     /** Resolves when every request was answered or has failed. */
     async end(): Promise<EdgeLoadReport> {
-      clearInterval(timer);
-      await Promise.all(open);
+      const sent = await loop.end();
       plain.destroy();
       secure.destroy();
       return { sent, failures, again, raced, answered };

@@ -1,4 +1,5 @@
 import http from 'node:http';
+import { startOpenLoop } from '../open-loop.ts';
 
 interface ServiceLoadReport {
   readonly sent: number;
@@ -31,9 +32,6 @@ export function startServiceLoad({
   const kept = new http.Agent({ keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' });
   const failures: string[] = [];
   const answers = new Set<string>();
-  const open = new Set<Promise<void>>();
-  const begun = performance.now();
-  let sent = 0;
   let slowest = 0;
 
   function ask(number: number): Promise<string> {
@@ -64,31 +62,22 @@ export function startServiceLoad({
 
   async function one(number: number): Promise<void> {
     const started = performance.now();
+    const at = loop.now();
     try {
       answers.add(await ask(number));
     } catch (error) {
-      const seconds = ((started - begun) / 1000).toFixed(1);
       failures.push(
-        `request ${number} after ${seconds} s: ${error instanceof Error ? error.message : error}`,
+        `request ${number} after ${at.toFixed(1)} s: ${error instanceof Error ? error.message : error}`,
       );
     }
     slowest = Math.max(slowest, performance.now() - started);
   }
 
-  const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - begun) / 1000) * perSecond);
-    for (; sent < due; sent += 1) {
-      const asked = one(sent);
-      open.add(asked);
-      void asked.finally(() => open.delete(asked));
-    }
-  }, 5);
-
+  const loop = startOpenLoop({ perSecond }, one);
   return {
     /** Resolves when every request was answered or has failed. */
     async end(): Promise<ServiceLoadReport> {
-      clearInterval(timer);
-      await Promise.all(open);
+      const sent = await loop.end();
       kept.destroy();
       return { sent, failures, slowest, answers };
     },
