@@ -27,8 +27,8 @@ function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise
 }
 
 /**
- * Connects to every peer once a second, spread over it, until `signal` aborts; to a listed one once more after a failure, so
- * that a pod whose node is lost gets no requests after two seconds. `onRound` is called after each round.
+ * Connects to every peer once a second, spread over it, until `signal` aborts; once more after a failure, so that a pod
+ * whose node is lost gets no requests after two seconds. `onRound` is called after each round.
  */
 export async function checkPeers(
   peers: Peers,
@@ -38,13 +38,12 @@ export async function checkPeers(
   while (!signal.aborted) {
     const round = clock.now();
     const targets = peers.toConnect(round);
-    const checks = targets.map(async ({ service, address, port, isListed }, index) => {
+    const checks = targets.map(async ({ service, address, port }, index) => {
       await clock.sleep((SPREAD_MS * index) / targets.length, { signal, ref: false });
       if (signal.aborted) return;
       const isAccepted = await accepts(address, port);
       peers.answered(service, { address, port }, isAccepted);
-      // One that is kept by its answers alone is lost for good after two failures: not by those of one moment.
-      if (!isAccepted && isListed) peers.answered(service, { address, port }, await accepts(address, port));
+      if (!isAccepted) peers.answered(service, { address, port }, await accepts(address, port));
     });
     await Promise.all(checks);
     if (signal.aborted) return;

@@ -10,6 +10,7 @@ export class Peer {
   #unlistedAt: number | null = null;
   #left = false;
   #kept = false;
+  #outSince: number | null = null;
 
   constructor(address: string, port: number) {
     this.address = address;
@@ -40,7 +41,15 @@ export class Peer {
     return this.#misses >= MISSES_TO_BE_OUT;
   }
 
+  /** When it was first asked while it was out; now, if it isn't out. Milliseconds. */
+  outSince(now: number): number {
+    if (!this.isOut) return now;
+    this.#outSince ??= now;
+    return this.#outSince;
+  }
+
   list(): void {
+    this.#outSince = null;
     this.#unlistedAt = null;
     this.#left = false;
     this.#kept = false;
@@ -59,5 +68,6 @@ export class Peer {
   count(accepted: boolean): void {
     this.#accepts = accepted;
     this.#misses = accepted ? 0 : this.#misses + 1;
+    if (accepted) this.#outSince = null;
   }
 }

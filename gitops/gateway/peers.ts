@@ -14,6 +14,8 @@ export type SavedPeers = Readonly<Record<string, readonly { address: string; por
 
 /** If half of all ready endpoints vanish in this time, those that still accept connections stay. */
 const MASS_WINDOW_MS = 10_000;
+/** A kept peer that has accepted no connection for this time is forgotten. A busy machine or network is late for less. */
+const LOST_MS = 10_000;
 /** Most peers in one answer: more would not fit into a UDP answer of 512 bytes. */
 const MOST_ANSWERED = 16;
 /** nginx tries as many peers as an answer has, so one or two peers are repeated. */
@@ -25,8 +27,9 @@ const TRIES = 3;
  * no worse than none.
  *
  * It fails static, because a control plane that is cut off from its nodes empties every service while the pods run on.
- * When the endpoints of a service become none, or half of all vanish within ten seconds, the last known ones stay as long
- * as they accept connections. A pod that ends on purpose doesn't count as vanished.
+ * When the endpoints of a service become none, or half of all vanish within ten seconds, the last known ones stay until
+ * they have accepted no connection for ten seconds, or another service lists their address. A pod that ends on purpose
+ * doesn't count as vanished, and stays as long as it accepts connections.
  */
 export class Peers {
   /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */
@@ -41,6 +44,7 @@ export class Peers {
     const ready = new Map(
       endpoints.flatMap((one) => (one.state === 'ready' ? [[keyOf(one), one] as const] : [])),
     );
+    this.#release(service, ready);
     const ending = new Set(endpoints.flatMap((one) => (one.state === 'ending' ? [keyOf(one)] : [])));
     for (const [key, { address, port }] of ready) {
       const peer = peers.get(key);
@@ -67,7 +71,7 @@ export class Peers {
     const peer = peers?.get(keyOf(endpoint));
     if (peers === undefined || peer === undefined) return;
     peer.count(accepted);
-    if (peer.unlistedAt !== null && peer.isOut) peers.delete(keyOf(endpoint));
+    if (peer.left && peer.isOut) peers.delete(keyOf(endpoint));
   }
 
   /** The addresses to which a service's requests are sent, for one answer of the resolver; empty: there is none. */
@@ -99,13 +103,10 @@ export class Peers {
   }
 
   /** Whom to connect to, to learn whether they accept connections. Forgets those that are of no use any more. */
-  toConnect(now: number): { service: string; address: string; port: number; isListed: boolean }[] {
+  toConnect(now: number): { service: string; address: string; port: number }[] {
     this.#forget(now);
     return [...this.#services].flatMap(([service, peers]) =>
-      [...peers.values()].map(({ address, port, unlistedAt }) => ({
-        ...{ service, address, port },
-        isListed: unlistedAt === null,
-      })),
+      [...peers.values()].map(({ address, port }) => ({ service, address, port })),
     );
   }
 
@@ -153,10 +154,26 @@ export class Peers {
     }
   }
 
+  /** An address that a service lists is not any more that of another service's last known pod. */
+  #release(service: string, listed: ReadonlyMap<string, PodEndpoint>): void {
+    const known = this.#services.get(service);
+    const fresh = [...listed].flatMap(([key, { address }]) => (known?.has(key) ? [] : [address]));
+    if (fresh.length === 0) return;
+    const addresses = new Set(fresh);
+    for (const [other, peers] of this.#services) {
+      if (other === service) continue;
+      for (const [key, { address, unlistedAt }] of peers) {
+        if (unlistedAt !== null && addresses.has(address)) peers.delete(key);
+      }
+    }
+  }
+
   #forget(now: number): void {
     for (const peers of this.#services.values()) {
-      for (const [key, { unlistedAt, kept }] of peers) {
-        if (unlistedAt !== null && !kept && now - unlistedAt >= MASS_WINDOW_MS) peers.delete(key);
+      for (const [key, peer] of peers) {
+        if (peer.unlistedAt === null) continue;
+        const isLost = now - peer.outSince(now) >= LOST_MS;
+        if (isLost || (!peer.kept && now - peer.unlistedAt >= MASS_WINDOW_MS)) peers.delete(key);
       }
     }
   }

@@ -60,7 +60,7 @@ describe('the peers of a service', () => {
 });
 
 describe('the last known peers', () => {
-  test('stay if a service has no endpoints any more, as long as they accept connections', () => {
+  test('stay if a service has no endpoints any more, until none was accepted for ten seconds', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2), 0);
     connect(peers, 'a/b', { 1: true, 2: true });
@@ -73,10 +73,40 @@ describe('the last known peers', () => {
     connect(peers, 'a/b', { 2: false });
     connect(peers, 'a/b', { 2: false });
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
+    // The network or this machine may be late for all of them: nothing better is known.
     connect(peers, 'a/b', { 1: false });
     connect(peers, 'a/b', { 1: false });
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+    expect(peers.toConnect(61_000)).toHaveLength(2);
+    connect(peers, 'a/b', { 1: true });
+    expect(peers.toConnect(70_999)).toHaveLength(2);
+    expect(peers.toConnect(71_000)).toEqual([{ service: 'a/b', address: '10.0.0.1', port: PORT }]);
+    for (let round = 0; round < 2; round += 1) connect(peers, 'a/b', { 1: false });
+    expect(peers.toConnect(72_000)).toHaveLength(1);
+    expect(peers.toConnect(82_000)).toEqual([]);
     expect(addresses(peers, 'a/b')).toEqual([]);
-    expect(peers.toConnect(61_000)).toEqual([]);
+  });
+
+  test('are not those whose address another service lists', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2), 0);
+    peers.listed('a/b', [], 1_000);
+    peers.listed('other/c', ready(2), 2_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
+    expect(addresses(peers, 'other/c')).toEqual(['10.0.0.2']);
+  });
+
+  test('are gone after two failed connects if they have ended on purpose', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1), 0);
+    peers.listed(
+      'a/b',
+      ready(1).map((one) => ({ ...one, state: 'ending' as const })),
+      500,
+    );
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
+    for (let round = 0; round < 2; round += 1) connect(peers, 'a/b', { 1: false });
+    expect(addresses(peers, 'a/b')).toEqual([]);
   });
 
   test('stay for one service although all others are as before', () => {
