@@ -75,9 +75,12 @@ describeWith(
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'tagyard-gateway-site-'));
       const image = join(folder, 'gateway.tar');
-      [cluster, emulator] = await Promise.all([Cluster.start({ nodes: 2 }), startEmulator()]);
+      [cluster, emulator] = await Promise.all([
+        Cluster.start({ nodes: 2 }),
+        startEmulator(),
+        writeGatewayImage(image, folder),
+      ]);
       const tagServer = await importTagServer(cluster);
-      await writeGatewayImage(image, folder);
       const digest = await cluster.importByDigest(image, IMAGE);
       gatewayDigest = digest;
       const [node] = cluster.nodes;
