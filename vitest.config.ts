@@ -18,7 +18,7 @@ const REAL = { testTimeout: 360_000, hookTimeout: 360_000, fileParallelism: fals
  */
 const ONE_PROCESS = { isolate: false };
 
-/** A timeout only ends a test that hangs. Four projects run beside each other, so a test can wait long for a core. */
+/** A timeout only ends a test that hangs. Five projects run beside each other, so a test can wait long for a core. */
 const UNIT = {
   testTimeout: 120_000,
   hookTimeout: 120_000,
@@ -42,11 +42,14 @@ export default defineConfig({
     sequence: { sequencer: InOrder },
     projects: [
       project('unit', { ...UNIT, ...ONE_PROCESS, maxWorkers: 2 }),
+      project('api', { ...UNIT, ...ONE_PROCESS, fileParallelism: false }),
       project('daemons', { ...UNIT, ...ONE_PROCESS, fileParallelism: false }),
       project('databases', REAL),
       project('cluster', REAL),
+      project('gateway', REAL),
       project('services', REAL),
       project('containers', { ...REAL, ...ONE_PROCESS }),
+      project('browser', { ...REAL, ...ONE_PROCESS }),
       project('faults', REAL),
       project('fuzz', REAL),
     ],

@@ -18,12 +18,12 @@ const MOST_RETRIED = 8;
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, one more than there are cores, the longest first; those that must be alone run after them. The last lines say how
+ * other, two for each core and one more, the longest first; those that must be alone run after them. The last lines say how
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
  * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *
- * With `TAGYARD_SECOND_TRY=1`, up to eight files that failed run once more at the end, alone. What passes then is
- * reported as passed at the second try only: a test that needs an idle machine, to be corrected.
+ * With `TAGYARD_SECOND_TRY=1`, up to eight files that failed run once more at the end, one for each core at a time. What
+ * passes then is reported as passed at the second try only: a test that needs an idle machine, to be corrected.
  */
 const started = Date.now();
 const filters = process.argv.slice(2);
@@ -35,10 +35,18 @@ const runs = await Promise.all(
 const probes = served === null ? probe(runs.flatMap(({ files }) => files)) : {};
 if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
-// A pool waits for a third of its time, so one more than there are cores keeps them busy. With still more of them, tests
-// wait for a core until they time out.
-const beside = limit(availableParallelism() + 1);
-await Promise.all(runs.filter(({ pool }) => !ALONE.has(pool)).map((one) => beside(() => one.run())));
+// A pool waits for more than half of its time, so that two for each core and one more keep them busy. With still more of
+// them, tests wait for a core until they time out.
+const beside = limit(2 * availableParallelism() + 1);
+const network = limit(1);
+await Promise.all(
+  runs
+    .filter(({ pool }) => !ALONE.has(pool))
+    .map((one) => {
+      const run = () => beside(() => one.run());
+      return one.needsQuietNetwork ? network(run) : run();
+    }),
+);
 for (const one of runs.filter(({ pool }) => ALONE.has(pool))) await one.run();
 const known = runs.map((one) => one.outcome());
 const first = known.flatMap(({ outcomes }) => outcomes);
@@ -71,7 +79,7 @@ function probe(files: readonly string[]): Probes {
   return probeComponents(new Set(files.flatMap((file) => [...componentsOf(readFileSync(file, 'utf8'))])));
 }
 
-/** Runs the files that failed once more, one by one. Returns the second outcomes by path. */
+/** Runs the files that failed once more, those of one pool one by one. Returns the second outcomes by path. */
 async function tryAgain(): Promise<Map<string, FileOutcome>> {
   const failed = runs.flatMap((one) =>
     one
@@ -81,12 +89,20 @@ async function tryAgain(): Promise<Map<string, FileOutcome>> {
   );
   if (failed.length > MOST_RETRIED) return new Map();
   const second = new Map<string, FileOutcome>();
-  for (const { pool, path, failures } of failed) {
-    const again = await openPool(pool, [path]);
-    await again.run();
-    const outcome = again.outcome().outcomes.find((one) => one.path === path);
-    if (outcome) second.set(path, outcome.failed > 0 ? outcome : { ...outcome, retried: failures });
-    await again.close();
-  }
+  const each = limit(availableParallelism());
+  const pools = [...Map.groupBy(failed, ({ pool }) => pool)];
+  await Promise.all(
+    pools.map(([pool, files]) =>
+      each(async () => {
+        for (const { path, failures } of files) {
+          const again = await openPool(pool, [path]);
+          await again.run();
+          const outcome = again.outcome().outcomes.find((one) => one.path === path);
+          if (outcome) second.set(path, outcome.failed > 0 ? outcome : { ...outcome, retried: failures });
+          await again.close();
+        }
+      }),
+    ),
+  );
   return second;
 }

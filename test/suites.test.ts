@@ -26,10 +26,14 @@ describe('the suites', () => {
     ['test/integration/containers-process.test.ts', 'processes', 'services'],
     ['test/integration/containers-docker.test.ts', 'containers', 'containers'],
     ['test/integration/containers-isolation.test.ts', 'isolation', 'faults'],
-    ['test/browser/shop.test.ts', 'browser', 'containers'],
+    ['test/browser/shop.test.ts', 'browser', 'browser'],
     ['test/faults/management.test.ts', 'database', 'databases'],
     ['test/faults/cloudflare.test.ts', 'outages', 'faults'],
     ['test/kubernetes/cluster.test.ts', 'cluster', 'cluster'],
+    ['test/gateway/move.test.ts', 'gateway', 'gateway'],
+    ['test/management/saga.test.ts', 'api', 'api'],
+    ['test/management/sites/decision.test.ts', 'management', 'unit'],
+    ['test/gitops/main.test.ts', 'daemons', 'daemons'],
     ['test/fuzz/fuzz.test.ts', 'fuzz', 'fuzz'],
   ])('%s is one of %s, in the project %s', (path, name, project) => {
     expect(suiteOf(path)).toMatchObject({ name, project });

@@ -5,26 +5,29 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * Files of one pool run one after another, because they use the same thing of the machine; the pools run beside each
- * other, one more than there are cores, in this order: the longest first. Each pool is one or more projects of
- * `vitest.config.ts`.
+ * Files of one pool run one after another, because they use the same thing of the machine or would need too much of its
+ * processors at once; the pools run beside each other, two for each core and one more, in this order: the longest first.
+ * Each pool is one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
-  /**
-   * The machine's Docker engine and Chromium. A container that starts or ends changes the machine's network interfaces,
-   * and Chromium drops requests when that happens: so never both at once.
-   */
-  containers: ['containers'],
-  /** A Kubernetes cluster of this machine's own processes. */
-  cluster: ['cluster'],
-  /** Whole daemons, workerd, git or this runner, started many times. No component. */
-  daemons: ['daemons'],
-  /** PostgreSQL, and management processes that are killed again and again. */
-  databases: ['databases'],
   /** Daemons, hosts and whole instances that are killed again and again. */
   faults: ['faults'],
+  /** PostgreSQL, and management processes that are killed again and again. */
+  databases: ['databases'],
+  /** Kubernetes clusters of this machine's own processes. */
+  cluster: ['cluster'],
+  /** The same with gateways: a cluster has names, addresses and control groups of its own. */
+  gateway: ['gateway'],
+  /** Whole management APIs, started many times. No component. */
+  api: ['api'],
+  /** Chromium. */
+  browser: ['browser'],
   /** Name servers, proxies and authorities on free ports. */
   services: ['services'],
+  /** Whole daemons, workerd, git or this runner, started many times. No component. */
+  daemons: ['daemons'],
+  /** The machine's Docker engine. */
+  containers: ['containers'],
   /** The quick loop. No component. */
   unit: ['unit'],
   /** A whole instance whose parts must answer in time. */
@@ -33,9 +36,11 @@ export const POOLS = {
 export type Pool = keyof typeof POOLS;
 /**
  * With root, these pools run in a network namespace of their own: Chromium drops requests when interfaces of its network
- * appear or disappear, as those of a cluster do.
+ * appear or disappear, as those of a cluster and of Docker's containers do.
  */
-export const OWN_NETWORK: ReadonlySet<Pool> = new Set(['cluster']);
+export const OWN_NETWORK: ReadonlySet<Pool> = new Set(['cluster', 'gateway', 'browser']);
+/** Of these pools, those that run in the machine's own network run one after another, for the same reason. */
+export const ON_ONE_NETWORK: ReadonlySet<Pool> = new Set(['containers', 'browser']);
 /** These pools run after all others, one by one, with nothing beside them. */
 export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);
 export type Project = (typeof POOLS)[Pool][number];
@@ -51,6 +56,21 @@ export interface Suite {
 
 /** In the order in which the report lists them. */
 export const SUITES: readonly Suite[] = [
+  {
+    name: 'api',
+    project: 'api',
+    files: [
+      'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main}.test.ts',
+      'test/management/{openapi,organisations,projection,reading,retention,saga,service-account,tenants}.test.ts',
+      'test/management/{audit,container-*,db/*,ending,events,foreign-names,idempotency}.test.ts',
+      'test/management/{if-match,instance-verbs}.test.ts',
+      'test/management/{operations,policies,quotas,raw-objects,refused-values,requests*,rollouts}.test.ts',
+      'test/management/{same-origin,session,traffic/*,unprojected,validation,verification}.test.ts',
+      'test/management/{webhook-slots,webhooks}.test.ts',
+      'test/management/tenants/*.test.ts',
+    ],
+    budget: 450,
+  },
   {
     name: 'daemons',
     project: 'daemons',
@@ -72,19 +92,11 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/pass/pass.test.ts',
       'test/gitops/manifest/read.test.ts',
       'test/gitops/sites-repo/{credentials,gc,host-lease,sites-repo,stale-lock}.test.ts',
-      'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main}.test.ts',
-      'test/management/{openapi,organisations,projection,reading,retention,saga,service-account,tenants}.test.ts',
-      'test/management/{audit,container-*,db/*,ending,events,foreign-names,idempotency}.test.ts',
-      'test/management/{if-match,instance-verbs}.test.ts',
-      'test/management/{operations,policies,quotas,raw-objects,refused-values,requests*,rollouts}.test.ts',
-      'test/management/{same-origin,session,traffic/*,unprojected,validation,verification}.test.ts',
-      'test/management/{webhook-slots,webhooks}.test.ts',
-      'test/management/tenants/*.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
       'test/conform/command.test.ts',
       'test/package/install.test.ts',
     ],
-    budget: 800,
+    budget: 350,
   },
   { name: 'check', project: 'unit', files: ['test/*.test.ts'], budget: 20 },
   { name: 'plugins', project: 'unit', files: ['test/plugins/**/*.test.ts'], budget: 15 },
@@ -130,7 +142,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/integration/containers-isolation.test.ts', 'test/faults/network.test.ts'],
     budget: 130,
   },
-  { name: 'gateway', project: 'cluster', files: ['test/gateway/*.test.ts'], budget: 660 },
+  { name: 'gateway', project: 'gateway', files: ['test/gateway/*.test.ts'], budget: 660 },
   {
     name: 'containers',
     project: 'containers',
@@ -139,7 +151,7 @@ export const SUITES: readonly Suite[] = [
   },
   { name: 'conform', project: 'unit', files: ['test/conform/**/*.test.ts'], budget: 5 },
   { name: 'flow', project: 'containers', files: ['test/integration/flow.test.ts'], budget: 95 },
-  { name: 'browser', project: 'containers', files: ['test/browser/**/*.test.ts'], budget: 670 },
+  { name: 'browser', project: 'browser', files: ['test/browser/**/*.test.ts'], budget: 670 },
   {
     name: 'kills',
     project: 'faults',
