@@ -1,8 +1,18 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** User and system time of a process by `/proc` (Linux), whose ticks are hundredths of a second for all of user space. */
 export function cpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+/**
+ * The same by the scheduler's count of nanoseconds, for spans that are short beside a tick. It counts the threads that the
+ * process has: what threads used that have ended is missing.
+ */
+export function threadsMs(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const spent = threads.map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'));
+  return spent.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0) / 1e6;
 }

@@ -1,10 +1,16 @@
 import { gzipSync } from 'node:zlib';
 import { bundleEdge } from '../../edge/bundle.ts';
 import type { Bench, Suite } from './bench.ts';
-import { cpuMs } from './cpu.ts';
-import { type Bed, type Contender, startBed } from './edge-bed.ts';
-import { type Load, load, type Shot } from './wrk.ts';
+import { threadsMs } from './cpu.ts';
+import { type Bed, startBed } from './edge-bed.ts';
+import { type Slices, slices } from './slices.ts';
+import { load, type Shot } from './wrk.ts';
 
+/** Rounds of four slices, each of so many requests, for one ratio each. A slice takes a tenth to half a second. */
+const PAIRED_ROUNDS = 31;
+const SLICE = 300;
+/** Before a route is measured: V8 compiles for good what has run a few thousand times. */
+const WARM_UP = 6000;
 const ROUNDS = 9;
 const SECONDS = 2;
 const MIXED_SECONDS = 60;
@@ -23,21 +29,32 @@ const ROUTES: readonly { shot: keyof Bed['shots']; name: string; control: string
   { shot: 'collect', name: '/g/collect', control: 'a bare fetch', aim: 0.6 },
 ];
 
-interface Measured extends Load {
-  readonly rate: number;
-  /** CPU milliseconds of the runtime's process a request. */
+/** Milliseconds that slices took, and CPU milliseconds of the runtime's process. */
+interface Taken {
+  readonly ms: number;
   readonly cpu: number;
 }
+
+type Contenders<T> = Readonly<Record<'edge' | 'control', T>>;
 
 /**
  * The edge against bare workers in the same process, measured alternately with the same logs: how much of the
  * runtime's own speed remains. Both are asked on sockets of their own, since Miniflare's front would hide the difference.
+ * A noisy machine's speed changes within seconds: each ratio is that of two slices which follow one another.
  */
 export const edge: Suite = async (bench) => {
   await using bed = await startBed();
   await bytes(bench, bed);
   await bed.imitate();
-  for (const route of ROUTES) await compare(bench, bed, route);
+  await using asked = slices(bed.ports.edge);
+  await using bare = slices(bed.ports.control);
+  for (const route of ROUTES) {
+    await compare(
+      bench,
+      route,
+      await alternately(bed, bed.shots[route.shot], { edge: asked, control: bare }),
+    );
+  }
   await latency(bench, bed);
   await mixed(bench, bed);
 };
@@ -69,40 +86,44 @@ async function latency(bench: Bench, bed: Bed): Promise<void> {
   }
 }
 
-async function compare(
-  bench: Bench,
-  bed: Bed,
-  { shot: key, name, control, aim }: (typeof ROUTES)[number],
-): Promise<void> {
-  const shot = bed.shots[key];
-  await measure(bed, 'edge', shot, 1);
-  await measure(bed, 'control', shot, 1);
-  const rounds: { edge: Measured; control: Measured }[] = [];
-  for (let round = 0; round < ROUNDS; round += 1) {
-    rounds.push({
-      edge: await measure(bed, 'edge', shot, SECONDS),
-      control: await measure(bed, 'control', shot, SECONDS),
-    });
-  }
-  const figure = (what: string, unit: string, of: (round: (typeof rounds)[number]) => number) => {
-    const samples = rounds.map(of);
-    return bench(`edge: ${name} ${what}`, { unit, times: ROUNDS, run: () => samples.shift() ?? Number.NaN });
+/**
+ * Edge, control, control, edge: a drift of the machine's speed costs both the same, and so does what one worker has kept for
+ * V8 to collect.
+ */
+async function alternately(bed: Bed, shot: Shot, of: Contenders<Slices>): Promise<Contenders<Taken>[]> {
+  const slice = async (contender: Slices): Promise<Taken> => {
+    const before = threadsMs(bed.runtime);
+    const ms = await contender.send(shot, SLICE);
+    return { ms, cpu: threadsMs(bed.runtime) - before };
   };
-  await figure(`of ${control} (aim ${aim})`, '×', (round) => round.edge.rate / round.control.rate);
-  // The same ratio by CPU time, which is valid on a busy machine too.
-  await figure(`of ${control}, by CPU`, '×', (round) => round.control.cpu / round.edge.cpu);
-  await figure('requests a second', '/s', (round) => round.edge.rate);
-  await figure('CPU a request', 'ms', (round) => round.edge.cpu);
-  await figure('CPU a request, control', 'ms', (round) => round.control.cpu);
+  const sum = (a: Taken, b: Taken): Taken => ({ ms: a.ms + b.ms, cpu: a.cpu + b.cpu });
+  await of.edge.send(shot, WARM_UP);
+  await of.control.send(shot, WARM_UP);
+  const rounds: Contenders<Taken>[] = [];
+  while (rounds.length < PAIRED_ROUNDS) {
+    const first = await slice(of.edge);
+    const control = sum(await slice(of.control), await slice(of.control));
+    rounds.push({ edge: sum(first, await slice(of.edge)), control });
+  }
+  return rounds;
 }
 
-async function measure(bed: Bed, contender: Contender, shot: Shot, seconds: number): Promise<Measured> {
-  const before = cpuMs(bed.runtime);
-  const result = await load({ port: bed.ports[contender], shots: [shot], seconds });
-  if (result.refused > 0 || result.broken > 0)
-    throw new Error(`${contender} ${shot.path}: ${JSON.stringify(result)}`);
-  const cpu = (cpuMs(bed.runtime) - before) / result.requests;
-  return { ...result, rate: result.requests / result.seconds, cpu };
+async function compare(
+  bench: Bench,
+  { name, control, aim }: (typeof ROUTES)[number],
+  rounds: readonly Contenders<Taken>[],
+): Promise<void> {
+  const figure = (what: string, unit: string, of: (round: Contenders<Taken>) => number) => {
+    const samples = rounds.map(of);
+    const run = () => samples.shift() ?? Number.NaN;
+    return bench(`edge: ${name} ${what}`, { unit, times: rounds.length, run });
+  };
+  // By CPU time, which another program on the machine changes least, and by speed.
+  await figure(`of ${control}, by CPU (aim ${aim})`, '×', (round) => round.control.cpu / round.edge.cpu);
+  await figure(`of ${control}, by speed`, '×', (round) => round.control.ms / round.edge.ms);
+  await figure('requests a second', '/s', (round) => (2000 * SLICE) / round.edge.ms);
+  await figure('CPU a request', 'ms', (round) => round.edge.cpu / (2 * SLICE));
+  await figure('CPU a request, control', 'ms', (round) => round.control.cpu / (2 * SLICE));
 }
 
 /** All routes alternately on an edge that has seen its sites, while every second call of KV fails. */
