@@ -94,11 +94,12 @@ export class ClientObjects {
   async settle(client: string, signal: AbortSignal): Promise<void> {
     if (!this.#sites.hasClient(client)) return;
     const places = new Set(this.#sites.objectsOf(client).map(({ object }) => object.metadata.namespace));
-    const own = [...this.#deps.copies.of('Deployment')].filter((one) => places.has(one.metadata.namespace));
     // The manifest of a site may be unreadable now: its pods need their room all the same.
     const isKnown = ({ metadata }: KubernetesObject) =>
       this.#sites.has(metadata.labels?.['tagyard/site'] ?? '');
-    if (!own.every((one) => isRolledOut(one) && isKnown(one))) return;
+    for (const one of this.#deps.copies.of('Deployment')) {
+      if (places.has(one.metadata.namespace) && !(isRolledOut(one) && isKnown(one))) return;
+    }
     await this.#alone(client, () => this.#write(client, { adopt: false, isRaising: false }, signal));
   }
 

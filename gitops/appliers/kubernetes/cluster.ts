@@ -149,7 +149,7 @@ export async function openCluster(
     namespace,
     times,
     reported: new Map(),
-    render: (manifest) => siteObjects(manifest, rendering),
+    render: renderedOnce(rendering),
     edition: (site) => services.edition(site),
     async close() {
       await clients.ended();
@@ -157,6 +157,19 @@ export async function openCluster(
       await Promise.all([copies.close(), gateway?.copies.close()]);
       await client.close();
     },
+  };
+}
+
+/** Both targets have a part of a site's objects: they are rendered once for a manifest and an edition. */
+function renderedOnce(settings: ClusterSettings): RenderSite {
+  const known = new WeakMap<LoadedManifest, { edition: string; objects: readonly KubernetesObject[] }>();
+  return (manifest) => {
+    const edition = settings.edition(manifest.site);
+    const before = known.get(manifest);
+    if (before?.edition === edition) return before.objects;
+    const objects = siteObjects(manifest, settings);
+    known.set(manifest, { edition, objects });
+    return objects;
   };
 }
 

@@ -123,12 +123,8 @@ export async function notEnding(
   { address }: ObjectSpec,
   signal: AbortSignal,
 ): Promise<void> {
-  const isGone = await copies.until(
-    address,
-    () => copies.find(address)?.metadata.deletionTimestamp === undefined,
-    { signal },
-  );
-  if (isGone) return;
+  const isGone = () => copies.find(address)?.metadata.deletionTimestamp === undefined;
+  if (isGone() || (await copies.until(address, isGone, { signal }))) return;
   throw new RetryableError(
     `Kubernetes: ${address.kind} ${address.name} is being deleted and still there: see its finalizers`,
   );

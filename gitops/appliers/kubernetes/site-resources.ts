@@ -21,9 +21,9 @@ export function siteResources(
   render: RenderSite,
 ): Resource<ObjectSpec>[] {
   const { objects, refusal } = rendered(manifest, render);
-  const secrets = objects.flatMap((object) =>
-    object.kind === 'Secret' ? Object.values(object.data ?? {}) : [],
-  );
+  const secrets = objects
+    .flatMap((object) => (object.kind === 'Secret' ? Object.values(object.data ?? {}) : []))
+    .map((secret) => Buffer.from(String(secret), 'base64').toString());
   const scaled = new Set(objects.flatMap((object) => scaledBy(object)));
   return objects
     .filter(({ kind }) => (kind === 'Deployment') === (target === WORKLOADS.target))
@@ -33,7 +33,7 @@ export function siteResources(
       const own = isDeployment ? refusal : null;
       const spec = new ObjectSpec(object, {
         manifest,
-        secrets: secrets.map((secret) => Buffer.from(String(secret), 'base64').toString()),
+        secrets,
         initialReplicas: isScaled ? initialReplicas(manifest) : isStopped(object) ? 0 : null,
         refusal: own,
       });

@@ -4,6 +4,7 @@ import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-appl
 import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
 import { executeSite } from '../../../gitops/loop/execute.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
 
 interface RunResult {
   readonly changes: readonly Change[];
@@ -17,6 +18,7 @@ export class SiteRuns {
   /** What changes have waited for, as they have said it. */
   readonly progress: string[] = [];
   readonly #signal = new AbortController().signal;
+  readonly #desired = new DesiredResources();
 
   constructor(sites: SitesCluster) {
     this.appliers = [objectsApplier(sites), workloadsApplier(sites)];
@@ -26,7 +28,7 @@ export class SiteRuns {
   async plan(...manifests: LoadedManifest[]): Promise<Omit<RunResult, 'errors'>> {
     const plans = [];
     for (const applier of this.appliers) {
-      const desired = manifests.flatMap((manifest) => applier.desired(manifest));
+      const desired = manifests.flatMap((manifest) => this.#desired.of(applier, manifest));
       plans.push(applier.plan(desired, await applier.observe(desired, this.#signal)));
     }
     return {

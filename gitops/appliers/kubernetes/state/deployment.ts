@@ -1,20 +1,19 @@
 import { z } from 'zod';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 
-const condition = z.looseObject({
+const condition = z.object({
   type: z.string(),
   status: z.string(),
   reason: z.string().optional(),
   message: z.string().optional(),
 });
-const deployment = z.looseObject({
-  spec: z.looseObject({
+const deployment = z.object({
+  spec: z.object({
     replicas: z.number().default(1),
     progressDeadlineSeconds: z.number().default(600),
-    template: z.looseObject({}),
   }),
   status: z
-    .looseObject({
+    .object({
       observedGeneration: z.number().default(0),
       replicas: z.number().default(0),
       updatedReplicas: z.number().default(0),

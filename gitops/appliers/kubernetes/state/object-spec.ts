@@ -38,7 +38,7 @@ export class ObjectSpec {
   constructor(object: KubernetesObject, { manifest, secrets, initialReplicas, refusal }: SpecOptions) {
     const { site, client, resources } = manifest;
     this.#object = object;
-    this.#secrets = secrets.flatMap(formsOf);
+    this.#secrets = secrets;
     this.#manifest = { site, client, resources };
     this.initialReplicas = initialReplicas;
     this.refusal = refusal;
@@ -56,7 +56,9 @@ export class ObjectSpec {
 
   /** The text without the secrets of the site. */
   redacted(text: string): string {
-    return this.#secrets.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text);
+    return this.#secrets
+      .flatMap(formsOf)
+      .reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text);
   }
 
   toJSON(): object {
