@@ -37,9 +37,13 @@ export class LineSplitter {
   }
 
   #take(): SplitLine {
-    const line = this.#size > this.#limit ? null : Buffer.concat(this.#parts).toString().replace(/\r$/, '');
+    const isKept = this.#size <= this.#limit;
+    const [only, ...more] = this.#parts;
     this.#parts = [];
     this.#size = 0;
-    return line;
+    if (!isKept) return null;
+    if (only === undefined) return '';
+    const line = (more.length === 0 ? only : Buffer.concat([only, ...more])).toString();
+    return line.endsWith('\r') ? line.slice(0, -1) : line;
   }
 }

@@ -123,11 +123,13 @@ class ApiClient implements KubernetesClient {
 
   async replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject> {
     const address = addressOf(object);
+    // Without managedFields, the API server keeps its own.
+    const { managedFields: _, ...metadata } = object.metadata;
     const { body } = await this.#transport.call({
       method: 'PUT',
       path: objectPath(address),
       query: { fieldManager: 'tagyard', fieldValidation: 'Strict' },
-      body: object,
+      body: { ...object, metadata },
       what: `replace ${objectLabel(address)}`,
       isRepeatable: false,
       signal,

@@ -63,7 +63,8 @@ export interface ManagedFields {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly subresource?: string;
-  readonly fieldsV1?: object;
+  /** JSON: most are never read, and as objects they would be the greater part of each copy. */
+  readonly fieldsV1?: string;
 }
 
 /** Where an object is. `namespace` is `null` for kinds without one. */

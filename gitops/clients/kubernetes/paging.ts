@@ -1,7 +1,7 @@
 import { collectionPath } from './address.ts';
 import type { ObjectSelection } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import { KINDS, type KubernetesObject } from './kinds.ts';
+import { KINDS, type KubernetesObject, type ManagedFields } from './kinds.ts';
 import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
@@ -105,9 +105,19 @@ function selectors({ labels, fields }: ObjectSelection): Record<string, string> 
 
 /** An item of a list or a watch as an object of its kind: items of a list don't name it, partial ones name another. */
 export function objectOf(item: unknown, { kind }: Pick<ObjectSelection, 'kind'>): KubernetesObject {
-  const { metadata } = (item ?? {}) as { metadata?: { name?: unknown } };
+  const { metadata } = (item ?? {}) as { metadata?: { name?: unknown; managedFields?: unknown } };
   if (typeof metadata?.name !== 'string') {
     throw new KubernetesRetryable('unavailable', `Kubernetes: ${kind}: the answer is no object`);
   }
-  return { ...(item as KubernetesObject), apiVersion: KINDS[kind].apiVersion, kind };
+  const object = { ...(item as KubernetesObject), apiVersion: KINDS[kind].apiVersion, kind };
+  const { managedFields } = metadata;
+  if (!Array.isArray(managedFields)) return object;
+  return { ...object, metadata: { ...object.metadata, managedFields: managedFields.map(withText) } };
+}
+
+function withText({
+  fieldsV1,
+  ...entry
+}: Omit<ManagedFields, 'fieldsV1'> & { fieldsV1?: object }): ManagedFields {
+  return fieldsV1 === undefined ? entry : { ...entry, fieldsV1: JSON.stringify(fieldsV1) };
 }

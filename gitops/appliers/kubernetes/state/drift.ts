@@ -22,11 +22,26 @@ const HIDING = `/metadata/labels/${DELIVERY_LABEL.replace('/', '~1')}`;
 /** Metadata of an object: no field of them changes what the object does. */
 const METADATA = '/metadata/';
 
+/** What was found out: a copy keeps an object until it changes, and each is asked about in every pass. */
+const DRIFTS = new WeakMap<
+  KubernetesObject,
+  { readonly applied: KubernetesObject; readonly drift: string | null }
+>();
+const FOREIGN = new WeakMap<KubernetesObject, readonly ForeignField[]>();
+
 /**
  * What differs from the object that was applied, for people; `null`: nothing. A field that only others set is a
  * difference where it changes what the object does.
  */
 export function objectDrift(applied: KubernetesObject, found: KubernetesObject): string | null {
+  const known = DRIFTS.get(found);
+  if (known?.applied === applied) return known.drift;
+  const drift = driftOf(applied, found);
+  DRIFTS.set(found, { applied, drift });
+  return drift;
+}
+
+function driftOf(applied: KubernetesObject, found: KubernetesObject): string | null {
   if (found.metadata.deletionTimestamp !== undefined) return 'being deleted';
   const own = fieldSetOf(
     entriesOf(found).filter(({ manager, operation }) => manager === MANAGER && operation === 'Apply'),
@@ -43,7 +58,15 @@ export function objectDrift(applied: KubernetesObject, found: KubernetesObject):
 }
 
 /** The fields of an object of ours that only other managers set, besides the cluster's own parts. */
-export function foreignFields(found: KubernetesObject): ForeignField[] {
+export function foreignFields(found: KubernetesObject): readonly ForeignField[] {
+  const known = FOREIGN.get(found);
+  if (known !== undefined) return known;
+  const fields = entriesOf(found).some(isForeign) ? foreignOf(found) : [];
+  FOREIGN.set(found, fields);
+  return fields;
+}
+
+function foreignOf(found: KubernetesObject): ForeignField[] {
   const entries = entriesOf(found);
   const ours = fieldSetOf(entries.filter(({ manager }) => OWN_MANAGERS.has(manager)));
   const isSearched = (pointer: string) =>
@@ -90,7 +113,8 @@ export function hands({ metadata }: KubernetesObject): string {
   const entries = (metadata.managedFields ?? []).filter(
     (entry) => OWN_MANAGERS.has(entry.manager) || isForeign(entry),
   );
-  return JSON.stringify([metadata.uid, metadata.deletionTimestamp, entries]);
+  const texts = entries.map((entry) => Object.values(entry).join(' '));
+  return [metadata.uid, metadata.deletionTimestamp, ...texts].join('\n');
 }
 
 function entriesOf({ metadata }: KubernetesObject): readonly ManagedFields[] {

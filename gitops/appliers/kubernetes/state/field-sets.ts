@@ -13,19 +13,11 @@ export interface Field {
   readonly path: string;
 }
 
-/** Identifies the object; never in a field set. */
-const ADDRESS: ReadonlySet<string> = new Set([
-  '/apiVersion',
-  '/kind',
-  '/metadata/name',
-  '/metadata/namespace',
-  '/status',
-]);
-
 /** The fields of some entries of managedFields together. */
 export function fieldSetOf(entries: readonly Pick<ManagedFields, 'fieldsV1'>[]): FieldSet {
   // The form is the API server's.
-  return entries.map(({ fieldsV1 }) => (fieldsV1 ?? {}) as FieldSet).reduce(merged, {});
+  const sets = entries.map(({ fieldsV1 }) => JSON.parse(fieldsV1 ?? '{}') as FieldSet);
+  return sets.length === 0 ? {} : sets.reduce(merged);
 }
 
 function merged(one: FieldSet, other: FieldSet): FieldSet {
@@ -36,42 +28,73 @@ function merged(one: FieldSet, other: FieldSet): FieldSet {
   return { ...one, ...Object.fromEntries(both) };
 }
 
+/** A field by its way from the object: most are only compared, so their texts aren't made. */
+interface Step {
+  readonly before: Step | null;
+  /** Of a member; of an item its key in the field set. */
+  readonly name: string;
+  /** Of an item. */
+  readonly index?: number;
+}
+
 /**
  * The fields that `object` sets and `owned` doesn't have. An API server takes a field from the set of a manager as soon
  * as another one changes or removes it, so a field that is still in the set still has the value that was applied. Values
  * need no comparison, which would have to know how the API server writes them.
  */
 export function notOwned(object: KubernetesObject, owned: FieldSet): Field[] {
-  return membersNotOwned(object, owned, ROOT);
+  const missing: Step[] = [];
+  membersNotOwned({ value: object, owned, at: null }, missing);
+  return missing.map(fieldAt);
+}
+
+interface Compared {
+  readonly value: unknown;
+  readonly owned: FieldSet;
+  readonly at: Step | null;
+}
+
+function membersNotOwned({ value, owned, at: before }: Compared, missing: Step[]): void {
+  const members = value as Readonly<Record<string, unknown>>;
+  for (const name of Object.keys(members)) {
+    const inner = members[name];
+    if (inner === undefined || inner === null || isAddress(before, name)) continue;
+    const at = { before, name };
+    const child = owned[`f:${name}`];
+    if (child !== undefined) valueNotOwned({ value: inner, owned: child, at }, missing);
+    // A structure that isn't in the set as a whole, such as `metadata`, isn't missing if it has no members.
+    else if (typeof inner !== 'object' || Object.keys(inner).length > 0) missing.push(at);
+  }
+}
+
+function valueNotOwned({ value, owned, at: before }: Compared, missing: Step[]): void {
+  if (typeof value !== 'object' || value === null || isLeaf(owned)) return;
+  if (!Array.isArray(value)) {
+    membersNotOwned({ value, owned, at: before }, missing);
+    return;
+  }
+  const items = Object.keys(owned).map((key) => ({ key, isOf: itemTest(key) }));
+  for (const [index, item] of value.entries()) {
+    const found = items.find(({ isOf }) => isOf(item))?.key;
+    const at = { before, name: found ?? nameOfItem(item, index), index };
+    if (found === undefined) missing.push(at);
+    else valueNotOwned({ value: item, owned: owned[found] ?? {}, at }, missing);
+  }
+}
+
+/** What identifies the object, and its status: never in a field set. */
+function isAddress(before: Step | null, name: string): boolean {
+  if (before === null) return name === 'apiVersion' || name === 'kind' || name === 'status';
+  const isOfMetadata = before.before === null && before.name === 'metadata';
+  return isOfMetadata && (name === 'name' || name === 'namespace');
+}
+
+function fieldAt({ before, name, index }: Step): Field {
+  const at = before === null ? ROOT : fieldAt(before);
+  return index === undefined ? memberOf(at, name) : itemOf(at, index, name);
 }
 
 const ROOT: Field = { pointer: '', path: '' };
-
-function membersNotOwned(value: object, owned: FieldSet, at: Field): Field[] {
-  return Object.entries(value).flatMap(([name, inner]) => {
-    const field = memberOf(at, name);
-    if (inner === undefined || inner === null || ADDRESS.has(field.pointer)) return [];
-    const child = owned[`f:${name}`];
-    return child === undefined ? absent(inner, field) : valueNotOwned(inner, child, field);
-  });
-}
-
-/** A structure that isn't in the set as a whole, such as `metadata`, isn't missing if it has no members. */
-function absent(value: unknown, field: Field): Field[] {
-  const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
-  return isEmpty ? [] : [field];
-}
-
-function valueNotOwned(value: unknown, owned: FieldSet, at: Field): Field[] {
-  if (isLeaf(owned) || typeof value !== 'object' || value === null) return [];
-  if (!Array.isArray(value)) return membersNotOwned(value, owned, at);
-  return value.flatMap((item: unknown, index) => {
-    const found = Object.keys(owned).find((key) => isItem(item, key));
-    const field = itemOf(at, index, found ?? nameOfItem(item, index));
-    if (found === undefined) return [field];
-    return valueNotOwned(item, owned[found] ?? {}, field);
-  });
-}
 
 /**
  * The outermost fields of `object` that are in `theirs` and not in `ours`. A field that `isSearched` isn't returned as a
@@ -99,7 +122,7 @@ export function onlyTheirs(
 function locate(value: unknown, key: string, at: Field): { value: unknown; field: Field } | null {
   if (typeof value !== 'object' || value === null) return null;
   if (Array.isArray(value)) {
-    const index = value.findIndex((item) => isItem(item, key));
+    const index = value.findIndex(itemTest(key));
     return index < 0 ? null : { value: value[index], field: itemOf(at, index, key) };
   }
   const name = key.slice(2);
@@ -107,19 +130,25 @@ function locate(value: unknown, key: string, at: Field): { value: unknown; field
   return key.startsWith('f:') && inner !== undefined ? { value: inner, field: memberOf(at, name) } : null;
 }
 
-/** True if the key of a field set means this item of a list. Keys that our item omits have their default there. */
-function isItem(item: unknown, key: string): boolean {
-  if (key.startsWith('v:')) return key.slice(2) === JSON.stringify(item);
-  if (!key.startsWith('k:') || typeof item !== 'object' || item === null) return false;
-  const keys: unknown = JSON.parse(key.slice(2));
-  const members = item as Readonly<Record<string, unknown>>;
-  return Object.entries(keys as object).every(
-    ([name, value]) => members[name] === undefined || members[name] === value,
-  );
+/**
+ * Asks whether the key of a field set means an item of a list. Keys that our item omits have their default there. The key
+ * is read once for all items.
+ */
+function itemTest(key: string): (item: unknown) => boolean {
+  const text = key.slice(2);
+  if (key.startsWith('v:')) return (item) => text === JSON.stringify(item);
+  if (!key.startsWith('k:')) return () => false;
+  const keys = Object.entries(JSON.parse(text) as object);
+  return (item) => {
+    if (typeof item !== 'object' || item === null) return false;
+    const members = item as Readonly<Record<string, unknown>>;
+    return keys.every(([name, value]) => members[name] === undefined || members[name] === value);
+  };
 }
 
 function isLeaf(set: FieldSet): boolean {
-  return Object.keys(set).every((key) => key === '.');
+  for (const key in set) if (key !== '.') return false;
+  return true;
 }
 
 function memberOf({ pointer, path }: Field, name: string): Field {

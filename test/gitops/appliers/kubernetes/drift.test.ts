@@ -26,19 +26,19 @@ const CONTAINER = { '.': {}, 'f:name': {}, 'f:image': {}, 'f:env': ENV };
 const ours = (containers: object = { 'k:{"name":"tag"}': CONTAINER }, spec: object = {}): ManagedFields => ({
   manager: 'tagyard',
   operation: 'Apply',
-  fieldsV1: {
+  fieldsV1: JSON.stringify({
     'f:metadata': { 'f:labels': SITE },
     'f:spec': {
       'f:minReadySeconds': {},
       'f:template': { 'f:metadata': { 'f:labels': SITE }, 'f:spec': { 'f:containers': containers } },
       ...spec,
     },
-  },
+  }),
 });
 const theirs = (fieldsV1: object, more: Partial<ManagedFields> = {}): ManagedFields => ({
   manager: 'kubectl-edit',
   operation: 'Update',
-  fieldsV1,
+  fieldsV1: JSON.stringify(fieldsV1),
   ...more,
 });
 

@@ -15,8 +15,12 @@ const stored = (replicas: number, manager: string, operation: 'Apply' | 'Update'
     ...rendered.metadata,
     resourceVersion: '7',
     managedFields: [
-      { manager: 'tagyard', operation: 'Apply', fieldsV1: { 'f:spec': { 'f:template': {} } } },
-      { manager, operation, fieldsV1: { 'f:spec': { 'f:replicas': {} } } },
+      {
+        manager: 'tagyard',
+        operation: 'Apply',
+        fieldsV1: JSON.stringify({ 'f:spec': { 'f:template': {} } }),
+      },
+      { manager, operation, fieldsV1: JSON.stringify({ 'f:spec': { 'f:replicas': {} } }) },
     ],
   },
   spec: { replicas, template: {} },
