@@ -25,8 +25,13 @@ const served = z.discriminatedUnion('kind', [
   }),
   /** Leads to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
-  /** Every path answers the script. */
-  z.strictObject({ kind: z.literal('policy'), host: z.union([hostname, label]), script: z.string() }),
+  /** Every path under the token answers the script. */
+  z.strictObject({
+    kind: z.literal('policy'),
+    host: z.union([hostname, label]),
+    token: z.string().regex(/^[0-9a-f]{32}$/),
+    script: z.string(),
+  }),
 ]);
 export type Served = z.output<typeof served>;
 

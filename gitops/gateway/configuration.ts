@@ -91,7 +91,10 @@ function specOf(
   acme: boolean,
 ): ProxySpec {
   const { kind, host } = served;
-  if (kind === 'policy') return { site, vhosts: [{ kind, host, tls: 'inside', script: served.script }] };
+  if (kind === 'policy') {
+    const { token, script } = served;
+    return { site, vhosts: [{ kind, host, tls: 'inside', token, script }] };
+  }
   const tls = acme ? ({ tls: 'acme' } as const) : {};
   return { site, vhosts: [{ kind, host, ...tls, edgeHost: served.edgeHost }] };
 }

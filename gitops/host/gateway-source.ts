@@ -12,6 +12,7 @@ import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
 import { openPolicyAuthority } from '../embedded/policy-authority.ts';
 import type { ClusterEnv } from '../env.ts';
+import { policyTokens } from '../manifest/policy/policy-token.ts';
 import { identitiesIn } from '../manifest/secrets.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';
@@ -90,7 +91,7 @@ export async function gatewaySource(
     certificates: combineCertificates([files, ...(acme === null ? [] : [acme.keeper])]),
     source: {
       instance,
-      policyCa: policies.ca,
+      policies: { ca: policies.ca, tokenOf: policyTokens(identity) },
       refresh: () => ranges.refresh(),
       pairs: {
         async pairFor({ host, tls }) {

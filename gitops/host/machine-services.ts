@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { certificatesByMode } from '../appliers/proxy/certificates.ts';
@@ -14,6 +15,8 @@ import { openInsideCas } from '../embedded/inside-cas.ts';
 import { ensureLocalCa, type LocalCa } from '../embedded/local-ca.ts';
 import { processRuntime } from '../embedded/process-runtime.ts';
 import type { MachineEnv } from '../env.ts';
+import { policyTokens } from '../manifest/policy/policy-token.ts';
+import { identitiesIn } from '../manifest/secrets.ts';
 import { Slots } from '../manifest/slots.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { HostOptions } from './contract.ts';
@@ -60,6 +63,7 @@ export async function openMachineServices(
     ...(acme === null ? {} : { acme: acme.keeper }),
     inside,
   });
+  const [ageIdentity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const docker = ownNetwork ? await dockerEngine() : null;
   const proxy = await proxyDriver(env, {
     stateDir: env.STATE_DIR,
@@ -111,8 +115,10 @@ export async function openMachineServices(
         ownNetwork,
         ...(ownNetwork ? { previewNameOf: (site: string) => insidePreviewName(identity, site) } : {}),
         // Loopback addresses are reached by names under `.localhost`, which need no DNS.
-        policyNameOf: (site: string) =>
-          `${insidePolicyName(identity, site)}${ownNetwork ? '' : '.localhost'}`,
+        policyScripts: {
+          nameOf: (site: string) => `${insidePolicyName(identity, site)}${ownNetwork ? '' : '.localhost'}`,
+          tokenOf: policyTokens(ageIdentity),
+        },
         originPort,
         edition: (site: string) => recycling.edition(site),
       },

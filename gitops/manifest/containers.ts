@@ -1,6 +1,7 @@
 import { contentHash } from '../base/ownership.ts';
 import { originUrl } from './documents.ts';
 import type { PolicyScript } from './policy/policy-script.ts';
+import type { PolicyToken } from './policy/policy-token.ts';
 import { replicasOnHost } from './resources/replicas.ts';
 import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';
@@ -53,6 +54,14 @@ interface AssignedSlots {
   copy(): AssignedSlots;
 }
 
+/** Where a machine's proxy serves policy scripts. */
+interface PolicyPlace {
+  /** The name of a site's script. */
+  nameOf(site: string): string;
+  /** See `policyTokens`. */
+  readonly tokenOf: PolicyToken;
+}
+
 export interface ContainerSettings {
   /** Assigns loopback addresses (`Slots`). All callers of `containerSpecs` must pass the same one. */
   readonly slots: AssignedSlots;
@@ -70,8 +79,8 @@ export interface ContainerSettings {
    * function. Default: its public hostname.
    */
   previewNameOf?(site: string): string;
-  /** The name under which the proxy serves a site's policy script. Default: it serves none. */
-  policyNameOf?(site: string): string;
+  /** Where the proxy serves the sites' policy scripts. Default: it serves none. */
+  readonly policyScripts?: PolicyPlace;
 }
 
 /**
@@ -83,9 +92,13 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
   const { site, image, resources, ports, hostnames, config, serviceAccountKey } = manifest;
   const previewHost = settings.previewNameOf?.(site) ?? hostnames.preview;
   const policyHost = policyHostOf(manifest, settings);
+  const { policyScripts } = settings;
   const env = environments(manifest, {
     previewUrl: originUrl(previewHost, settings.originPort),
-    policyUrl: policyHost === null ? null : originUrl(policyHost, settings.originPort),
+    policyUrl:
+      policyHost === null || policyScripts === undefined
+        ? null
+        : `${originUrl(policyHost, settings.originPort)}/${policyScripts.tokenOf(manifest)}`,
   });
   const spec = (
     role: ContainerRole,
@@ -143,7 +156,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
 interface ReadAddresses {
   /** Where the preview server answers over TLS: the tag server accepts no other scheme (docs/facts.md). */
   readonly previewUrl: string;
-  /** Where the policy script is served over TLS, without its path; `null`: nowhere. */
+  /** Where the policy script is served over TLS, with its token and without its name; `null`: nowhere. */
   readonly policyUrl: string | null;
 }
 
@@ -169,9 +182,9 @@ export function environments(
 /** The name of the site's policy script; `null`: it has none. */
 export function policyHostOf(
   { site, policy }: Pick<LoadedManifest, 'site' | 'policy'>,
-  { policyNameOf }: Pick<ContainerSettings, 'policyNameOf'>,
+  { policyScripts }: Pick<ContainerSettings, 'policyScripts'>,
 ): string | null {
-  return policy === undefined ? null : (policyNameOf?.(site) ?? null);
+  return policy === undefined ? null : (policyScripts?.nameOf(site) ?? null);
 }
 
 type Identifying = Pick<ContainerSpec, 'site' | 'role' | 'replica' | 'hash'>;

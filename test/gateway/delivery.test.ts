@@ -56,7 +56,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
             trusted: { cloudflare: [], own: [] },
             edge: { scheme: 'http', address: '127.0.0.1', port: 9 },
           }),
-          policyCa: '',
+          policies: { ca: '', tokenOf: () => '' },
           refresh: async () => undefined,
           pairs: {
             async pairFor({ host }) {

@@ -14,6 +14,7 @@ import { processRuntime } from '../../gitops/embedded/process-runtime.ts';
 import { embeddedBackend } from '../../gitops/embedded/proxy/backend.ts';
 import type { ContainerSpec, LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { joinPolicies } from '../../gitops/manifest/policy/policy-script.ts';
+import { policyTokens } from '../../gitops/manifest/policy/policy-token.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { containersSettings, slotUrl } from '../support/containers/stage.ts';
 import { loadedManifest } from '../support/manifest.ts';
@@ -29,7 +30,10 @@ async function start(subnet: string) {
   const { tlsPort } = await backend.start();
   const settings = {
     ...containersSettings('test', subnet, { identity: IDENTITY, originPort: tlsPort }),
-    policyNameOf: (site: string) => `${insidePolicyName(IDENTITY, site)}.localhost`,
+    policyScripts: {
+      nameOf: (site: string) => `${insidePolicyName(IDENTITY, site)}.localhost`,
+      tokenOf: policyTokens('an age identity'),
+    },
   };
   const runtime = processRuntime({
     entry: TAG_SERVER_ENTRY,

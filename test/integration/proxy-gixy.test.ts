@@ -54,7 +54,12 @@ describeWith(['nginx', 'gixy'], 'gixy', () => {
           }),
           put('acme/policy', {
             site: 'acme',
-            vhosts: [{ kind: 'policy', host: 'acme-policy-01234', tls: 'inside', script: 'f("$host");' }],
+            vhosts: [
+              {
+                ...{ kind: 'policy', host: 'acme-policy-01234', tls: 'inside' },
+                ...{ token: '0123456789abcdef'.repeat(2), script: 'f("$host");' },
+              },
+            ],
           }),
         ]);
         expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled']);

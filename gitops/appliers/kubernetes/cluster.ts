@@ -8,6 +8,7 @@ import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { InstanceDocument } from '../../delivery/documents.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { PolicyToken } from '../../manifest/policy/policy-token.ts';
 import { ClientObjects } from './client-objects.ts';
 import { certificateDelivery, instanceDelivery, policyDelivery, siteDelivery } from './gateway-objects.ts';
 import { GatewayReports } from './gateway-reports.ts';
@@ -25,8 +26,11 @@ import { Writer } from './writer.ts';
 /** What is delivered to the gateways of a cluster, and from where. */
 export interface GatewaySource {
   readonly pairs: CertificatePairs;
-  /** The certificate of the authority that signs for the names of policy scripts: PEM. */
-  readonly policyCa: string;
+  readonly policies: {
+    /** The certificate of the authority that signs for the names of policy scripts: PEM. */
+    readonly ca: string;
+    readonly tokenOf: PolicyToken;
+  };
   instance(): InstanceDocument;
   /** Brings up to date what the document of the instance is made of; never throws. */
   refresh(): Promise<void>;
@@ -133,7 +137,7 @@ export async function openCluster(
       ? null
       : openGateway({
           ...source,
-          servesPolicies: rendering.policyScripts !== undefined,
+          policyToken: rendering.policyScripts?.tokenOf,
           place: { identity, namespace, gatewayNamespace },
           ...{ client, ordinal, log, now, waitMs },
         });
@@ -183,19 +187,20 @@ function policyScripts(
   const [namespace, name] = named.split('/');
   return {
     service: `${name}.${namespace}.svc.${settings.KUBERNETES_CLUSTER_DOMAIN}`,
-    ca: source.policyCa,
+    ...source.policies,
   };
 }
 
 interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log' | 'now'> {
   readonly waitMs: number | undefined;
-  readonly servesPolicies: boolean;
+  /** Unset: nothing leads pods to the gateways. */
+  readonly policyToken: PolicyToken | undefined;
   readonly client: KubernetesClient;
   readonly place: Parameters<typeof instanceDelivery>[1];
 }
 
 function openGateway(deps: GatewayDeps): GatewayParts {
-  const { place, client, ordinal, log, now, waitMs, servesPolicies, ...source } = deps;
+  const { place, client, ordinal, log, now, waitMs, policyToken, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
   // What a gateway reports to serve includes Secrets of others: certificates that they renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
@@ -216,6 +221,7 @@ function openGateway(deps: GatewayDeps): GatewayParts {
       renderCertificate: (pair) => certificateDelivery(pair, place),
     }),
     render: (manifest) => siteDelivery(manifest, place),
-    renderPolicy: (manifest) => (servesPolicies ? policyDelivery(manifest, place) : null),
+    renderPolicy: (manifest) =>
+      policyToken === undefined ? null : policyDelivery(manifest, policyToken(manifest), place),
   };
 }

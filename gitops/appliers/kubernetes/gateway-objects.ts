@@ -49,10 +49,14 @@ export function siteDelivery(manifest: LoadedManifest, place: Place): Kubernetes
 }
 
 /** The Secret by which a gateway serves a site's policy script, pure; `null`: it has none. */
-export function policyDelivery(manifest: LoadedManifest, place: Place): KubernetesObject | null {
+export function policyDelivery(
+  manifest: LoadedManifest,
+  token: string,
+  place: Place,
+): KubernetesObject | null {
   const { site, policy } = manifest;
   if (policy === undefined) return null;
-  const names = [{ kind: 'policy', host: policyName(site), script: policy.text } as const];
+  const names = [{ kind: 'policy', host: policyName(site), token, script: policy.text } as const];
   const document: SiteDocument = { version: 1, site, names };
   return secretOf(`${POLICY_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
 }

@@ -32,6 +32,8 @@ const policyText = z
   .string()
   .max(3 * 32 * 1024)
   .regex(/^[^\p{Cc}\p{Cs}]*(?:[\n\t][^\p{Cc}\p{Cs}]*)*$/u, 'must not contain control characters');
+/** Without it, the script isn't answered: other sites know its name. */
+const policyToken = z.string().regex(/^[0-9a-f]{32}$/);
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();
 
@@ -49,12 +51,13 @@ const vhostSchema = z.discriminatedUnion('kind', [
   }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, tls, certificate, edgeHost: hostname }),
-  /** TLS only: every path answers the site's policy script, under its name in the site's network. */
+  /** TLS only: every path under the token answers the site's policy script, under its name in the site's network. */
   z.strictObject({
     kind: z.literal('policy'),
     host: z.union([hostname, label]),
     tls: z.literal('inside'),
     certificate,
+    token: policyToken,
     script: policyText,
   }),
 ]);
@@ -128,8 +131,12 @@ export function policyResources(
 ): Resource<ProxySpec>[] {
   const { site, adopt, policy } = manifest;
   const host = policyHostOf(manifest, settings);
-  if (host === null || policy === undefined) return [];
-  const spec: ProxySpec = { site, vhosts: [{ kind: 'policy', host, tls: 'inside', script: policy.text }] };
+  const token = settings.policyScripts?.tokenOf(manifest);
+  if (host === null || token === undefined || policy === undefined) return [];
+  const spec: ProxySpec = {
+    site,
+    vhosts: [{ kind: 'policy', host, tls: 'inside', token, script: policy.text }],
+  };
   const key = `${site}/policy`;
   const summary = `serve the policy script ${policy.hash}`;
   return [{ target: POLICY.target, site, key, hash: contentHash(spec), summary, adopt, spec }];

@@ -92,7 +92,9 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         return;
       }
       if (vhost.kind === 'policy') {
-        response.writeHead(200, POLICY_HEADERS).end(vhost.script);
+        if (asked.target.startsWith(`/${vhost.token}/`)) {
+          response.writeHead(200, POLICY_HEADERS).end(vhost.script);
+        } else response.writeHead(404).end();
         return;
       }
       request.headers = forwardedHeaders(request, vhost, asked, { hopSecret, visitorOf });

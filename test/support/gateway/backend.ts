@@ -40,7 +40,10 @@ export function gatewayBackend(settings: ProxySettings): ProxyBackend {
     const names = vhosts.map((vhost): SiteDocument['names'][number] => {
       const { host } = vhost;
       if (vhost.kind === 'custom') return { kind: vhost.kind, host, edgeHost: vhost.edgeHost };
-      if (vhost.kind === 'policy') return { kind: vhost.kind, host, script: vhost.script };
+      if (vhost.kind === 'policy') {
+        const { kind, token, script } = vhost;
+        return { kind, host, token, script };
+      }
       const service = `${key}-${vhost.kind}`;
       endpoints.set(
         `tests/${service}`,

@@ -12,6 +12,7 @@ const PREVIEW = 'acme-preview.example.net';
 /** The preview server’s name in the site’s network. */
 const INSIDE = 'acme-preview-01234';
 const POLICY = 'acme-policy-01234';
+const TOKEN = '0123456789abcdef'.repeat(2);
 const CUSTOM = 'metrics.acme.example';
 const EDGE = 'acme.example.net';
 
@@ -105,10 +106,10 @@ export function proxyBehaviour(
       await home?.remove();
     });
 
-    test('answers the policy script under its name, byte for byte', async () => {
+    test('answers the policy script under its name and token, byte for byte', async () => {
       // Longer than a word of nginx's language, with all that has a meaning in one.
       const script = `gtag('policy', 'all', () => "\\n\${1}" !== '$host;{}' /* ü */);\n\t// ${'$x'.repeat(3_000)}\n`;
-      const vhost = { kind: 'policy', host: POLICY, tls: 'inside', script } as const;
+      const vhost = { kind: 'policy', host: POLICY, tls: 'inside', token: TOKEN, script } as const;
       const install = (one: ProxySpec | null) => backend.install([put('acme/policy', one)]);
       expect(await install({ site: 'acme', vhosts: [vhost] })).toMatchObject([{ status: 'fulfilled' }]);
       const installed = await backend.installed();
@@ -116,12 +117,23 @@ export function proxyBehaviour(
       const ca = await readFile(home.ca.caFile, 'utf8');
       const { tlsPort, policyPort = tlsPort }: ProxyEndpoint & { policyPort?: number } = endpoint;
       const own = { ...endpoint, tlsPort: policyPort };
-      const answer = await ask(own, { host: POLICY, path: '/0123.js', ca });
+      const at = async (path: string) => await ask(own, { host: POLICY, path, ca });
+      const answer = await at(`/${TOKEN}/0123.js`);
       expect([answer.status, answer.headers['content-type']]).toEqual([
         200,
         'text/javascript; charset=utf-8',
       ]);
       expect(answer.body).toBe(script);
+      for (const path of [
+        '/',
+        '/0123.js',
+        `/${TOKEN}`,
+        `/${TOKEN.replace('0', '1')}/0123.js`,
+        `/a/${TOKEN}/`,
+      ]) {
+        const refused = await at(path);
+        expect([path, refused.status, refused.body.includes('gtag')]).toEqual([path, 404, false]);
+      }
       expect((await ask(endpoint, { host: PREVIEW, path: '/0123.js', ca })).headers['x-upstream']).toBe(
         'preview',
       );

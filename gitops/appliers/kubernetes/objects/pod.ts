@@ -134,7 +134,9 @@ function environment(manifest: LoadedManifest, role: ContainerRole, settings: Cl
   const read = environments(manifest, {
     previewUrl: originUrl(manifest.hostnames.preview, settings.originPort),
     policyUrl:
-      settings.policyScripts === undefined ? null : originUrl(policyName(manifest.site), POLICY_PORT),
+      settings.policyScripts === undefined
+        ? null
+        : `${originUrl(policyName(manifest.site), POLICY_PORT)}/${settings.policyScripts.tokenOf(manifest)}`,
   });
   return {
     ...read[role],

@@ -1,4 +1,5 @@
 import type { Identity } from '../../../base/ownership.ts';
+import type { PolicyToken } from '../../../manifest/policy/policy-token.ts';
 
 /** Where a cluster's gateways serve policy scripts over TLS. */
 interface PolicyScripts {
@@ -6,6 +7,7 @@ interface PolicyScripts {
   readonly service: string;
   /** The certificate of the authority that tag servers must trust for it: PEM. */
   readonly ca: string;
+  readonly tokenOf: PolicyToken;
 }
 
 /** What the objects depend on besides the manifest. */

@@ -18,13 +18,15 @@ describe('the options of a container in Docker', () => {
     const settings = {
       slots: new Slots('127.77'),
       originPort: 8443,
-      policyNameOf: (site: string) => `${site}-policy-01234`,
+      policyScripts: { nameOf: (site: string) => `${site}-policy-01234`, tokenOf: () => 'token' },
     };
     const network = { name: 'n', previewAddress: '172.17.0.1' };
     const [first, second] = desiredContainers({ ...loadedManifest(), policy }, settings).map(({ spec }) =>
       createOptions({ name: 'x', mark: 'y', spec }, { network }),
     );
-    expect(first?.Env).toContain('POLICY_SCRIPT_URL=https://acme-shop-policy-01234:8443/0123456789abcdef.js');
+    expect(first?.Env).toContain(
+      'POLICY_SCRIPT_URL=https://acme-shop-policy-01234:8443/token/0123456789abcdef.js',
+    );
     expect(first?.HostConfig?.ExtraHosts).toEqual([
       'acme-shop-preview.example.net:172.17.0.1',
       'acme-shop-policy-01234:172.17.0.1',

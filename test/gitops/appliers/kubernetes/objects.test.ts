@@ -323,10 +323,14 @@ describe('the objects of a site in a cluster', () => {
     expect(() => siteObjects(manifest, CLUSTER)).toThrow(
       /^the site has a policy script, which nothing serves/,
     );
-    const policyScripts = { service: 'gateway-policy.gateways.svc.cluster.local', ca: 'a certificate' };
+    const policyScripts = {
+      service: 'gateway-policy.gateways.svc.cluster.local',
+      ca: 'a certificate',
+      tokenOf: () => 'token',
+    };
     const served = { ...CLUSTER, policyScripts };
     expect(environment(manifest, served)).toMatchObject({
-      POLICY_SCRIPT_URL: 'https://tag-acme-shop-policy/0123456789abcdef.js',
+      POLICY_SCRIPT_URL: 'https://tag-acme-shop-policy/token/0123456789abcdef.js',
       NODE_EXTRA_CA_CERTS: '/etc/tagyard/ca.pem',
     });
     const objects = siteObjects(manifest, served);

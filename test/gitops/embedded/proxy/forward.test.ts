@@ -11,7 +11,7 @@ const CONTAINERS = [{ address: '127.0.0.1', port: 1 }];
 const VHOSTS: Readonly<Record<Vhost['kind'], Vhost>> = {
   origin: { kind: 'origin', host: 'acme-origin.example.net', upstreams: CONTAINERS },
   preview: { kind: 'preview', host: 'acme-preview.example.net', upstreams: CONTAINERS },
-  policy: { kind: 'policy', host: 'acme-policy-01234', tls: 'inside', script: '' },
+  policy: { kind: 'policy', host: 'acme-policy-01234', tls: 'inside', token: '', script: '' },
   custom: { kind: 'custom', host: 'metrics.acme.example', edgeHost: 'acme.example.net' },
 };
 
