@@ -423,7 +423,7 @@ describeWith(
         ...values,
         gateway: {
           ...(values as { gateway: object }).gateway,
-          service: { type: 'LoadBalancer', proxyProtocolFrom: ['192.0.2.0/24'] },
+          service: { type: 'LoadBalancer' },
           ingress: {
             enabled: true,
             className: 'nginx',

@@ -46,6 +46,23 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     await expect(renderedChart({ ...VALUES, ...values })).rejects.toThrow(reason);
   });
 
+  test('refuses the PROXY protocol with a front that speaks HTTP, and takes it with one that passes TLS through', async () => {
+    const rendered = (front: object) =>
+      renderedChart({
+        ...VALUES,
+        gateway: {
+          ...{ enabled: true, image: WITH_GATEWAY.gateway.image },
+          service: { proxyProtocolFrom: ['192.0.2.0/24'] },
+          ...front,
+        },
+      });
+    const { ingress, gatewayApi } = WITH_GATEWAY.gateway;
+    const customDomains = [{ host: 'tags.acme.example', secretName: 'own' }];
+    for (const front of [{ ingress }, { gatewayApi: { ...gatewayApi, customDomains } }])
+      await expect(rendered(front)).rejects.toThrow(/proxyProtocolFrom can't be used with gateway.ingress/);
+    expect(await rendered({ gatewayApi })).toContain('GATEWAY_PROXY_PROTOCOL_FROM');
+  });
+
   // A digest names one content: asking the registry again would only make a start depend on it.
   test('has no critical finding of kube-score but that an image by digest isn’t always pulled', async () => {
     const all = [VALUES, { ...VALUES, namespace: 'sites' }, { ...VALUES, replicas: 2 }, WITH_GATEWAY];
