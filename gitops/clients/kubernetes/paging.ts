@@ -109,15 +109,19 @@ export function objectOf(item: unknown, { kind }: Pick<ObjectSelection, 'kind'>)
   if (typeof metadata?.name !== 'string') {
     throw new KubernetesRetryable('unavailable', `Kubernetes: ${kind}: the answer is no object`);
   }
-  const object = { ...(item as KubernetesObject), apiVersion: KINDS[kind].apiVersion, kind };
+  const object = item as KubernetesObject;
   const { managedFields } = metadata;
-  if (!Array.isArray(managedFields)) return object;
-  return { ...object, metadata: { ...object.metadata, managedFields: managedFields.map(withText) } };
+  return {
+    ...object,
+    apiVersion: KINDS[kind].apiVersion,
+    kind,
+    metadata: Array.isArray(managedFields)
+      ? { ...object.metadata, managedFields: managedFields.map(withText) }
+      : object.metadata,
+  };
 }
 
-function withText({
-  fieldsV1,
-  ...entry
-}: Omit<ManagedFields, 'fieldsV1'> & { fieldsV1?: object }): ManagedFields {
-  return fieldsV1 === undefined ? entry : { ...entry, fieldsV1: JSON.stringify(fieldsV1) };
+function withText(entry: Omit<ManagedFields, 'fieldsV1'> & { readonly fieldsV1?: object }): ManagedFields {
+  const { fieldsV1 } = entry;
+  return { ...entry, fieldsV1: fieldsV1 === undefined ? '{}' : JSON.stringify(fieldsV1) };
 }
