@@ -34,6 +34,16 @@ describe('the decoder of a watch', () => {
     expect(decode(bytes)).toEqual(expected);
   });
 
+  test('keeps who has set which fields as text', () => {
+    const entry = { manager: 'tagyard', operation: 'Apply', time: '2026-01-01T00:00:00Z' };
+    const fieldsV1 = { 'f:spec': { 'k:{"name":"a"}': { '.': {} } } };
+    const { metadata, ...rest } = pod('a', 1);
+    const sent = { ...rest, metadata: { ...metadata, managedFields: [{ ...entry, fieldsV1 }] } };
+    const [event] = decode([line('MODIFIED', sent)]);
+    const kept = { ...metadata, managedFields: [{ ...entry, fieldsV1: JSON.stringify(fieldsV1) }] };
+    expect(event).toEqual({ type: 'set', object: { ...rest, metadata: kept } });
+  });
+
   test('throws the Status of an error event', () => {
     const gone = { kind: 'Status', reason: 'Expired', code: 410, message: 'too old resource version' };
     expect(() => decode([line('ERROR', gone)])).toThrow(expect.objectContaining({ reason: 'expired' }));
