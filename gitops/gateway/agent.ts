@@ -133,7 +133,7 @@ export class GatewayAgent {
 
   /** The Deployment of a service on demand that has a pod now; `null`: it has none, or runs always. */
   running(service: string): string | null {
-    return this.#peers.stays(service) ? (this.#configuration.onDemand.get(service) ?? null) : null;
+    return this.#peers.hasLasting(service) ? (this.#configuration.onDemand.get(service) ?? null) : null;
   }
 
   /** The services (`<namespace>/<name>`) whose pods get requests. */
@@ -182,7 +182,7 @@ export class GatewayAgent {
     if (deployment === undefined) return this.#peers.addresses(service, port);
     this.#used.set(service, this.#deps.clock.date().getTime());
     // A pod that was stopped may serve a little longer, but is lost after that.
-    if (!this.#peers.stays(service)) await this.#awaitFirst(service, deployment);
+    if (!this.#peers.hasLasting(service)) await this.#awaitFirst(service, deployment);
     return this.#peers.addresses(service, port);
   }
 
@@ -201,7 +201,7 @@ export class GatewayAgent {
     const namespace = service.slice(0, service.indexOf('/'));
     const deadline = clock.now() + START_MS;
     await start?.(namespace, deployment);
-    while (!this.#peers.stays(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
+    while (!this.#peers.hasLasting(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
       await clock.sleep(POLL_MS, { signal: this.#ended.signal });
       // Who waits uses it: a pod that starts slowly must not count as unused once it is ready.
       this.#used.set(service, clock.date().getTime());

@@ -86,7 +86,7 @@ export class Peers {
   }
 
   /** False if all pods to which requests of a service are sent end on purpose, or if there are none. */
-  stays(service: string): boolean {
+  hasLasting(service: string): boolean {
     return this.#inUse(service).some(({ left }) => !left);
   }
 

@@ -8,11 +8,11 @@ import type { Kind, KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import { SECRETS_QUOTA } from './objects/client.ts';
 import type { Copies } from './state/copies.ts';
 import { isRolledOut } from './state/deployment.ts';
+import { DesiredSites, type RenderClient } from './state/desired-sites.ts';
 import { objectDrift } from './state/drift.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
 import type { RenderedFor } from './state/object-spec.ts';
 import { amountOf } from './state/quantity.ts';
-import { type RenderClient, WantedSites } from './state/wanted-sites.ts';
 import type { Writer } from './writer.ts';
 
 /** The kinds whose objects keep a namespace, because others may have put them there. Secrets are only counted. */
@@ -50,7 +50,7 @@ interface ClientObjectsDeps {
 /** A client's namespace, with its quota and its default policy: made before the first object of a site, removed last. */
 export class ClientObjects {
   readonly #deps: ClientObjectsDeps;
-  readonly #sites: WantedSites;
+  readonly #sites: DesiredSites;
   /** What the API server had where it was right, and what it was compared with: most writes find it so again. */
   readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
   readonly #writes = new Map<string, Promise<void>>();
@@ -60,7 +60,7 @@ export class ClientObjects {
 
   constructor(deps: ClientObjectsDeps) {
     this.#deps = deps;
-    this.#sites = new WantedSites(deps.render);
+    this.#sites = new DesiredSites(deps.render);
   }
 
   /** These are the desired sites of the host, or of the named ones. */

@@ -15,7 +15,7 @@ export type RenderClient = (client: string, sites: readonly RenderedFor[]) => re
  * The desired sites of this host by client, and the objects that each client needs for them. These are rendered once
  * for a set of sites, because each write for a site asks for them.
  */
-export class WantedSites {
+export class DesiredSites {
   readonly #render: RenderClient;
   readonly #sites = new Map<string, RenderedFor>();
   readonly #ofClient = new Map<string, Map<string, RenderedFor>>();
