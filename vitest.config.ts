@@ -47,7 +47,7 @@ export default defineConfig({
       project('databases', REAL),
       project('cluster', REAL),
       project('gateway', REAL),
-      project('services', REAL),
+      project('services', { ...REAL, ...ONE_PROCESS }),
       project('containers', { ...REAL, ...ONE_PROCESS }),
       project('browser', { ...REAL, ...ONE_PROCESS }),
       project('faults', REAL),
