@@ -25,11 +25,17 @@ const served = z.discriminatedUnion('kind', [
   }),
   /** Leads to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
-  /** Every path under the token answers the script. */
+  /**
+   * Every path under the token answers the script. Provisioners of earlier versions wrote none: then the script isn't served
+   * until it is delivered again, but the site's other names are.
+   */
   z.strictObject({
     kind: z.literal('policy'),
     host: z.union([hostname, label]),
-    token: z.string().regex(/^[0-9a-f]{32}$/),
+    token: z
+      .string()
+      .regex(/^[0-9a-f]{32}$/)
+      .optional(),
     script: z.string(),
   }),
 ]);

@@ -143,17 +143,26 @@ export class GatewayAgent {
 
   /**
    * Why the gateway can't take requests yet; empty: it can. At first, the pods of each service must have been tested, and
-   * those of one must accept connections. A fault of one site must not take the gateway from all others.
+   * those of one must accept connections. A fault of one site must not take the gateway from all others. Pods that are known
+   * from before a restart will do while the API server is away.
    */
   async obstacles(): Promise<string[]> {
     if (!this.#isServed) return ['nothing was delivered yet'];
     if (!(await this.nginx.daemon.isRunning())) return ['nginx doesn’t run'];
     if (this.#wasReady) return [];
+    if (!this.#arePodsKnown) return ['the API server has not listed the pods yet'];
     const proofs = [...this.#ports.keys()].map((service) => [service, this.#peers.proof(service)] as const);
     const some = proofs.some(([, proof]) => proof === 'accepts');
     const untested = proofs.filter(([, proof]) => proof === 'unknown' || (proof === 'fails' && !some));
     this.#wasReady = untested.length === 0;
     return untested.map(([service]) => `no pod of ${service} accepts connections`);
+  }
+
+  get #arePodsKnown(): boolean {
+    const services = [...this.#ports];
+    const isListed = (service: string) => this.#deps.endpointsOf?.(service) !== null;
+    const isSaved = (service: string, port: number) => this.#peers.addresses(service, port).length > 0;
+    return services.length === 0 || services.some((one) => isListed(one[0]) || isSaved(...one));
   }
 
   /** Ends nginx; requests in flight may take this long. Pods are still found meanwhile. */

@@ -76,6 +76,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
         const pair = pairFor(pairs, host) ?? null;
         const key = served.kind === 'policy' ? `${site}/policy` : `${site}/${host}`;
         const spec = specOf(site, served, instance?.challengeKey !== undefined);
+        if (spec === null) continue;
         files.set(fileNameOf(key, '.conf'), { kind: 'own', secret, spec, pair });
       }
     }
@@ -85,14 +86,16 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
   return { instance, targets, onDemand, files, pairs: [...used], faults };
 }
 
+/** `null`: it can't be served yet. */
 function specOf(
   site: string,
   served: Extract<Served, { kind: 'custom' | 'policy' }>,
   acme: boolean,
-): ProxySpec {
+): ProxySpec | null {
   const { kind, host } = served;
   if (kind === 'policy') {
     const { token, script } = served;
+    if (token === undefined) return null;
     return { site, vhosts: [{ kind, host, tls: 'inside', token, script }] };
   }
   const tls = acme ? ({ tls: 'acme' } as const) : {};

@@ -91,6 +91,7 @@ describeWith(
         image: { repository: 'provisioner.test/provisioner', digest: `sha256:${'a'.repeat(64)}` },
         instance: 'test',
         host: HOST,
+        settings: { KUBERNETES_GATEWAY_ADDRESS: node.address },
         gateway: {
           enabled: true,
           image: { repository: IMAGE, digest },

@@ -7,10 +7,12 @@ import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/ch
 
 const IMAGE = 'provisioner.test/provisioner';
 const VALUES = { image: { repository: IMAGE, digest: `sha256:${'a'.repeat(64)}` }, host: 'cluster-1' };
+const ADDRESS = { KUBERNETES_GATEWAY_ADDRESS: '192.0.2.7' };
 
 /** With the gateway, in front of it an Ingress and routes of the Gateway API. */
 const WITH_GATEWAY = {
   ...VALUES,
+  settings: ADDRESS,
   gateway: {
     enabled: true,
     image: { repository: 'gateway.test/gateway', digest: `sha256:${'b'.repeat(64)}` },
@@ -50,6 +52,7 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     const rendered = (front: object) =>
       renderedChart({
         ...VALUES,
+        settings: ADDRESS,
         gateway: {
           ...{ enabled: true, image: WITH_GATEWAY.gateway.image },
           service: { proxyProtocolFrom: ['192.0.2.0/24'] },
@@ -61,6 +64,32 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     for (const front of [{ ingress }, { gatewayApi: { ...gatewayApi, customDomains } }])
       await expect(rendered(front)).rejects.toThrow(/proxyProtocolFrom can't be used with gateway.ingress/);
     expect(await rendered({ gatewayApi })).toContain('GATEWAY_PROXY_PROTOCOL_FROM');
+  });
+
+  test('refuses a front whose address nothing states', async () => {
+    const { ingress, gatewayApi, image } = WITH_GATEWAY.gateway;
+    for (const front of [{ ingress }, { gatewayApi }, { service: { type: 'NodePort' } }]) {
+      const values = { ...VALUES, gateway: { enabled: true, image, ...front } };
+      await expect(renderedChart(values)).rejects.toThrow(/set settings.KUBERNETES_GATEWAY_ADDRESS/);
+      expect(await renderedChart({ ...values, settings: ADDRESS })).not.toContain(
+        'name: KUBERNETES_GATEWAY_SERVICE',
+      );
+    }
+  });
+
+  test('refuses replicas that would each order their own certificates', async () => {
+    const settings = { ACME_DIRECTORY_URL: 'https://acme.example/directory' };
+    await expect(renderedChart({ ...VALUES, replicas: 2, settings })).rejects.toThrow(
+      /replicas above 1 can't be used/,
+    );
+    expect(await renderedChart({ ...VALUES, settings })).toContain('ACME_DIRECTORY_URL');
+  });
+
+  test('gives no right to a Service of a gateway that is not set', async () => {
+    const single = { ...VALUES, namespace: 'sites' };
+    expect(await renderedChart(single)).not.toMatch(/resourceNames: \[\]|name: tagyard-tagyard-gateway/);
+    const settings = { KUBERNETES_GATEWAY_SERVICE: 'front/balancer' };
+    expect(await renderedChart({ ...single, settings })).toMatch(/resourceNames: \[balancer\]/);
   });
 
   // A digest names one content: asking the registry again would only make a start depend on it.

@@ -57,6 +57,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if .Values.gateway.enabled -}}
 {{ .Values.gateway.namespace }}/{{ include "tagyard.gateway.name" . }}
 {{- else -}}
-{{ .Values.settings.KUBERNETES_GATEWAY_SERVICE }}
+{{ .Values.settings.KUBERNETES_GATEWAY_SERVICE | default "" }}
 {{- end -}}
 {{- end -}}

@@ -73,6 +73,22 @@ describe('what is delivered', () => {
     expect(() => readDelivered(stored(site('a'), data))).toThrow(reason);
   });
 
+  test('serves a site whose policy script was written without a token, but not the script', () => {
+    const policy = { kind: 'policy', host: 'tag-a-policy', script: '' } as const;
+    const names = (...more: Parameters<typeof site>[1][]) =>
+      configurationOf(
+        new Map([
+          ['i', instance],
+          ['a', site('a', origin('a.example.net'), ...more)],
+        ]),
+      );
+    const without = names(policy);
+    expect([...without.targets.keys()]).toEqual(['a.example.net']);
+    expect(without.files.size).toBe(0);
+    expect(without.faults.size).toBe(0);
+    expect(names({ ...policy, token: '0'.repeat(32) }).files.size).toBe(1);
+  });
+
   test('makes one server of a wildcard’s names, which sites under it don’t change', async () => {
     const wildcard = await certificate('*.example.net');
     const deliveries = (...sites: Delivered[]) =>

@@ -1,0 +1,93 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { assignProxyPorts } from '../../gitops/appliers/proxy/ports.ts';
+import { systemClock } from '../../gitops/base/clock.ts';
+import type { Delivered } from '../../gitops/delivery/secrets.ts';
+import { GatewayAgent } from '../../gitops/gateway/agent.ts';
+import type { PodEndpoint } from '../../gitops/gateway/peers.ts';
+import { describeWith } from '../support/components.ts';
+import { eventually } from '../support/eventually.ts';
+import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
+import { HOP_SECRET } from '../support/proxy/proxy.ts';
+import { startUpstream } from '../support/upstream.ts';
+
+const SERVICE = 'sites/tag-acme-processing';
+
+const deliveries = (port: number) =>
+  new Map<string, Delivered>([
+    [
+      'instance',
+      {
+        kind: 'instance',
+        document: {
+          version: 1,
+          hopSecret: { current: HOP_SECRET },
+          trusted: { cloudflare: [], own: [] },
+          edge: { scheme: 'https', address: '127.0.0.1', port: 1 },
+        },
+      },
+    ],
+    [
+      'acme',
+      {
+        kind: 'site',
+        document: {
+          version: 1,
+          site: 'acme',
+          names: [
+            {
+              kind: 'origin',
+              host: 'acme.example.net',
+              namespace: 'sites',
+              service: 'tag-acme-processing',
+              port,
+            },
+          ],
+        },
+      },
+    ],
+  ]);
+
+describeWith('nginx', 'a gateway that starts', () => {
+  const stack: (() => Promise<unknown>)[] = [];
+  afterEach(async () => {
+    for (const end of stack.splice(0).reverse()) await end();
+  });
+
+  async function started(directory: string, endpointsOf: () => readonly PodEndpoint[] | null) {
+    const listen = ['127.0.0.1'];
+    const inner = { httpPort: 0, tlsPort: 0, policyPort: 0, statusPort: 0, resolverPort: 0 };
+    const ports = await assignProxyPorts(join(directory, 'ports.json'), listen, inner);
+    const log = { info: () => undefined, warn: () => undefined };
+    const agent = new GatewayAgent(
+      { ...NGINX_SETTINGS, directory, listen, ...ports, frontRanges: null },
+      { clock: systemClock, log, endpointsOf },
+    );
+    await agent.open();
+    stack.push(() => agent.end(0));
+    return agent;
+  }
+
+  test('is not ready before the API server has listed the pods, but is with those of before a restart', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'tagyard-gateway-ready-'));
+    await chmod(directory, 0o711);
+    stack.push(() => rm(directory, { recursive: true }));
+    const pod = await startUpstream({ address: '127.0.0.1' });
+    stack.push(() => pod.close());
+
+    let listed: PodEndpoint[] | null = null;
+    const first = await started(directory, () => listed);
+    await first.deliver(deliveries(pod.port));
+    expect(await first.obstacles()).toEqual(['the API server has not listed the pods yet']);
+    listed = [{ address: '127.0.0.1', port: pod.port, state: 'ready' }];
+    first.list(SERVICE, listed);
+    expect(await first.obstacles()).toEqual([`no pod of ${SERVICE} accepts connections`]);
+    await eventually(async () => expect(await first.obstacles()).toEqual([]));
+    await first.end(0);
+
+    const second = await started(directory, () => null);
+    await eventually(async () => expect(await second.obstacles()).toEqual([]));
+  });
+});
