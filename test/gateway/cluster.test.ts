@@ -158,7 +158,9 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     const host = await stage.serve('static', alive.port, [address]);
     await eventually(() => answers(host, { upstream: 'alive' }));
     await stage.list('tag-static-processing', alive.port, []);
-    const other = await stage.serve('marker', alive.port, [address]);
+    // At an address of its own: the gateway keeps none that another Service lists.
+    const marker = await upstream({ address: await stage.podAddress(2), name: 'marker' });
+    const other = await stage.serve('marker', marker.port, [await stage.podAddress(2)]);
     // What came later has arrived, so the empty list has, too.
     await eventually(() => answers(other));
     const seen = alive.seen.length;
