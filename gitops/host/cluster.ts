@@ -44,7 +44,7 @@ export async function buildCluster(
     destination: () => destination,
   });
   const kubernetes = await openCluster(env, {
-    ...{ identity: shared.identity, log, now, ordinal, mayWrite },
+    ...{ identity: shared.identity, log, ordinal, mayWrite },
     gateway: delivered?.source ?? null,
     originPort: port,
     edition: (site) => recycling.edition(site),

@@ -17,7 +17,6 @@ await serveChild(async ({ kubeconfig, sites: count }) => {
           log: { info() {}, warn: (fields: object, text: string) => console.error(text, fields) },
           ordinal: async () => ORDINAL,
           gateway: null,
-          now: () => Date.now(),
           originPort: 443,
           edition: () => '0',
         },

@@ -84,9 +84,7 @@ interface ClusterServices extends Pick<ClusterSettings, 'identity' | 'originPort
   readonly waitMs?: number;
   /** `null`: nothing is delivered to gateways. */
   readonly gateway: GatewaySource | null;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-  /** For the time of checks. Default: the system's. */
+  /** For the times of checks and of gateways' Leases. Default: the system's. */
   readonly clock?: Clock;
 }
 
@@ -101,7 +99,6 @@ export async function openCluster(
     times = ROLLOUT_TIMES,
     waitMs,
     gateway: source,
-    now,
     clock = systemClock,
     ...services
   }: ClusterServices,
@@ -139,7 +136,7 @@ export async function openCluster(
           ...source,
           policyToken: rendering.policyScripts?.tokenOf,
           place: { identity, namespace, gatewayNamespace },
-          ...{ client, ordinal, log, now, waitMs },
+          ...{ client, ordinal, log, clock, waitMs },
         });
   return {
     gateway,
@@ -191,7 +188,8 @@ function policyScripts(
   };
 }
 
-interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log' | 'now'> {
+interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log'> {
+  readonly clock: Clock;
   readonly waitMs: number | undefined;
   /** Unset: nothing leads pods to the gateways. */
   readonly policyToken: PolicyToken | undefined;
@@ -200,7 +198,7 @@ interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | '
 }
 
 function openGateway(deps: GatewayDeps): GatewayParts {
-  const { place, client, ordinal, log, now, waitMs, policyToken, ...source } = deps;
+  const { place, client, ordinal, log, clock, waitMs, policyToken, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
   // What a gateway reports to serve includes Secrets of others: certificates that they renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
@@ -213,7 +211,7 @@ function openGateway(deps: GatewayDeps): GatewayParts {
     namespace,
     copies,
     writer,
-    reports: new GatewayReports({ copies, namespace, now }),
+    reports: new GatewayReports({ copies, namespace, now: () => clock.now() }),
     shared: new SharedDeliveries({
       ...source,
       ...{ copies, writer, identity, log },

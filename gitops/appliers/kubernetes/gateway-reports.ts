@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { RetryableError } from '../../base/errors.ts';
+import { LastChanges } from '../../delivery/last-changes.ts';
 import { deliveryDigest, readReport } from '../../delivery/report.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Copies } from './state/copies.ts';
@@ -8,11 +9,11 @@ import type { Copies } from './state/copies.ts';
 const POLL_MS = 50;
 /** Longer than the Lease of a gateway that has ended without notice. */
 const TIMEOUT_MS = 20_000;
+/** Whatever a Lease says, so that none keeps changes waiting for longer. */
+const LONGEST_LEASE_MS = 15_000;
 const DELIVERED: ReadonlySet<string> = new Set(['site', 'certificate', 'instance']);
 
-const leased = z.object({
-  spec: z.object({ leaseDurationSeconds: z.number(), renewTime: z.iso.datetime({ precision: 6 }) }),
-});
+const leased = z.object({ spec: z.object({ leaseDurationSeconds: z.number() }) });
 
 interface Waiting {
   readonly secret: string;
@@ -33,7 +34,7 @@ interface ReportsDeps {
   /** Those of the gateway's namespace: Secrets and Leases. */
   readonly copies: Pick<Copies, 'of'>;
   readonly namespace: string;
-  /** Milliseconds since 1970. */
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly timeoutMs?: number;
 }
@@ -42,6 +43,7 @@ interface ReportsDeps {
 export class GatewayReports {
   readonly #deps: ReportsDeps;
   readonly #waiting = new Set<Waiting>();
+  readonly #leases = new LastChanges();
   #isPolling = false;
 
   constructor(deps: ReportsDeps) {
@@ -116,17 +118,18 @@ export class GatewayReports {
     );
   }
 
-  /** Those that run: a gateway renews its Lease until it ends. */
+  /** Those that run: a gateway renews its Lease until it ends. One whose Lease wasn't known yet may run. */
   #gateways(): Gateway[] {
     const now = this.#deps.now();
-    return [...this.#deps.copies.of('Lease')].flatMap((lease) => {
+    const leases = [...this.#deps.copies.of('Lease')];
+    const changes = this.#leases.note(leases, now);
+    return leases.flatMap((lease) => {
       const report = readReport(lease);
       const { data } = leased.safeParse(lease);
       if (report === null || data === undefined) return [];
-      const { renewTime, leaseDurationSeconds } = data.spec;
-      return Date.parse(renewTime) + 1_000 * leaseDurationSeconds < now
-        ? []
-        : [{ name: lease.metadata.name, report }];
+      const { name } = lease.metadata;
+      const lastsMs = Math.min(1_000 * data.spec.leaseDurationSeconds, LONGEST_LEASE_MS);
+      return now - (changes.get(name) ?? now) < lastsMs ? [{ name, report }] : [];
     });
   }
 }

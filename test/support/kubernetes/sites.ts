@@ -80,7 +80,6 @@ export async function openSites({
       log,
       ordinal,
       gateway: gateway?.source ?? null,
-      now: Date.now,
       originPort: 443,
       edition: () => '',
       times: { refusedMs: 2_000, readMs: 2_000, longestMs: 180_000 },

@@ -9,6 +9,7 @@ import type { Kind, KubernetesObject } from '../../../../gitops/clients/kubernet
 import type { InstanceDocument } from '../../../../gitops/delivery/documents.ts';
 import { deliveryDigest, formatReport } from '../../../../gitops/delivery/report.ts';
 import { readDelivered } from '../../../../gitops/delivery/secrets.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const PLACE = {
@@ -26,11 +27,19 @@ const SECRET = 'tagyard-site-acme-shop';
 
 /** The Secrets and Leases of a namespace, and what waits for them. */
 class Stage {
-  now = Date.parse('2026-01-01T00:00:00Z');
+  /** The provisioner's clock, milliseconds; gateways have their own. */
+  now = 0;
+  #version = 0;
+  #reads = 0;
   readonly secrets = new Map<string, KubernetesObject>();
   readonly leases = new Map<string, KubernetesObject>();
   readonly reports = new GatewayReports({
-    copies: { of: (kind: Kind) => (kind === 'Secret' ? this.secrets : this.leases).values() },
+    copies: {
+      of: (kind: Kind) => {
+        if (kind === 'Lease') this.#reads += 1;
+        return (kind === 'Secret' ? this.secrets : this.leases).values();
+      },
+    },
     namespace: 'gateways',
     now: () => this.now,
     timeoutMs: 20_000,
@@ -45,21 +54,38 @@ class Stage {
   renew(
     name: string,
     more: { ready?: boolean; delivered?: string; refused?: Record<string, string> } = {},
+    {
+      renewTime = '2026-01-01T00:00:00.000000Z',
+      leaseDurationSeconds = 15,
+    }: { renewTime?: string; leaseDurationSeconds?: number } = {},
   ): void {
+    this.#version += 1;
     const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, used: {}, ...more };
     this.leases.set(name, {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
-      metadata: { name, annotations: formatReport(report) },
-      spec: {
-        leaseDurationSeconds: 15,
-        renewTime: new Date(this.now).toISOString().replace('Z', '000Z'),
-      },
+      metadata: { name, resourceVersion: String(this.#version), annotations: formatReport(report) },
+      spec: { leaseDurationSeconds, renewTime },
     });
   }
 
   get digest(): string {
     return deliveryDigest(this.secrets.values());
+  }
+
+  /** Whether that waits on after the Leases were read. */
+  async isPending(served: Promise<void>): Promise<boolean> {
+    let isPending = true;
+    const end = () => {
+      isPending = false;
+    };
+    void served.then(end, end);
+    const before = this.#reads;
+    // The second one begins after the outcome of the first.
+    await eventually(() => {
+      if (isPending) expect(this.#reads).toBeGreaterThan(before + 1);
+    });
+    return isPending;
   }
 
   served(): Promise<void> {
@@ -143,15 +169,38 @@ test('a change is served when each gateway that takes requests reports it', asyn
   await served;
 });
 
-test('a gateway whose Lease has ended, or that takes no requests, isn’t waited for', async () => {
+test('a gateway whose Lease isn’t renewed, or that takes no requests, isn’t waited for', async () => {
   const stage = new Stage();
   stage.write(SECRET, '1');
   stage.renew('ended', { delivered: 'an earlier one' });
-  stage.now += 16_000;
   stage.renew('starts', { delivered: '', ready: false });
   stage.renew('one');
-  await stage.served();
+  // Who has just started can't know which of them run.
+  const served = stage.served();
+  expect(await stage.isPending(served)).toBe(true);
+  stage.now += 14_000;
+  stage.renew('one');
+  expect(await stage.isPending(served)).toBe(true);
+  stage.now += 1_000;
+  await served;
 });
+
+test.each(['2020-01-01T00:00:00.000000Z', '2100-01-01T00:00:00.000000Z'])(
+  'a gateway whose clock says %s runs while it renews its Lease, and not after',
+  async (renewTime) => {
+    const stage = new Stage();
+    stage.write(SECRET, '1');
+    stage.renew('one', {}, { renewTime });
+    await stage.served();
+    stage.renew('one', { delivered: 'an earlier one' }, { renewTime, leaseDurationSeconds: 1e9 });
+    stage.renew('two');
+    const served = stage.served();
+    expect(await stage.isPending(served)).toBe(true);
+    stage.now += 15_000;
+    stage.renew('two');
+    await served;
+  },
+);
 
 test.each([
   [
