@@ -13,21 +13,26 @@ interface GatewayReport {
   readonly generation: string;
   /** True if it takes requests. */
   readonly ready: boolean;
-  /** By name of the Secret: why it isn't served as delivered. At most ten. */
+  /** By name of the Secret: why it isn't served as delivered; empty after the first ten. */
   readonly refused: Readonly<Record<string, string>>;
+  /** True if others may be refused, too: there were too many to name. */
+  readonly isCut: boolean;
   /** By service (`<namespace>/<name>`) that runs on demand: its last request, in seconds since 1970. */
   readonly used: Readonly<Record<string, number>>;
 }
 
 const PREFIX = 'tagyard/gateway-';
-const MOST_REFUSED = 10;
+/** A text has up to 500 characters, and a name up to 253: together less than the 256 KiB that annotations may have. */
+const MOST_TEXTS = 10;
+const MOST_NAMES = 500;
 
 const annotations = z.object({
   [`${PREFIX}delivered`]: z.string(),
   [`${PREFIX}generation`]: z.string(),
   [`${PREFIX}ready`]: z.enum(['true', 'false']),
   [`${PREFIX}refused`]: z.string(),
-  // A gateway of an earlier version has none.
+  // A gateway of an earlier version has neither. It named ten at most.
+  [`${PREFIX}unnamed`]: z.string().optional(),
   [`${PREFIX}used`]: z.string().default('{}'),
 });
 const refusals = z.record(z.string(), z.string());
@@ -39,22 +44,24 @@ export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadat
   return contentHash(versions.sort());
 }
 
-/** The annotations of a report. */
+/** The annotations of a report, in which refusals are cut. */
 export function formatReport({
   delivered,
   generation,
   ready,
   refused,
   used,
-}: GatewayReport): Record<string, string> {
-  const first = Object.entries(refused).slice(0, MOST_REFUSED);
+}: Omit<GatewayReport, 'isCut'>): Record<string, string> {
+  const all = Object.entries(refused);
+  const named = all
+    .slice(0, MOST_NAMES)
+    .map(([name, why], index) => [name, index < MOST_TEXTS ? why.slice(0, 500) : '']);
   return {
     [`${PREFIX}delivered`]: delivered,
     [`${PREFIX}generation`]: generation,
     [`${PREFIX}ready`]: String(ready),
-    [`${PREFIX}refused`]: JSON.stringify(
-      Object.fromEntries(first.map(([name, why]) => [name, why.slice(0, 500)])),
-    ),
+    [`${PREFIX}refused`]: JSON.stringify(Object.fromEntries(named)),
+    [`${PREFIX}unnamed`]: String(all.length - named.length),
     [`${PREFIX}used`]: JSON.stringify(used),
   };
 }
@@ -72,11 +79,14 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
   } catch {
     return null;
   }
+  const named = refusals.catch({}).parse(refused);
+  const unnamed = found[`${PREFIX}unnamed`];
   return {
     delivered: found[`${PREFIX}delivered`] ?? '',
     generation: found[`${PREFIX}generation`] ?? '',
     ready: found[`${PREFIX}ready`] === 'true',
-    refused: refusals.catch({}).parse(refused),
+    refused: named,
+    isCut: unnamed === undefined ? Object.keys(named).length >= MOST_TEXTS : unnamed !== '0',
     used: uses.catch({}).parse(used),
   };
 }

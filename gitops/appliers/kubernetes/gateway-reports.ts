@@ -94,9 +94,14 @@ export class GatewayReports {
     const behind = ready.filter(({ report }) => !digests.has(report.delivered));
     if (ready.length > 0 && behind.length === 0) {
       const refusing = ready.find(({ report }) => report.refused[secret] !== undefined);
-      if (refusing === undefined) return null;
+      if (refusing !== undefined) {
+        const why = refusing.report.refused[secret] || 'its log says why';
+        return new RetryableError(`the gateway ${refusing.name} refuses it: ${why}`);
+      }
+      const cut = ready.find(({ report }) => report.isCut);
+      if (cut === undefined) return null;
       return new RetryableError(
-        `the gateway ${refusing.name} refuses it: ${refusing.report.refused[secret]}`,
+        `the gateway ${cut.name} refuses too many Secrets to name them all, maybe this one, too: see its log`,
       );
     }
     return this.#deps.now() < until ? 'pending' : new RetryableError(this.#obstacle(gateways, behind));

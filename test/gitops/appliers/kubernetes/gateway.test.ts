@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   certificateDelivery,
   instanceDelivery,
@@ -229,6 +229,48 @@ test.each([
   stage.now += laterMs;
   if (laterMs > 0) stage.renew('one', report);
   await expect(served).rejects.toThrow(message);
+});
+
+describe('of many refusals', () => {
+  const others = (count: number) =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [`certificate-${index}`, 'ee key too small']),
+    );
+
+  test('each is reported by name', async () => {
+    const stage = new Stage();
+    stage.write(SECRET, '1');
+    stage.renew('one', { refused: { ...others(10), [SECRET]: 'conflicting server name' } });
+    await expect(stage.served()).rejects.toThrow(/gateway one refuses it: its log says why/);
+    stage.renew('one', { refused: others(11) });
+    await stage.served();
+  });
+
+  test('what is not in a report that was cut isn’t proven', async () => {
+    const stage = new Stage();
+    stage.write(SECRET, '1');
+    stage.renew('one', { refused: { ...others(2_000), [SECRET]: 'conflicting server name' } });
+    const size = JSON.stringify([...stage.leases.values()]).length;
+    // Kubernetes takes no more annotations than 256 KiB.
+    expect(size).toBeLessThan(200_000);
+    await expect(stage.served()).rejects.toThrow(/gateway one refuses too many Secrets to name .*its log/);
+  });
+
+  test('ten of an earlier version’s gateway may be more', async () => {
+    const stage = new Stage();
+    stage.write(SECRET, '1');
+    const refused = async (count: number) => {
+      stage.renew('one');
+      const [lease] = stage.leases.values();
+      const annotations = { ...lease?.metadata.annotations };
+      annotations['tagyard/gateway-refused'] = JSON.stringify(others(count));
+      delete annotations['tagyard/gateway-unnamed'];
+      if (lease) stage.leases.set('one', { ...lease, metadata: { ...lease.metadata, annotations } });
+      await stage.served();
+    };
+    await refused(9);
+    await expect(refused(10)).rejects.toThrow(/too many Secrets to name/);
+  });
 });
 
 test('says that no gateway runs', async () => {
