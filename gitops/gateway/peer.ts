@@ -10,6 +10,8 @@ export class Peer {
   #unlistedAt: number | null = null;
   #left = false;
   #kept = false;
+  #isOfMass = false;
+  #isRestored = false;
   #outSince: number | null = null;
 
   constructor(address: string, port: number) {
@@ -37,6 +39,16 @@ export class Peer {
     return this.#accepts;
   }
 
+  /** True if it stays because many vanished with it. */
+  get isOfMass(): boolean {
+    return this.#isOfMass;
+  }
+
+  /** True if it is known from an earlier process, and its service was not listed since. */
+  get isRestored(): boolean {
+    return this.#isRestored;
+  }
+
   get isOut(): boolean {
     return this.#misses >= MISSES_TO_BE_OUT;
   }
@@ -52,16 +64,31 @@ export class Peer {
     this.#outSince = null;
     this.#unlistedAt = null;
     this.#left = false;
-    this.#kept = false;
+    this.drop();
   }
 
   unlist(now: number, left: boolean): void {
     this.#unlistedAt = now;
     this.#left = left;
+    this.drop();
   }
 
-  keep(): void {
+  restore(now: number): void {
+    this.unlist(now, false);
+    this.keep(false);
+    this.#isRestored = true;
+  }
+
+  keep(isOfMass: boolean): void {
     this.#kept = true;
+    this.#isOfMass ||= isOfMass;
+  }
+
+  /** The opposite of `keep`. */
+  drop(): void {
+    this.#kept = false;
+    this.#isOfMass = false;
+    this.#isRestored = false;
   }
 
   /** Counts a connect. */

@@ -28,14 +28,18 @@ const TRIES = 3;
  *
  * It fails static, because a control plane that is cut off from its nodes empties every service while the pods run on.
  * When the endpoints of a service become none, or half of all vanish within ten seconds, the last known ones stay until
- * they have accepted no connection for ten seconds, or another service lists their address. A pod that ends on purpose
- * doesn't count as vanished, and stays as long as it accepts connections.
+ * they have accepted no connection for ten seconds, or another service lists their address. Those of a single service stay
+ * until it has an endpoint again; those that vanished with half of all, until it has as many as before: the control plane
+ * may get back to its nodes one by one. A pod that ends on purpose doesn't count as vanished, and stays as long as it
+ * accepts connections. After a restart, the peers of before count as listed until the service is.
  */
 export class Peers {
   /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */
   readonly #services = new Map<string, Map<string, Peer>>();
   /** When endpoints vanished that did not end on purpose, within the last ten seconds. */
   #vanished: number[] = [];
+  /** How many endpoints each service had before it lost the last known ones. */
+  readonly #had = new Map<string, number>();
 
   /** What the API server lists of a service now. Times are milliseconds. */
   listed(service: string, endpoints: readonly PodEndpoint[], now: number): void {
@@ -45,6 +49,7 @@ export class Peers {
       endpoints.flatMap((one) => (one.state === 'ready' ? [[keyOf(one), one] as const] : [])),
     );
     this.#release(service, ready);
+    const had = this.#countBefore(service);
     const ending = new Set(endpoints.flatMap((one) => (one.state === 'ending' ? [keyOf(one)] : [])));
     for (const [key, { address, port }] of ready) {
       const peer = peers.get(key);
@@ -52,17 +57,23 @@ export class Peers {
       else peer.list();
     }
     for (const [key, peer] of peers) {
-      if (ready.has(key) || peer.unlistedAt !== null) continue;
+      if (ready.has(key) || !isListed(peer)) continue;
       peer.unlist(now, ending.has(key));
       if (!peer.left) this.#vanished.push(now);
     }
+    const isWhole = ready.size >= had;
+    this.#had.set(service, isWhole ? ready.size : had);
+    for (const peer of peers.values())
+      if (peer.kept && ready.size > 0 && (isWhole || !peer.isOfMass)) peer.drop();
     this.#keepLastKnown(now);
   }
 
   /** Forgets all other services. */
   retain(services: ReadonlySet<string>): void {
-    for (const service of [...this.#services.keys()].filter((one) => !services.has(one)))
+    for (const service of [...this.#services.keys()].filter((one) => !services.has(one))) {
       this.#services.delete(service);
+      this.#had.delete(service);
+    }
   }
 
   /** The outcome of a connect to a peer. */
@@ -85,9 +96,11 @@ export class Peers {
     return Array.from({ length: times }, () => rotated).flat();
   }
 
-  /** False if all pods to which requests of a service are sent end on purpose, or if there are none. */
+  /** True if requests of a service are sent to a pod that doesn't end, and that is listed or accepts connections. */
   hasLasting(service: string): boolean {
-    return this.#inUse(service).some(({ left }) => !left);
+    return this.#inUse(service).some(
+      ({ left, unlistedAt, accepts }) => !left && (unlistedAt === null || accepts),
+    );
   }
 
   /**
@@ -124,8 +137,7 @@ export class Peers {
     for (const [service, endpoints] of Object.entries(saved)) {
       const peers = endpoints.map(({ address, port }) => {
         const peer = new Peer(address, port);
-        peer.unlist(now, false);
-        peer.keep();
+        peer.restore(now);
         return [keyOf(peer), peer] as const;
       });
       this.#services.set(service, new Map(peers));
@@ -139,17 +151,25 @@ export class Peers {
     return accepting.length > 0 ? accepting : candidates;
   }
 
+  /** How many endpoints a service has, or had before those vanished that may come back. */
+  #countBefore(service: string): number {
+    const peers = [...(this.#services.get(service)?.values() ?? [])];
+    const hasLost = peers.some((peer) => !isListed(peer) && !peer.left);
+    return hasLost ? (this.#had.get(service) ?? 0) : peers.filter(isListed).length;
+  }
+
   #keepLastKnown(now: number): void {
     this.#vanished = this.#vanished.filter((at) => now - at < MASS_WINDOW_MS);
     const all = [...this.#services.values()].flatMap((peers) => [...peers.values()]);
-    const listed = all.filter(({ unlistedAt }) => unlistedAt === null).length;
+    const listed = all.filter(isListed).length;
     const isMass = this.#vanished.length > 0 && this.#vanished.length >= listed;
-    for (const peers of this.#services.values()) {
-      const values = [...peers.values()];
-      const isEmpty = values.every(({ unlistedAt }) => unlistedAt !== null);
-      for (const peer of values) {
-        if (peer.unlistedAt === null) continue;
-        if (isEmpty || (isMass && !peer.left && now - peer.unlistedAt < MASS_WINDOW_MS)) peer.keep();
+    for (const [service, peers] of this.#services) {
+      const unlisted = [...peers.values()].filter((peer) => !isListed(peer));
+      const count = peers.size - unlisted.length;
+      const isWhole = count >= (this.#had.get(service) ?? 0);
+      for (const peer of unlisted) {
+        const isOfMass = isMass && !isWhole && !peer.left && now - (peer.unlistedAt ?? now) < MASS_WINDOW_MS;
+        if (count === 0 || isOfMass) peer.keep(isOfMass);
       }
     }
   }
@@ -181,4 +201,8 @@ export class Peers {
 
 function keyOf({ address, port }: { address: string; port: number }): string {
   return `${address}:${port}`;
+}
+
+function isListed({ unlistedAt, isRestored }: Peer): boolean {
+  return unlistedAt === null || isRestored;
 }

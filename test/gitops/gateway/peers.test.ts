@@ -186,6 +186,79 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual([]);
   });
 
+  const accepting = (peers: Peers, ...numbers: number[]) =>
+    connect(peers, 'a/b', Object.fromEntries(numbers.map((number) => [number, true])));
+  const restored = (...numbers: number[]) => {
+    const peers = new Peers();
+    peers.restore({ 'a/b': numbers.map((number) => ({ address: `10.0.0.${number}`, port: PORT })) }, 0);
+    return peers;
+  };
+
+  test('of before a restart are gone when the API server lists others in their place', () => {
+    const peers = restored(1);
+    accepting(peers, 1);
+    peers.listed('a/b', ready(2), 1_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.2']);
+    accepting(peers, 1, 2);
+    expect(peers.toConnect(60_000)).toEqual([{ service: 'a/b', address: '10.0.0.2', port: PORT }]);
+  });
+
+  test('of before a restart stay if the API server lists only some of all', () => {
+    const peers = restored(1, 2);
+    accepting(peers, 1, 2);
+    peers.listed('a/b', ready(2), 1_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+  });
+
+  test('of before a restart are gone if the API server lists most of all', () => {
+    const peers = restored(1, 2, 3);
+    accepting(peers, 1, 2, 3);
+    peers.listed('a/b', ready(2, 3), 1_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.2', '10.0.0.3']);
+  });
+
+  test('of one service are gone when it has endpoints again', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2), 0);
+    peers.listed('other/c', ready(11, 12, 13, 14, 15), 0);
+    accepting(peers, 1, 2);
+    peers.listed('a/b', [], 1_000);
+    accepting(peers, 1, 2);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
+    peers.listed('a/b', ready(3), 20_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3']);
+  });
+
+  test('of a mass stay until as many endpoints are back', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1, 2, 3), 0);
+    peers.listed('a/b', [], 1_000);
+    accepting(peers, 1, 2, 3);
+    peers.listed('a/b', ready(3), 120_000);
+    peers.listed('a/b', ready(3, 4), 121_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4']);
+    peers.listed('a/b', ready(3, 4, 5), 122_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3', '10.0.0.4', '10.0.0.5']);
+    accepting(peers, 1, 2);
+    // Fewer later are as many as there should be.
+    peers.listed('a/b', ready(3, 4, 5, 6, 7), 140_000);
+    peers.toConnect(151_000);
+    peers.listed('a/b', ready(3, 4, 5, 6), 160_000);
+    expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3', '10.0.0.4', '10.0.0.5', '10.0.0.6']);
+  });
+
+  test('count as a service’s pods only while they are listed or accept connections', () => {
+    const peers = restored(1);
+    peers.listed('a/b', [], 10);
+    expect(peers.hasLasting('a/b')).toBe(false);
+    accepting(peers, 1);
+    expect(peers.hasLasting('a/b')).toBe(true);
+    connect(peers, 'a/b', { 1: false });
+    expect(peers.hasLasting('a/b')).toBe(false);
+    peers.listed('a/b', ready(2), 20);
+    expect(peers.hasLasting('a/b')).toBe(true);
+  });
+
   test('prove what their connects have shown', () => {
     const peers = new Peers();
     expect(peers.proof('a/b')).toBeNull();
