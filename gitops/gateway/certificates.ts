@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { nginxName } from '../appliers/proxy/nginx/quote.ts';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
 import { hash16 } from '../base/ownership.ts';
 
@@ -8,7 +9,7 @@ import { hash16 } from '../base/ownership.ts';
 export interface CertificatePair {
   /** Names its files. */
   readonly id: string;
-  /** The names that it is for: host names, and `*.domain`. */
+  /** The names that it is for and that nginx can serve: host names, and `*.domain`. */
   readonly names: readonly string[];
   /** Milliseconds since 1970. */
   readonly notAfter: number;
@@ -31,7 +32,9 @@ function parsePair({ cert, key }: { readonly cert: string; readonly key: string 
   if (!leaf.checkPrivateKey(keyOf(key))) throw new Error('the key is not that of the certificate');
   const names = (leaf.subjectAltName ?? '')
     .split(', ')
-    .flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length).toLowerCase()] : []));
+    .flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length).toLowerCase()] : []))
+    // An authority may sign others, such as one with an underscore. They must not keep the rest from being served.
+    .filter((name) => nginxName.safeParse(name).success);
   const id = hash16(`${cert}\n${key}`);
   return { id, names, notAfter: leaf.validToDate.getTime(), cert, key };
 }

@@ -11,7 +11,13 @@ export type DeliveredSecrets = ReadonlyMap<string, Delivered>;
 /** One file of nginx's configuration. */
 export type ServerFile =
   /** One server for all names that lead to pods and have this certificate. */
-  | { readonly kind: 'platform'; readonly names: readonly string[]; readonly pair: CertificatePair }
+  | {
+      readonly kind: 'platform';
+      /** That of the certificate. */
+      readonly secret: string;
+      readonly names: readonly string[];
+      readonly pair: CertificatePair;
+    }
   /** A server for one name of a site. `pair`: `null`: no TLS yet. */
   | {
       readonly kind: 'own';
@@ -38,7 +44,8 @@ export interface Configuration {
 /** Computes what is served from what was delivered, without effects. The first of two sites that claim a name has it. */
 export function configurationOf(deliveries: DeliveredSecrets): Configuration {
   const faults = new Map<string, string>();
-  const pairs: CertificatePair[] = [];
+  /** With their Secrets. */
+  const certificates = new Map<CertificatePair, string>();
   const sites: [string, SiteDocument][] = [];
   let instance: InstanceDocument | null = null;
   for (const [secret, delivered] of deliveries) {
@@ -46,13 +53,14 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
     else if (delivered.kind === 'instance') instance ??= delivered.document;
     else {
       try {
-        pairs.push(readPair(delivered));
+        certificates.set(readPair(delivered), secret);
       } catch (error) {
         faults.set(secret, error instanceof Error ? error.message : String(error));
       }
     }
   }
 
+  const pairs = [...certificates.keys()];
   const targets = new Map<string, NameTarget>();
   const onDemand = new Map<string, string>();
   const files = new Map<string, ServerFile>();
@@ -81,7 +89,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
       }
     }
   }
-  for (const [name, file] of platformFiles(pairs, [...targets.keys()])) files.set(name, file);
+  for (const [name, file] of platformFiles(certificates, [...targets.keys()])) files.set(name, file);
   const used = new Set([...files.values()].flatMap(({ pair }) => pair ?? []));
   return { instance, targets, onDemand, files, pairs: [...used], faults };
 }
@@ -106,7 +114,11 @@ function specOf(
  * One file for each certificate that names need. A wildcard is served by its own name, with or without sites under it: a
  * site that comes under it changes no file.
  */
-function platformFiles(pairs: readonly CertificatePair[], hosts: readonly string[]): [string, ServerFile][] {
+function platformFiles(
+  certificates: ReadonlyMap<CertificatePair, string>,
+  hosts: readonly string[],
+): [string, ServerFile][] {
+  const pairs = [...certificates.keys()];
   const byPair = new Map<CertificatePair, Set<string>>();
   const add = (pair: CertificatePair | undefined, name: string) => {
     if (pair === undefined) return;
@@ -123,6 +135,7 @@ function platformFiles(pairs: readonly CertificatePair[], hosts: readonly string
     const names = [...found].sort();
     const [first = ''] = names;
     // A site's file never begins so.
-    return [fileNameOf(`_${first.replace('*', '')}`, '.conf'), { kind: 'platform', names, pair }];
+    const secret = certificates.get(pair) ?? '';
+    return [fileNameOf(`_${first.replace('*', '')}`, '.conf'), { kind: 'platform', secret, names, pair }];
   });
 }

@@ -140,11 +140,11 @@ export class GatewayNginx {
       try {
         texts.set(name, OURS + this.#textOf(renderer, file));
       } catch (error) {
-        if (file.kind === 'platform') throw error;
         refused.set(file.secret, messageOf(error));
       }
     }
-    const wanted = contentHash([settings, main, [...texts]]);
+    // With what has no text: that may be refused anew, or be gone.
+    const wanted = contentHash([settings, main, [...texts], [...files.keys()], [...refused]]);
     if (this.#servedHash === wanted && (await this.daemon.isRunning())) return false;
     const deps = this.#convergerDeps(renderer, main);
     const current = await deps.generations.current();
@@ -156,8 +156,7 @@ export class GatewayNginx {
     this.#servedHash = null;
     const outcome = await converge(deps, changes);
     for (const [change, error] of outcome.refused) {
-      const file = files.get(change.name);
-      refused.set(file?.kind === 'own' ? file.secret : change.name, messageOf(error));
+      refused.set(files.get(change.name)?.secret ?? change.name, messageOf(error));
     }
     this.#refused = refused;
     this.#servedHash = wanted;

@@ -1,22 +1,29 @@
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import { assignProxyPorts } from '../../gitops/appliers/proxy/ports.ts';
 import { systemClock } from '../../gitops/base/clock.ts';
 import type { Delivered } from '../../gitops/delivery/secrets.ts';
 import { GatewayAgent } from '../../gitops/gateway/agent.ts';
+import { readPair } from '../../gitops/gateway/certificates.ts';
+import { configurationOf, type ServerFile } from '../../gitops/gateway/configuration.ts';
 import type { PodEndpoint } from '../../gitops/gateway/peers.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { HOP_SECRET } from '../support/proxy/proxy.ts';
+import { selfSigned } from '../support/tls/self-signed.ts';
 import { startUpstream } from '../support/upstream.ts';
 
 const SERVICE = 'sites/tag-acme-processing';
 
-const deliveries = (port: number) =>
+const deliveries = (port: number, ...more: readonly [string, Delivered][]) =>
   new Map<string, Delivered>([
+    ...more,
     [
       'instance',
       {
@@ -67,13 +74,29 @@ describeWith('nginx', 'a gateway that starts', () => {
     );
     await agent.open();
     stack.push(() => agent.end(0));
-    return agent;
+    return Object.assign(agent, { tlsPort: ports.tlsPort });
   }
 
-  test('is not ready before the API server has listed the pods, but is with those of before a restart', async () => {
+  async function folder(): Promise<string> {
     const directory = await mkdtemp(join(tmpdir(), 'tagyard-gateway-ready-'));
     await chmod(directory, 0o711);
     stack.push(() => rm(directory, { recursive: true }));
+    return directory;
+  }
+
+  /** Resolves with the certificate that is served for a name, in DER. */
+  async function servedFor(servername: string, port: number): Promise<Buffer> {
+    const socket = connect({ host: '127.0.0.1', port, servername, rejectUnauthorized: false });
+    try {
+      await once(socket, 'secureConnect');
+      return socket.getPeerCertificate().raw;
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  test('is not ready before the API server has listed the pods, but is with those of before a restart', async () => {
+    const directory = await folder();
     const pod = await startUpstream({ address: '127.0.0.1' });
     stack.push(() => pod.close());
 
@@ -89,5 +112,23 @@ describeWith('nginx', 'a gateway that starts', () => {
 
     const second = await started(directory, () => null);
     await eventually(async () => expect(await second.obstacles()).toEqual([]));
+  });
+
+  test('serves the names of a certificate that nginx can serve, and names the Secret whose names it can’t', async () => {
+    const agent = await started(await folder(), () => []);
+    const good = await selfSigned(['*.example.net', '*.dev_1.example.net']);
+    const delivered = deliveries(1, ['good', good]);
+    expect(await agent.deliver(delivered)).toEqual(new Map());
+    const { raw } = new X509Certificate(good.cert);
+    expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
+
+    const configuration = configurationOf(delivered);
+    const pair = readPair(good);
+    const bad: ServerFile = { kind: 'platform', secret: 'bad', names: ['*.dev_1.example.net'], pair };
+    const files = new Map([...configuration.files, ['_.bad.conf', bad]]);
+    const { refused } = await agent.nginx.serve({ ...configuration, files });
+    expect([...refused]).toEqual([['bad', expect.stringMatching(/host name or \*\.domain/)]]);
+    expect((await agent.nginx.serve(configuration)).refused.size).toBe(0);
+    expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
   });
 });

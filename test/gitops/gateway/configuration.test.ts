@@ -6,6 +6,7 @@ import { formatReport, readReport } from '../../../gitops/delivery/report.ts';
 import { type Delivered, deliverySecret, readDelivered } from '../../../gitops/delivery/secrets.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { configurationOf } from '../../../gitops/gateway/configuration.ts';
+import { selfSigned } from '../../support/tls/self-signed.ts';
 
 const HOP = { current: 'hop-secret-of-the-tests-0123456789' };
 const instance: Delivered = {
@@ -104,6 +105,18 @@ describe('what is delivered', () => {
     expect([...some.files]).toEqual([...none.files]);
     expect([...some.files.values()]).toMatchObject([{ kind: 'platform', names: ['*.example.net'] }]);
     expect([...some.targets.keys()]).toEqual(['a.example.net', 'b.example.net']);
+  });
+
+  test('takes from a certificate only names that nginx can serve', async () => {
+    const wildcards = await selfSigned(['*.example.net', '*.dev_1.example.net', `*.${'a.'.repeat(127)}net`]);
+    const found = configurationOf(
+      new Map<string, Delivered>([
+        ['i', instance],
+        ['w', wildcards],
+      ]),
+    );
+    expect([...found.files.values()]).toMatchObject([{ secret: 'w', names: ['*.example.net'] }]);
+    expect(found.faults.size).toBe(0);
   });
 
   test('prefers a certificate for the name itself', async () => {

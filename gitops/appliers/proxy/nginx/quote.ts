@@ -13,15 +13,14 @@ const path = z.string().regex(/^\/[\w@%+=:,./~ -]*$/, 'must be an absolute path 
 
 export const databasePath = path.nullable();
 
-/** The names of one server for many sites: host names, and all names under one. */
-export const platformNames = z
-  .array(
-    z
-      .string()
-      .max(255)
-      .regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a host name or *.domain'),
-  )
-  .min(1);
+/** A host name, or all names under one (`*.domain`). */
+export const nginxName = z
+  .string()
+  .max(255)
+  .regex(/^(?:\*\.)?[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a host name or *.domain');
+
+/** The names of one server for many sites. */
+export const platformNames = z.array(nginxName).min(1);
 
 export const certificatePaths = z.object({ cert: path, key: path }).nullable();
 
