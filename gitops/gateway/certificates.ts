@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { nginxName } from '../appliers/proxy/nginx/quote.ts';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
 import { hash16 } from '../base/ownership.ts';
@@ -30,6 +31,7 @@ export function readPair(texts: { readonly cert: string; readonly key: string })
 function parsePair({ cert, key }: { readonly cert: string; readonly key: string }): CertificatePair {
   const leaf = certificateOf(cert);
   if (!leaf.checkPrivateKey(keyOf(key))) throw new Error('the key is not that of the certificate');
+  checkStrength(cert, key);
   const names = (leaf.subjectAltName ?? '')
     .split(', ')
     .flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length).toLowerCase()] : []))
@@ -37,6 +39,20 @@ function parsePair({ cert, key }: { readonly cert: string; readonly key: string 
     .filter((name) => nginxName.safeParse(name).success);
   const id = hash16(`${cert}\n${key}`);
   return { id, names, notAfter: leaf.validToDate.getTime(), cert, key };
+}
+
+/**
+ * OpenSSL refuses weak keys and signatures when nginx loads a file: the names would have no certificate at all, though another
+ * Secret has one for them. Debian's OpenSSL, which the image has, has level 2.
+ */
+function checkStrength(cert: string, key: string): void {
+  try {
+    // Without `ca`, it would load all root authorities.
+    createSecureContext({ cert, key, ca: [], ciphers: 'DEFAULT@SECLEVEL=2' });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^.*:/, '') : String(error);
+    throw new Error(`nginx can’t take it: ${reason.trim()}`);
+  }
 }
 
 function certificateOf(pem: string): X509Certificate {

@@ -125,7 +125,7 @@ function platformFiles(
     byPair.set(pair, (byPair.get(pair) ?? new Set()).add(name));
   };
   for (const name of new Set(pairs.flatMap(({ names }) => names))) {
-    if (name.startsWith('*.')) add(pairFor(pairs, `any${name.slice(1)}`), name);
+    if (name.startsWith('*.')) add(pairFor(pairs, name), name);
   }
   for (const host of hosts) {
     const pair = pairFor(pairs, host);

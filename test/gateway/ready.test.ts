@@ -131,4 +131,14 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect((await agent.nginx.serve(configuration)).refused.size).toBe(0);
     expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
   });
+
+  test('serves the certificate that nginx takes, not one that expires later, and names the other', async () => {
+    const agent = await started(await folder(), () => []);
+    const good = await selfSigned(['*.example.net']);
+    const weak = await selfSigned(['*.example.net'], { rsaBits: 1024, days: 365 });
+    const faults = await agent.deliver(deliveries(1, ['good', good], ['weak', weak]));
+    expect([...faults]).toEqual([['weak', expect.stringContaining('key too small')]]);
+    const { raw } = new X509Certificate(good.cert);
+    expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
+  });
 });

@@ -119,6 +119,31 @@ describe('what is delivered', () => {
     expect(found.faults.size).toBe(0);
   });
 
+  test('serves the certificate that nginx can take, not one that expires later, and names the other', async () => {
+    const good = await selfSigned(['*.example.net']);
+    const weak = await selfSigned(['*.example.net'], { rsaBits: 1024, days: 365 });
+    const found = configurationOf(
+      new Map<string, Delivered>([
+        ['i', instance],
+        ['good', good],
+        ['weak', weak],
+      ]),
+    );
+    expect([...found.files.values()]).toMatchObject([{ secret: 'good', pair: { cert: good.cert } }]);
+    expect([...found.faults]).toEqual([['weak', 'nginx can’t take it: ee key too small']]);
+  });
+
+  test('serves a wildcard’s names by its own certificate, whatever names under it have one', async () => {
+    const found = configurationOf(
+      new Map<string, Delivered>([
+        ['i', instance],
+        ['w', await selfSigned(['*.example.net'])],
+        ['own', await selfSigned(['any.example.net'])],
+      ]),
+    );
+    expect([...found.files.values()]).toMatchObject([{ secret: 'w', names: ['*.example.net'] }]);
+  });
+
   test('prefers a certificate for the name itself', async () => {
     const found = configurationOf(
       new Map([
