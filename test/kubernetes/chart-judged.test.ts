@@ -77,6 +77,17 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     }
   });
 
+  // The gateways read all Secrets of theirs, so also the age identity or the keys of sites.
+  test('refuses a namespace for the gateways that has other Secrets', async () => {
+    const rendered = (own: object, more: object = {}) =>
+      renderedChart({ ...WITH_GATEWAY, ...more, gateway: { ...WITH_GATEWAY.gateway, ...own } });
+    const refused = /gateway.namespace must be a namespace of its own/;
+    for (const createNamespace of [true, false])
+      await expect(rendered({ namespace: 'tagyard', createNamespace })).rejects.toThrow(refused);
+    await expect(rendered({ namespace: 'sites' }, { namespace: 'sites' })).rejects.toThrow(refused);
+    expect(await rendered({ namespace: 'front' }, { namespace: 'sites' })).toContain('namespace: front');
+  });
+
   test('refuses replicas that would each order their own certificates', async () => {
     const settings = { ACME_DIRECTORY_URL: 'https://acme.example/directory' };
     await expect(renderedChart({ ...VALUES, replicas: 2, settings })).rejects.toThrow(

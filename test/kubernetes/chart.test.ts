@@ -33,6 +33,7 @@ import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 const NAMESPACE = 'tagyard';
+const GATEWAYS = 'tagyard-gateway';
 const ACCOUNT = `system:serviceaccount:${NAMESPACE}:tagyard`;
 /** What the chart makes outside of namespaces has this name. */
 const NAME = 'tagyard-tagyard';
@@ -54,7 +55,7 @@ const GATEWAY = {
   enabled: true,
   image: { repository: 'gateway.test/gateway', digest: `sha256:${'b'.repeat(64)}` },
   // A dry run makes no namespace for the objects in it.
-  namespace: NAMESPACE,
+  namespace: GATEWAYS,
   createNamespace: false,
 };
 
@@ -72,8 +73,11 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     cluster = await Cluster.start({ nodes: 1 });
     const digest = await importStandIn(cluster, IMAGE);
     values = { ...VALUES, image: { repository: IMAGE, digest } };
-    await cluster.kubectl('create', 'namespace', NAMESPACE);
-    await cluster.kubectl('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
+    await cluster.apply({
+      apiVersion: 'v1',
+      kind: 'List',
+      items: [NAMESPACE, GATEWAYS].map((name) => namespaceWith(name, RESTRICTED)),
+    });
     await cluster.apply({
       apiVersion: 'v1',
       kind: 'List',
