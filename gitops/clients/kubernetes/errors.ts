@@ -74,20 +74,20 @@ export function faultReason(error: unknown): FaultReason | null {
 }
 
 const cause = z.looseObject({
-  reason: z.string().optional(),
-  message: z.string().optional(),
-  field: z.string().optional(),
+  reason: z.string().nullish(),
+  message: z.string().nullish(),
+  field: z.string().nullish(),
 });
 /** `metav1.Status`, as far as it is read. */
 const statusBody = z.looseObject({
   kind: z.literal('Status'),
-  code: z.number().optional(),
-  reason: z.string().optional(),
-  message: z.string().optional(),
+  code: z.number().nullish(),
+  reason: z.string().nullish(),
+  message: z.string().nullish(),
   details: z
     .looseObject({
       causes: z.array(cause).nullish(),
-      retryAfterSeconds: z.number().optional(),
+      retryAfterSeconds: z.number().nullish(),
     })
     .nullish(),
 });
@@ -99,6 +99,8 @@ const RBAC = /User "([^"]*)" cannot (\S+) (?:resource|path) ("[^"]*"(?: in API g
 const QUOTA = /(exceeded quota|failed quota|status unknown for quota|insufficient quota)/;
 /** Sources: k8s.io/apiserver, admission/plugin/{webhook,policy}; k8s.io/pod-security-admission. */
 const ADMISSION = /(admission webhook "[^"]*" denied|denied request|violates PodSecurity)/;
+/** While the API server starts. Source: k8s.io/apiserver, admission/plugin/{namespace/lifecycle,webhook/generic}. */
+const STARTING = /is forbidden: not yet ready to handle request/;
 
 /** A member that the schema doesn't know: an apply answers 500 without a reason. */
 const UNTYPED = /^failed to create typed patch object/;
@@ -120,18 +122,20 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
   const parsed = statusBody.safeParse(body);
   const state: StatusBody = parsed.success ? parsed.data : { kind: 'Status' };
   const said = state.message ?? `answered ${status} without a Status`;
-  const wait = retryAfter ?? state.details?.retryAfterSeconds;
+  const wait = retryAfter ?? state.details?.retryAfterSeconds ?? undefined;
   const text = `Kubernetes: ${what}: ${said}`;
   const causes = state.details?.causes ?? [];
   const later = (reason: FaultReason, message: string) =>
     new KubernetesRetryable(reason, message, { retryAfter: wait });
   const refused = (reason: FaultReason, message: string) => new KubernetesRefusal(reason, message);
 
-  if (ADMISSION.test(said)) {
+  const code = state.code ?? status;
+  // A webhook may also answer that it can't judge now.
+  if (ADMISSION.test(said) && code !== 429 && code < 500) {
     return refused('denied', `${text}. Admission in the cluster refuses the object: change it or its rule`);
   }
   if (UNTYPED.test(said)) return refused('invalid', text);
-  switch (state.reason ?? reasonOfCode(state.code ?? status)) {
+  switch (state.reason ?? reasonOfCode(code)) {
     case 'NotFound':
       // A client's namespace that is missing is made at the next attempt.
       return said.startsWith('namespaces "')
@@ -181,6 +185,7 @@ function forbidden({
   if (causes.some(({ reason }) => reason === 'NamespaceTerminating')) {
     return new KubernetesRetryable('terminating', `${text}. It is tried again once the namespace is gone`);
   }
+  if (STARTING.test(said)) return new KubernetesRetryable('unavailable', text);
   if (QUOTA.test(said)) {
     return new KubernetesQuotaReached(`${text}. Raise the ResourceQuota, or remove what uses it`);
   }
@@ -203,6 +208,7 @@ function reasonOfCode(code: number): string {
     404: 'NotFound',
     405: 'MethodNotAllowed',
     406: 'NotAcceptable',
+    409: 'Conflict',
     410: 'Gone',
     413: 'RequestEntityTooLarge',
     415: 'UnsupportedMediaType',

@@ -81,6 +81,37 @@ describe('a refusal of the API server', () => {
       status('InternalError', 'failed calling webhook "w.test": timeout'),
     ],
     [
+      'unavailable',
+      KubernetesRetryable,
+      403,
+      status('Forbidden', 'secrets "b" is forbidden: not yet ready to handle request'),
+    ],
+    [
+      'busy',
+      KubernetesRetryable,
+      429,
+      status('TooManyRequests', 'admission webhook "w.test" denied the request: slow down'),
+    ],
+    [
+      'unavailable',
+      KubernetesRetryable,
+      503,
+      status('ServiceUnavailable', 'admission webhook "w.test" denied the request: later'),
+    ],
+    [
+      'busy',
+      KubernetesRetryable,
+      429,
+      status(undefined, 'admission webhook "w.test" denied the request: no'),
+    ],
+    [
+      'denied',
+      KubernetesRefusal,
+      403,
+      status('Forbidden', 'admission webhook "w.test" denied the request: no'),
+    ],
+    ['changed', KubernetesRetryable, 409, status(undefined, 'conflict')],
+    [
       'invalid',
       KubernetesRefusal,
       422,
@@ -121,6 +152,24 @@ describe('a refusal of the API server', () => {
     expect(fault(409, status('Conflict', 'Apply failed', [conflict])).message).toMatch(
       /other managers own \.spec\.type \(conflict with "kubectl"\)\./,
     );
+  });
+
+  test('is judged by what it states, also with members that are null', () => {
+    const empty = { reason: null, message: null, field: null };
+    const body = { ...status('Conflict', 'Apply failed', [empty, conflict]), metadata: null };
+    expect(fault(409, body).message).toMatch(/other managers own \.spec\.type/);
+    const bare = {
+      kind: 'Status',
+      code: null,
+      reason: null,
+      message: 'busy',
+      details: { retryAfterSeconds: null },
+    };
+    expect(fault(429, bare)).toMatchObject({
+      reason: 'busy',
+      message: 'Kubernetes: apply Service a/b: busy',
+    });
+    expect(faultReason(fault(409, '<html>'))).toBe('changed');
   });
 
   test('is judged by its code where a proxy in front has answered, and keeps the pause that it asks for', () => {
