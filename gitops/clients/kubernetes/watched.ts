@@ -23,6 +23,8 @@ const RELIST_MS = 30 * 60_000;
 const SHORTEST_MS = 1_000;
 /** How long a version that a caller waits for may be missing before the watch is opened again. */
 const OVERDUE_MS = 10_000;
+/** A `Retry-After` of hours would stop the copy long after the API server is well again. */
+const LONGEST_ASKED_MS = 60_000;
 const PAUSES = { firstMs: 1_000, longestMs: 10_000 } as const;
 
 interface Dependencies {
@@ -162,7 +164,10 @@ export class WatchedCopy implements Watched {
         failures = isFirst ? 1 : failures + 1;
       }
       if (failures > 0) {
-        const pause = Math.max(backoffMs(failures, random, PAUSES), retryAfter * 1000);
+        const pause = Math.max(
+          backoffMs(failures, random, PAUSES),
+          Math.min(retryAfter * 1000, LONGEST_ASKED_MS),
+        );
         await clock.sleep(pause, { signal: this.closed, ref: false });
       }
     }

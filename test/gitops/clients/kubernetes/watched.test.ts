@@ -115,6 +115,20 @@ describe('a watched copy', () => {
     await asks('list', ...Array.from({ length: 6 }, () => 'watch 5'));
   });
 
+  test.each([
+    ['which asks for a longer pause than a minute', '2147484', 60_000],
+    ['which asks for a shorter one', '20', 20_000],
+  ])('pauses after an answer %s', async (_, seconds, pause) => {
+    const busy: Answerer = (__, response) =>
+      void response
+        .writeHead(429, { 'retry-after': seconds })
+        .end(JSON.stringify({ kind: 'Status', code: 429 }));
+    const { clock, asks } = await watched(list([], '5'), busy, quiet);
+    await eventually(() => expect(clock.sleeps()).toEqual([pause]));
+    clock.advance(pause);
+    await asks('list', 'watch 5', 'watch 5');
+  });
+
   test('says why it cannot follow, until it can', async () => {
     const refused = {
       kind: 'Status',
