@@ -18,7 +18,7 @@ const MOST_RETRIED = 8;
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, two for each core and one more, the longest first; those that must be alone run after them. The last lines say how
+ * other, one more than there are cores, the longest first; those that must be alone run after them. The last lines say how
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
  * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *
@@ -35,9 +35,9 @@ const runs = await Promise.all(
 const probes = served === null ? probe(runs.flatMap(({ files }) => files)) : {};
 if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
-// A pool waits for more than half of its time, so that two for each core and one more keep them busy. With still more of
+// A pool computes for half of its time to two thirds of it, so that one more than cores keep them busy. With still more of
 // them, tests wait for a core until they time out.
-const beside = limit(2 * availableParallelism() + 1);
+const beside = limit(availableParallelism() + 1);
 const network = limit(1);
 await Promise.all(
   runs

@@ -6,7 +6,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same thing of the machine or would need too much of its
- * processors at once; the pools run beside each other, two for each core and one more, in this order: the longest first.
+ * processors at once; the pools run beside each other, one more than there are cores, in this order: the longest first.
  * Each pool is one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
