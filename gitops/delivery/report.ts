@@ -17,8 +17,8 @@ interface GatewayReport {
   readonly refused: Readonly<Record<string, string>>;
   /** True if others may be refused, too: there were too many to name. */
   readonly isCut: boolean;
-  /** By service (`<namespace>/<name>`) that runs on demand: its last request, in seconds since 1970. */
-  readonly used: Readonly<Record<string, number>>;
+  /** By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. */
+  readonly unused: Readonly<Record<string, number>>;
 }
 
 const PREFIX = 'tagyard/gateway-';
@@ -31,12 +31,18 @@ const annotations = z.object({
   [`${PREFIX}generation`]: z.string(),
   [`${PREFIX}ready`]: z.enum(['true', 'false']),
   [`${PREFIX}refused`]: z.string(),
-  // A gateway of an earlier version has neither. It named ten at most.
+  // A gateway of an earlier version has neither. It named ten at most, and told uses by its own clock.
   [`${PREFIX}unnamed`]: z.string().optional(),
+  [`${PREFIX}unused`]: z.string().optional(),
   [`${PREFIX}used`]: z.string().default('{}'),
 });
 const refusals = z.record(z.string(), z.string());
-const uses = z.record(z.string(), z.number());
+const ages = z.record(z.string(), z.number().nonnegative());
+/** The times are worth nothing here. Only uses of late were reported: each counts as one of now. */
+const times = z.record(
+  z.string(),
+  z.number().transform(() => 0),
+);
 
 /** Names a set of Secrets with their contents: gateway and provisioner compute it of what each sees. */
 export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadata'>>): string {
@@ -50,7 +56,7 @@ export function formatReport({
   generation,
   ready,
   refused,
-  used,
+  unused,
 }: Omit<GatewayReport, 'isCut'>): Record<string, string> {
   const all = Object.entries(refused);
   const named = all
@@ -62,7 +68,7 @@ export function formatReport({
     [`${PREFIX}ready`]: String(ready),
     [`${PREFIX}refused`]: JSON.stringify(Object.fromEntries(named)),
     [`${PREFIX}unnamed`]: String(all.length - named.length),
-    [`${PREFIX}used`]: JSON.stringify(used),
+    [`${PREFIX}unused`]: JSON.stringify(unused),
   };
 }
 
@@ -72,10 +78,14 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
   if (!read.success) return null;
   const found = read.data;
   let refused: unknown;
-  let used: unknown;
+  let unused: z.output<typeof ages>;
   try {
     refused = JSON.parse(found[`${PREFIX}refused`] ?? '{}');
-    used = JSON.parse(found[`${PREFIX}used`] ?? '{}');
+    const aged = found[`${PREFIX}unused`];
+    unused =
+      aged === undefined
+        ? times.catch({}).parse(JSON.parse(found[`${PREFIX}used`] ?? '{}'))
+        : ages.catch({}).parse(JSON.parse(aged));
   } catch {
     return null;
   }
@@ -87,6 +97,6 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
     ready: found[`${PREFIX}ready`] === 'true',
     refused: named,
     isCut: unnamed === undefined ? Object.keys(named).length >= MOST_TEXTS : unnamed !== '0',
-    used: uses.catch({}).parse(used),
+    unused,
   };
 }

@@ -37,7 +37,7 @@ export class GatewayAgent {
   readonly #deps: AgentDeps;
   readonly #ended = new AbortController();
   readonly #ports = new Map<string, number>();
-  /** Since when services on demand are known, in milliseconds since 1970. */
+  /** Since when services on demand are known, in monotonic milliseconds. */
   readonly #known = new Map<string, number>();
   /** The last request of each of them that had one, likewise. */
   readonly #used = new Map<string, number>();
@@ -118,7 +118,7 @@ export class GatewayAgent {
     if (this.#ports.has(service)) this.#peers.listed(service, endpoints, this.#deps.clock.now());
   }
 
-  /** Services (`<namespace>/<name>`) that run on demand, and the last request for each, in milliseconds since 1970. */
+  /** Services (`<namespace>/<name>`) that run on demand, and the last request for each, in monotonic milliseconds. */
   get requests(): ReadonlyMap<string, number> {
     return this.#used;
   }
@@ -189,7 +189,7 @@ export class GatewayAgent {
     if (port === undefined) return [];
     const deployment = this.#configuration.onDemand.get(service);
     if (deployment === undefined) return this.#peers.addresses(service, port);
-    this.#used.set(service, this.#deps.clock.date().getTime());
+    this.#used.set(service, this.#deps.clock.now());
     // A pod that was stopped may serve a little longer, but is lost after that.
     if (!this.#peers.hasLasting(service)) await this.#awaitFirst(service, deployment);
     return this.#peers.addresses(service, port);
@@ -201,7 +201,7 @@ export class GatewayAgent {
       this.#used.delete(service);
     }
     for (const service of onDemand.keys()) {
-      if (!this.#known.has(service)) this.#known.set(service, this.#deps.clock.date().getTime());
+      if (!this.#known.has(service)) this.#known.set(service, this.#deps.clock.now());
     }
   }
 
@@ -213,7 +213,7 @@ export class GatewayAgent {
     while (!this.#peers.hasLasting(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
       await clock.sleep(POLL_MS, { signal: this.#ended.signal });
       // Who waits uses it: a pod that starts slowly must not count as unused once it is ready.
-      this.#used.set(service, clock.date().getTime());
+      this.#used.set(service, clock.now());
     }
   }
 }

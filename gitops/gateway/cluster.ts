@@ -2,11 +2,12 @@ import type { Clock } from '../base/clock.ts';
 import { type Log, warner } from '../base/log.ts';
 import type { KubernetesClient, Watched } from '../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
-import { deliveryDigest, formatReport, REPORT, readReport } from '../delivery/report.ts';
+import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
 import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
 import type { GatewayAgent } from './agent.ts';
 import type { PodEndpoint } from './peers.ts';
 import { endpointsOf, serviceOf } from './slices.ts';
+import { ReportedUses } from './uses.ts';
 
 /** A gateway whose Lease is older than this doesn't run any more. */
 const LEASE_SECONDS = 15;
@@ -40,6 +41,7 @@ export class ClusterFeed {
   readonly #slices: Watched;
   /** What all gateways report. */
   readonly #reports: Watched;
+  readonly #uses = new ReportedUses();
   readonly #ended = new AbortController();
   /** The slices of each service. Rebuilt from changes, not searched: each event concerns one of thousands. */
   readonly #byService = new Map<string, Map<string, KubernetesObject>>();
@@ -210,7 +212,7 @@ export class ClusterFeed {
     while (!signal.aborted) {
       // While the other gateways aren't known, they may have requests.
       if (this.#reports.fault === null) {
-        await this.#stopIdle(agent, clock.date().getTime() - idleMs).then(
+        await this.#stopIdle(agent, clock.now() - idleMs).then(
           () => warn(null),
           (error) => signal.aborted || warn(error),
         );
@@ -219,12 +221,12 @@ export class ClusterFeed {
     }
   }
 
-  /** Stops what has had no request since then, milliseconds since 1970. */
+  /** Stops what has had no request since then, monotonic milliseconds. */
   async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
     const failures: unknown[] = [];
-    const others = [...this.#reports.objects.values()].map((lease) => readReport(lease)?.used ?? {});
+    const reported = this.#uses.latest(this.#reports.objects.values(), this.#deps.clock.now());
     for (const [service, used] of agent.uses) {
-      const latest = Math.max(used, ...others.map((one) => 1_000 * (one[service] ?? 0)));
+      const latest = Math.max(used, reported.get(service) ?? used);
       const deployment = latest < since ? agent.running(service) : null;
       if (deployment === null) continue;
       const namespace = service.slice(0, service.indexOf('/'));
@@ -238,12 +240,12 @@ export class ClusterFeed {
     return Math.min(RENEW_MS, this.#deps.idleMs / 3);
   }
 
-  /** As gateways report it. What is older needs no report. */
+  /** As gateways report it: seconds ago. What is older needs no report. */
   #recentUses(agent: GatewayAgent): Record<string, number> {
-    const since = this.#deps.clock.date().getTime() - this.#deps.idleMs;
-    const recent = [...agent.requests].filter(([, used]) => used >= since);
-    // Rounded up: never earlier than it was.
-    return Object.fromEntries(recent.map(([service, used]) => [service, Math.ceil(used / 1_000)]));
+    const now = this.#deps.clock.now();
+    const recent = [...agent.requests].filter(([, used]) => now - used <= this.#deps.idleMs);
+    // Rounded down: never earlier than it was.
+    return Object.fromEntries(recent.map(([service, used]) => [service, Math.floor((now - used) / 1_000)]));
   }
 
   async #report(agent: GatewayAgent): Promise<void> {
@@ -266,7 +268,7 @@ export class ClusterFeed {
       generation: (await agent.nginx.daemon.servedVersion()) ?? '',
       ready: (await agent.obstacles()).length === 0,
       refused: Object.fromEntries(this.#refused),
-      used: this.#recentUses(agent),
+      unused: this.#recentUses(agent),
     };
     const lease: KubernetesObject = {
       apiVersion: 'coordination.k8s.io/v1',

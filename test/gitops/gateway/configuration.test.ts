@@ -201,7 +201,7 @@ test('a report is read from a Lease as it was written, with at most ten reasons'
     generation: '1-a',
     ready: true,
     refused,
-    used: { 'sites/tag-acme-preview': 1_700_000_000 },
+    unused: { 'sites/tag-acme-preview': 12 },
   });
   const lease = {
     apiVersion: 'coordination.k8s.io/v1',
@@ -210,7 +210,7 @@ test('a report is read from a Lease as it was written, with at most ten reasons'
   } as const;
   const found = readReport(lease);
   expect(found).toMatchObject({ delivered: 'd', generation: '1-a', ready: true });
-  expect(found?.used).toEqual({ 'sites/tag-acme-preview': 1_700_000_000 });
+  expect(found?.unused).toEqual({ 'sites/tag-acme-preview': 12 });
   const texts = Object.values(found?.refused ?? {});
   expect([texts.length, texts.filter((text) => text === 'why').length]).toEqual([20, 10]);
   expect(readReport({ ...lease, metadata: { name: 'x' } })).toBeNull();

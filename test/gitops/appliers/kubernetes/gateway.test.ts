@@ -60,7 +60,7 @@ class Stage {
     }: { renewTime?: string; leaseDurationSeconds?: number } = {},
   ): void {
     this.#version += 1;
-    const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, used: {}, ...more };
+    const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, unused: {}, ...more };
     this.leases.set(name, {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',

@@ -1,0 +1,24 @@
+import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
+import { LastChanges } from '../delivery/last-changes.ts';
+import { readReport } from '../delivery/report.ts';
+
+/** When gateways have had the last requests for services on demand, by this one's own clock alone. */
+export class ReportedUses {
+  readonly #leases = new LastChanges();
+
+  /**
+   * By service (`<namespace>/<name>`): the last use that one of the Leases reports, in the milliseconds of `now`. A report's
+   * ages count from when its Lease was last seen to change: never earlier than the use was.
+   */
+  latest(leases: Iterable<KubernetesObject>, now: number): ReadonlyMap<string, number> {
+    const all = [...leases];
+    const changes = this.#leases.note(all, now);
+    const found = new Map<string, number>();
+    for (const lease of all) {
+      const at = changes.get(lease.metadata.name) ?? now;
+      for (const [service, seconds] of Object.entries(readReport(lease)?.unused ?? {}))
+        found.set(service, Math.max(found.get(service) ?? -Infinity, at - 1_000 * seconds));
+    }
+    return found;
+  }
+}
