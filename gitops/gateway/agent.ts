@@ -8,9 +8,8 @@ import { GatewayNginx, type GatewayNginxSettings } from './nginx.ts';
 import { Peers, type PodEndpoint } from './peers.ts';
 import { PeerResolver } from './resolver.ts';
 import { Saved } from './saved.ts';
+import { START_MS, Starts } from './starts.ts';
 
-/** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
-const START_MS = 55_000;
 const POLL_MS = 50;
 const ROTATION_MS = 30_000;
 const NOTHING = configurationOf(new Map());
@@ -20,7 +19,7 @@ interface AgentDeps {
   readonly log: Log;
   /** What the API server lists of a service (`<namespace>/<name>`); `null`: not known. */
   readonly endpointsOf?: (service: string) => readonly PodEndpoint[] | null;
-  /** Gives a Deployment on demand its pod. Called again and again while its service has none. */
+  /** Gives a Deployment on demand its pod. Called again, after a pause, while its service has none. */
   readonly start?: (namespace: string, deployment: string) => Promise<void>;
 }
 
@@ -35,6 +34,7 @@ export class GatewayAgent {
   readonly #resolver: PeerResolver;
   readonly #settings: GatewayNginxSettings;
   readonly #deps: AgentDeps;
+  readonly #starts: Starts;
   readonly #ended = new AbortController();
   readonly #ports = new Map<string, number>();
   /** Since when services on demand are known, in monotonic milliseconds. */
@@ -52,6 +52,7 @@ export class GatewayAgent {
     this.#settings = settings;
     this.#deps = deps;
     this.nginx = new GatewayNginx(settings);
+    this.#starts = new Starts(deps);
     this.#saved = new Saved(settings.directory);
     this.#resolver = new PeerResolver((service) => this.#lookup(service));
   }
@@ -115,7 +116,9 @@ export class GatewayAgent {
 
   /** What the API server lists of a service (`<namespace>/<name>`). */
   list(service: string, endpoints: readonly PodEndpoint[]): void {
-    if (this.#ports.has(service)) this.#peers.listed(service, endpoints, this.#deps.clock.now());
+    if (!this.#ports.has(service)) return;
+    this.#peers.listed(service, endpoints, this.#deps.clock.now());
+    if (this.#peers.hasLasting(service)) this.#starts.ready(service);
   }
 
   /** Services (`<namespace>/<name>`) that run on demand, and the last request for each, in monotonic milliseconds. */
@@ -131,9 +134,15 @@ export class GatewayAgent {
     return new Map(uses);
   }
 
-  /** The Deployment of a service on demand that has a pod now; `null`: it has none, or runs always. */
+  /** The Deployment of a service on demand that may have a pod, ready or not; `null`: it has none, or runs always. */
   running(service: string): string | null {
-    return this.#peers.hasLasting(service) ? (this.#configuration.onDemand.get(service) ?? null) : null;
+    const mayRun = this.#peers.hasLasting(service) || this.#starts.isAsked(service);
+    return mayRun ? (this.#configuration.onDemand.get(service) ?? null) : null;
+  }
+
+  /** The Deployment of a service on demand was set to no pod. */
+  stopped(service: string): void {
+    this.#starts.stopped(service);
   }
 
   /** The services (`<namespace>/<name>`) whose pods get requests. */
@@ -199,6 +208,7 @@ export class GatewayAgent {
     for (const service of [...this.#known.keys()].filter((one) => !onDemand.has(one))) {
       this.#known.delete(service);
       this.#used.delete(service);
+      this.#starts.stopped(service);
     }
     for (const service of onDemand.keys()) {
       if (!this.#known.has(service)) this.#known.set(service, this.#deps.clock.now());
@@ -209,11 +219,13 @@ export class GatewayAgent {
     const { clock, start } = this.#deps;
     const namespace = service.slice(0, service.indexOf('/'));
     const deadline = clock.now() + START_MS;
-    await start?.(namespace, deployment);
+    await this.#starts.start(service, async () => await start?.(namespace, deployment));
     while (!this.#peers.hasLasting(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
       await clock.sleep(POLL_MS, { signal: this.#ended.signal });
       // Who waits uses it: a pod that starts slowly must not count as unused once it is ready.
       this.#used.set(service, clock.now());
     }
+    if (this.#peers.hasLasting(service)) this.#starts.ready(service);
+    else if (!this.#ended.signal.aborted) this.#starts.late(service);
   }
 }

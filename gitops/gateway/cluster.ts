@@ -18,16 +18,13 @@ const GATHER_MS = 50;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
 
-interface ClusterPlace {
+interface FeedDeps {
   readonly client: KubernetesClient;
   /** The gateway's namespace: that of the Secrets and of its Lease. */
   readonly namespace: string;
   readonly instance: string;
   /** The Lease gets the pod's name, and ends with the pod if its uid is known. */
   readonly pod: { readonly name: string; readonly uid?: string | undefined };
-}
-
-interface FeedDeps extends ClusterPlace {
   /** A preview server on demand is stopped after this time without a request, milliseconds. */
   readonly idleMs: number;
   readonly clock: Clock;
@@ -230,7 +227,10 @@ export class ClusterFeed {
       const deployment = latest < since ? agent.running(service) : null;
       if (deployment === null) continue;
       const namespace = service.slice(0, service.indexOf('/'));
-      await this.#scale(namespace, deployment, 0).catch((error: unknown) => failures.push(error));
+      await this.#scale(namespace, deployment, 0).then(
+        () => agent.stopped(service),
+        (error: unknown) => failures.push(error),
+      );
     }
     if (failures.length > 0) throw failures[0];
   }

@@ -1,4 +1,5 @@
 import { X509Certificate } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,6 +8,7 @@ import { connect } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import { assignProxyPorts } from '../../gitops/appliers/proxy/ports.ts';
 import { systemClock } from '../../gitops/base/clock.ts';
+import { TerminalError } from '../../gitops/base/errors.ts';
 import type { Delivered } from '../../gitops/delivery/secrets.ts';
 import { GatewayAgent } from '../../gitops/gateway/agent.ts';
 import { readPair } from '../../gitops/gateway/certificates.ts';
@@ -63,18 +65,22 @@ describeWith('nginx', 'a gateway that starts', () => {
     for (const end of stack.splice(0).reverse()) await end();
   });
 
-  async function started(directory: string, endpointsOf: () => readonly PodEndpoint[] | null) {
+  async function started(
+    directory: string,
+    endpointsOf: () => readonly PodEndpoint[] | null,
+    start: () => Promise<void> = async () => undefined,
+  ) {
     const listen = ['127.0.0.1'];
     const inner = { httpPort: 0, tlsPort: 0, policyPort: 0, statusPort: 0, resolverPort: 0 };
     const ports = await assignProxyPorts(join(directory, 'ports.json'), listen, inner);
     const log = { info: () => undefined, warn: () => undefined };
     const agent = new GatewayAgent(
       { ...NGINX_SETTINGS, directory, listen, ...ports, frontRanges: null },
-      { clock: systemClock, log, endpointsOf },
+      { clock: systemClock, log, endpointsOf, start },
     );
     await agent.open();
     stack.push(() => agent.end(0));
-    return Object.assign(agent, { tlsPort: ports.tlsPort });
+    return Object.assign(agent, ports);
   }
 
   async function folder(): Promise<string> {
@@ -94,6 +100,44 @@ describeWith('nginx', 'a gateway that starts', () => {
       socket.destroy();
     }
   }
+
+  test('starts a preview once for all that ask, and knows that it may have a pod until it is stopped', async () => {
+    const preview = { namespace: 'sites', service: 'tag-acme-preview', port: 8_102 };
+    const service = 'sites/tag-acme-preview';
+    let starts = 0;
+    let fault: Error | null = new TerminalError('403');
+    const agent = await started(
+      await folder(),
+      () => [],
+      async () => {
+        starts += 1;
+        if (fault !== null) throw fault;
+      },
+    );
+    const delivered = deliveries(8_101);
+    const name = {
+      kind: 'preview',
+      host: 'preview.example.net',
+      ...preview,
+      onDemand: preview.service,
+    } as const;
+    const document = { version: 1 as const, site: 'preview', names: [name] };
+    await agent.deliver(delivered.set('preview', { kind: 'site', document }));
+    const resolver = new Resolver({ timeout: 30_000, tries: 1 });
+    resolver.setServers([`127.0.0.1:${agent.resolverPort}`]);
+    const asked = () => resolver.resolve4('tag-acme-preview.sites.peers').catch(({ code }) => code as string);
+    expect(new Set(await Promise.all(Array.from({ length: 20 }, asked)))).toEqual(new Set(['ESERVFAIL']));
+    expect([starts, agent.running(service)]).toEqual([1, null]);
+    fault = null;
+    // The error is that of all requests for five seconds.
+    const served = eventually(async () => expect(await asked()).toEqual(Array(3).fill('127.0.0.1')));
+    await eventually(() => expect([starts, agent.running(service)]).toEqual([2, preview.service]));
+    agent.stopped(service);
+    expect(agent.running(service)).toBeNull();
+    agent.list(service, [{ address: '127.0.0.1', port: preview.port, state: 'ready' }]);
+    await served;
+    expect(agent.running(service)).toBe(preview.service);
+  });
 
   test('is not ready before the API server has listed the pods, but is with those of before a restart', async () => {
     const directory = await folder();

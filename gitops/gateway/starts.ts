@@ -1,0 +1,79 @@
+import type { Clock } from '../base/clock.ts';
+import { RetryableError } from '../base/errors.ts';
+import type { Log } from '../base/log.ts';
+
+/** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
+export const START_MS = 55_000;
+/** How long an error is that of all requests: visitors must not make a write of the API each. */
+const PAUSE_MS = 5_000;
+
+interface Attempt {
+  readonly outcome: Promise<void>;
+  /** Until when it isn't made again, monotonic milliseconds. */
+  until: number;
+  isReported: boolean;
+}
+
+/** The starts of services on demand: one attempt for all requests. */
+export class Starts {
+  readonly #deps: { readonly clock: Clock; readonly log: Log };
+  readonly #attempts = new Map<string, Attempt>();
+  /** The services that have been started, and not stopped since. */
+  readonly #asked = new Set<string>();
+
+  constructor(deps: { readonly clock: Clock; readonly log: Log }) {
+    this.#deps = deps;
+  }
+
+  /** Calls `start`, unless it was for this service 55 seconds ago or less, or failed within the last five. */
+  async start(service: string, start: () => Promise<void>): Promise<void> {
+    const known = this.#attempts.get(service);
+    if (known !== undefined && this.#deps.clock.now() < known.until) return await known.outcome;
+    const attempt: Attempt = { outcome: this.#try(service, start), until: Infinity, isReported: false };
+    this.#attempts.set(service, attempt);
+    try {
+      await attempt.outcome;
+      attempt.until = this.#deps.clock.now() + START_MS;
+    } catch (error) {
+      attempt.until = this.#deps.clock.now() + PAUSE_MS;
+      throw error;
+    }
+  }
+
+  /** True if the service may have a pod, ready or not. */
+  isAsked(service: string): boolean {
+    return this.#asked.has(service);
+  }
+
+  /** The service has a pod that is ready: without one, it is started again at once. */
+  ready(service: string): void {
+    this.#attempts.delete(service);
+  }
+
+  /** No pod of the service was ready in time. */
+  late(service: string): void {
+    const attempt = this.#attempts.get(service);
+    if (attempt === undefined || attempt.isReported) return;
+    attempt.isReported = true;
+    this.#deps.log.warn({ service }, 'a preview server on demand has had no ready pod for 55 seconds');
+  }
+
+  /** The service was stopped, or doesn't run on demand any more. */
+  stopped(service: string): void {
+    this.#attempts.delete(service);
+    this.#asked.delete(service);
+  }
+
+  async #try(service: string, start: () => Promise<void>): Promise<void> {
+    try {
+      await start();
+      this.#asked.add(service);
+    } catch (error) {
+      // Without an answer it may have been written.
+      if (error instanceof RetryableError) this.#asked.add(service);
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#deps.log.warn({ service, reason }, 'a preview server on demand can’t be started');
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
+import { Starts } from '../../../gitops/gateway/starts.ts';
+import { fakeClock } from '../../support/fake-clock.ts';
+
+const SERVICE = 'sites/tag-acme-preview';
+
+/** Starts whose calls are counted; they fail with `fault`. */
+function stage() {
+  const clock = fakeClock();
+  const warnings: unknown[] = [];
+  const state = { calls: 0, fault: null as Error | null };
+  const log = { info: () => undefined, warn: (fields: object) => void warnings.push(fields) };
+  const starts = new Starts({ clock, log });
+  const start = () =>
+    starts.start(SERVICE, async () => {
+      state.calls += 1;
+      await Promise.resolve();
+      if (state.fault !== null) throw state.fault;
+    });
+  return { clock, state, starts, start, warnings };
+}
+
+test('all requests for a service that is started share one attempt', async () => {
+  const { clock, state, start } = stage();
+  await Promise.all(Array.from({ length: 20 }, start));
+  expect(state.calls).toBe(1);
+  clock.advance(54_000);
+  await start();
+  expect(state.calls).toBe(1);
+  clock.advance(1_000);
+  await start();
+  expect(state.calls).toBe(2);
+});
+
+test('an error is that of all requests for five seconds, and is in the log', async () => {
+  const { clock, state, start, warnings } = stage();
+  state.fault = new TerminalError('403');
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, start));
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['rejected']));
+  clock.advance(4_999);
+  await expect(start()).rejects.toThrow('403');
+  expect(state.calls).toBe(1);
+  expect(warnings).toEqual([{ service: SERVICE, reason: '403' }]);
+  state.fault = null;
+  clock.advance(1);
+  await start();
+  expect(state.calls).toBe(2);
+});
+
+test('what was started may have a pod until it is stopped, and is started again if it was ready', async () => {
+  const { state, starts, start, warnings } = stage();
+  expect(starts.isAsked(SERVICE)).toBe(false);
+  await start();
+  expect(starts.isAsked(SERVICE)).toBe(true);
+  for (let request = 0; request < 20; request += 1) starts.late(SERVICE);
+  expect(warnings).toEqual([{ service: SERVICE }]);
+  starts.ready(SERVICE);
+  expect(starts.isAsked(SERVICE)).toBe(true);
+  await start();
+  expect(state.calls).toBe(2);
+  starts.stopped(SERVICE);
+  expect(starts.isAsked(SERVICE)).toBe(false);
+  await start();
+  expect(state.calls).toBe(3);
+});
+
+test('what can’t be started isn’t asked for, but may be if no answer came', async () => {
+  const { clock, state, starts, start } = stage();
+  state.fault = new TerminalError('403');
+  await expect(start()).rejects.toThrow();
+  expect(starts.isAsked(SERVICE)).toBe(false);
+  clock.advance(5_000);
+  state.fault = new RetryableError('no answer');
+  await expect(start()).rejects.toThrow();
+  expect(starts.isAsked(SERVICE)).toBe(true);
+});
