@@ -42,6 +42,7 @@ export class GatewayAgent {
   /** The last request of each of them that had one, likewise. */
   readonly #used = new Map<string, number>();
   #configuration: Configuration = NOTHING;
+  #restored: DeliveredSecrets = new Map();
   #isServed = false;
   #wasReady = false;
   #reviver: ReturnType<typeof reviveNginx> | null = null;
@@ -64,9 +65,9 @@ export class GatewayAgent {
     await this.nginx.prepare();
     this.#peers.restore(await this.#saved.peers(), clock.now());
     await this.#resolver.listen(resolverPort);
-    const known = await this.#saved.deliveries();
-    if (known.size > 0) {
-      await this.deliver(known).catch((error: Error) =>
+    this.#restored = await this.#saved.deliveries();
+    if (this.#restored.size > 0) {
+      await this.deliver(this.#restored).catch((error: Error) =>
         log.warn({ reason: error.message }, 'what was served last can’t be served'),
       );
     }
@@ -112,6 +113,11 @@ export class GatewayAgent {
     this.#peers.retain(wanted);
     this.#keepUses(configuration.onDemand);
     return new Map([...configuration.faults, ...refused]);
+  }
+
+  /** What `open` found on the disk. */
+  get restored(): DeliveredSecrets {
+    return this.#restored;
   }
 
   /** What the API server lists of a service (`<namespace>/<name>`). */

@@ -42,8 +42,8 @@ export class ClusterFeed {
   readonly #ended = new AbortController();
   /** The slices of each service. Rebuilt from changes, not searched: each event concerns one of thousands. */
   readonly #byService = new Map<string, Map<string, KubernetesObject>>();
-  /** The last document of each Secret that could be read. */
-  readonly #readable = new Map<string, { readonly version: string; readonly delivered: Delivered }>();
+  /** The last document of each Secret that could be read. `version`: `null`: an earlier process read it. */
+  readonly #readable = new Map<string, { readonly version: string | null; readonly delivered: Delivered }>();
   #areSlicesKnown = false;
   #digest = '';
   #refused: ReadonlyMap<string, string> = new Map();
@@ -90,6 +90,7 @@ export class ClusterFeed {
   /** Feeds the agent until `end`. Errors are retried: what was delivered last is served meanwhile. */
   follow(agent: GatewayAgent): void {
     this.#agent = agent;
+    for (const [name, delivered] of agent.restored) this.#readable.set(name, { version: null, delivered });
     this.#work = Promise.all([
       this.#followSlices(agent),
       this.#followSecrets(agent),

@@ -1,21 +1,26 @@
 import { X509Certificate } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { assignProxyPorts } from '../../gitops/appliers/proxy/ports.ts';
 import { systemClock } from '../../gitops/base/clock.ts';
 import { TerminalError } from '../../gitops/base/errors.ts';
-import type { Delivered } from '../../gitops/delivery/secrets.ts';
+import type { Log } from '../../gitops/base/log.ts';
+import { openKubernetes } from '../../gitops/clients/kubernetes/client.ts';
+import { type Delivered, deliverySecret } from '../../gitops/delivery/secrets.ts';
 import { GatewayAgent } from '../../gitops/gateway/agent.ts';
 import { readPair } from '../../gitops/gateway/certificates.ts';
+import { ClusterFeed } from '../../gitops/gateway/cluster.ts';
 import { configurationOf, type ServerFile } from '../../gitops/gateway/configuration.ts';
 import type { PodEndpoint } from '../../gitops/gateway/peers.ts';
+import { Saved } from '../../gitops/gateway/saved.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
+import { type Answerer, ScriptedServer } from '../support/kubernetes/scripted-server.ts';
 import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { HOP_SECRET } from '../support/proxy/proxy.ts';
 import { selfSigned } from '../support/tls/self-signed.ts';
@@ -59,6 +64,27 @@ const deliveries = (port: number, ...more: readonly [string, Delivered][]) =>
     ],
   ]);
 
+const QUIET: Log = { info: () => undefined, warn: () => undefined };
+
+/** Answers as an API server with these Secrets, and nothing else. */
+function apiServer(secrets: () => readonly object[]): Answerer {
+  return (request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+    if (searchParams.get('watch') === 'true') response.writeHead(200).write('\n');
+    else if (request.method === 'PATCH') request.pipe(response.writeHead(200));
+    else {
+      const items = pathname.endsWith('/secrets') ? secrets() : [];
+      response.writeHead(200).end(JSON.stringify({ metadata: { resourceVersion: '1' }, items }));
+    }
+  };
+}
+
+function stored(name: string, delivered: Delivered) {
+  const { labels, ...secret } = deliverySecret(delivered);
+  const metadata = { name, namespace: 'gateways', uid: name, resourceVersion: '1', labels };
+  return { apiVersion: 'v1', kind: 'Secret', metadata, ...secret };
+}
+
 describeWith('nginx', 'a gateway that starts', () => {
   const stack: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
@@ -68,12 +94,11 @@ describeWith('nginx', 'a gateway that starts', () => {
   async function started(
     directory: string,
     endpointsOf: () => readonly PodEndpoint[] | null,
-    start: () => Promise<void> = async () => undefined,
+    { log = QUIET, start = async () => undefined }: { log?: Log; start?: () => Promise<void> } = {},
   ) {
     const listen = ['127.0.0.1'];
     const inner = { httpPort: 0, tlsPort: 0, policyPort: 0, statusPort: 0, resolverPort: 0 };
     const ports = await assignProxyPorts(join(directory, 'ports.json'), listen, inner);
-    const log = { info: () => undefined, warn: () => undefined };
     const agent = new GatewayAgent(
       { ...NGINX_SETTINGS, directory, listen, ...ports, frontRanges: null },
       { clock: systemClock, log, endpointsOf, start },
@@ -88,6 +113,17 @@ describeWith('nginx', 'a gateway that starts', () => {
     await chmod(directory, 0o711);
     stack.push(() => rm(directory, { recursive: true }));
     return directory;
+  }
+
+  async function kubeconfig(directory: string, { config }: ScriptedServer): Promise<string> {
+    const path = join(directory, 'kubeconfig');
+    const named = {
+      clusters: [{ name: 'test', cluster: { server: config.server.href } }],
+      users: [{ name: 'test', user: { token: 'token' } }],
+      contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    };
+    await writeFile(path, JSON.stringify({ ...named, 'current-context': 'test' }));
+    return path;
   }
 
   /** Resolves with the certificate that is served for a name, in DER. */
@@ -109,9 +145,11 @@ describeWith('nginx', 'a gateway that starts', () => {
     const agent = await started(
       await folder(),
       () => [],
-      async () => {
-        starts += 1;
-        if (fault !== null) throw fault;
+      {
+        async start() {
+          starts += 1;
+          if (fault !== null) throw fault;
+        },
       },
     );
     const delivered = deliveries(8_101);
@@ -184,5 +222,44 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect([...faults]).toEqual([['weak', expect.stringContaining('key too small')]]);
     const { raw } = new X509Certificate(good.cert);
     expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
+  });
+
+  test('serves on what it can no longer read after a restart, too', async () => {
+    const directory = await folder();
+    let secrets = [...deliveries(1)].map(([name, delivered]) => stored(name, delivered));
+    const server = await ScriptedServer.start(apiServer(() => secrets));
+    stack.push(() => server[Symbol.asyncDispose]());
+    const client = await openKubernetes({ kubeconfig: await kubeconfig(directory, server) });
+    stack.push(() => client.close());
+    const warned = vi.fn();
+    const log: Log = { info: () => undefined, warn: warned };
+    const followed = async () => {
+      const agent = await started(directory, () => [], { log });
+      const pod = { name: 'gateway-1' };
+      const place = { client, namespace: 'gateways', instance: 'test', pod };
+      const feed = new ClusterFeed({ ...place, idleMs: 60_000, clock: systemClock, log });
+      stack.push(() => feed.end());
+      feed.follow(agent);
+      return { agent, feed };
+    };
+    const saved = async () => [...(await new Saved(directory).deliveries()).keys()];
+
+    const first = await followed();
+    await eventually(async () => expect(await saved()).toEqual(['acme', 'instance']));
+    await first.feed.end();
+    await first.agent.end(0);
+
+    secrets = secrets.map((secret) =>
+      secret.metadata.name === 'acme' ? { ...secret, data: { document: btoa('{"version":2}') } } : secret,
+    );
+    const second = await followed();
+    await eventually(() =>
+      expect(warned).toHaveBeenCalledWith(
+        { refused: { acme: expect.stringMatching(/update the gateway first/) } },
+        'some of what was delivered is not served',
+      ),
+    );
+    expect([...second.agent.services]).toEqual([SERVICE]);
+    expect(await saved()).toEqual(['acme', 'instance']);
   });
 });
