@@ -61,7 +61,19 @@ test.each([
   ['2', 2],
   ['1Gi', 2 ** 30],
   ['1k', 1000],
+  ['1e3', 1000],
+  ['15E-1', 1.5],
+  ['1E', 1e18],
+  ['2Ei', 2 ** 61],
+  ['5n', 5e-9],
+  ['100u', 1e-4],
+  ['.5', 0.5],
+  ['5.', 5],
+  ['+1.5Gi', 1.5 * 2 ** 30],
+  ['-1', -1],
+  ['1e', 0],
+  ['.', 0],
   ['none', 0],
 ])('the quantity %s is %d', (text, amount) => {
-  expect(amountOf(text)).toBe(amount);
+  expect(amountOf(text)).toBeCloseTo(amount, 12);
 });
