@@ -96,6 +96,22 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     expect(await renderedChart({ ...VALUES, settings })).toContain('ACME_DIRECTORY_URL');
   });
 
+  test('passes numbers of settings on as they are written', async () => {
+    const numbers = {
+      CLOUDFLARE_RATE: 3.5,
+      HOST_TAKEOVER_TERM: 12_345_678,
+      ACME_RENEW_DAYS: 30,
+      LOG_SQL: true,
+    };
+    const { gateway } = WITH_GATEWAY;
+    const own = { settings: { NAME_CONNECTIONS: 100_000_000, LOG_LEVEL: 'info' }, priority: 1_234_567 };
+    const values = { ...WITH_GATEWAY, settings: { ...ADDRESS, ...numbers }, gateway: { ...gateway, ...own } };
+    const rendered = await renderedChart(values);
+    for (const [name, value] of Object.entries({ ...numbers, ...own.settings }))
+      expect(rendered).toContain(`- name: ${name}\n              value: "${value}"\n`);
+    expect(rendered).toMatch(/^value: 1234567$/m);
+  });
+
   test('gives no right to a Service of a gateway that is not set', async () => {
     const single = { ...VALUES, namespace: 'sites' };
     expect(await renderedChart(single)).not.toMatch(/resourceNames: \[\]|name: tagyard-tagyard-gateway/);

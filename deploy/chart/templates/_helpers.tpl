@@ -20,6 +20,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{- /* A value of `settings` as text. Numbers are floats here, which `toString` writes as 1.2345678e+07. */ -}}
+{{- define "tagyard.setting" -}}
+{{ if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
+{{- end -}}
+
 {{- define "tagyard.claim" -}}
 {{ default (printf "%s-state" (include "tagyard.name" .)) .Values.state.existingClaim }}
 {{- end -}}
