@@ -72,8 +72,6 @@ const ANSWER = {
   headers: new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' }),
 };
 
-const encoder = new TextEncoder();
-
 /** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */
 async function answer(
   context: PluginContext,
@@ -140,7 +138,7 @@ async function answer(
       }),
     },
   };
-  const octets = encoder.encode(JSON.stringify({ ...core, ...given, restoreCookies }));
+  const octets = new TextEncoder().encode(JSON.stringify({ ...core, ...given, restoreCookies }));
   const response = new Response(octets, ANSWER);
   response.headers.set('content-length', String(octets.byteLength));
   for (const line of lines) response.headers.append('set-cookie', line);

@@ -6,7 +6,7 @@ import { ANALYTICS_DATASET, HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } fro
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 91,840 octets, 35,085 gzipped.
+  // Raise a limit only if a rule needs it. Measured: 91,880 octets, 35,095 gzipped.
   test('is under 92 KB minified and 35.1 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(92_000);
