@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 
 /**
- * When objects that others renew were last seen to change, by the reader's own clock. The times that they hold are other
+ * When objects that others renew last changed, by the reader's own clock. The times that they hold are other
  * machines', and are never compared.
  */
 export class LastChanges {

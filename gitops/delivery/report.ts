@@ -31,7 +31,7 @@ const annotations = z.object({
   [`${PREFIX}generation`]: z.string(),
   [`${PREFIX}ready`]: z.enum(['true', 'false']),
   [`${PREFIX}refused`]: z.string(),
-  // A gateway of an earlier version has neither. It named ten at most, and told uses by its own clock.
+  // A gateway of an earlier version has neither. It named ten at most, and stated uses by its own clock.
   [`${PREFIX}unnamed`]: z.string().optional(),
   [`${PREFIX}unused`]: z.string().optional(),
   [`${PREFIX}used`]: z.string().default('{}'),

@@ -9,7 +9,6 @@ import type { PodEndpoint } from './peers.ts';
 import { endpointsOf, serviceOf } from './slices.ts';
 import { ReportedUses } from './uses.ts';
 
-/** A gateway whose Lease is older than this doesn't run any more. */
 const LEASE_SECONDS = 15;
 const RENEW_MS = 5_000;
 const MANAGER = 'tagyard-gateway';

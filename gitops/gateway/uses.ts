@@ -8,7 +8,7 @@ export class ReportedUses {
 
   /**
    * By service (`<namespace>/<name>`): the last use that one of the Leases reports, in the milliseconds of `now`. A report's
-   * ages count from when its Lease was last seen to change: never earlier than the use was.
+   * ages count from when its Lease last changed here: never earlier than the use was.
    */
   latest(leases: Iterable<KubernetesObject>, now: number): ReadonlyMap<string, number> {
     const all = [...leases];

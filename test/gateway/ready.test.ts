@@ -142,16 +142,12 @@ describeWith('nginx', 'a gateway that starts', () => {
     const service = 'sites/tag-acme-preview';
     let starts = 0;
     let fault: Error | null = new TerminalError('403');
-    const agent = await started(
-      await folder(),
-      () => [],
-      {
-        async start() {
-          starts += 1;
-          if (fault !== null) throw fault;
-        },
+    const agent = await started(await folder(), () => [], {
+      async start() {
+        starts += 1;
+        if (fault !== null) throw fault;
       },
-    );
+    });
     const delivered = deliveries(8_101);
     const name = {
       kind: 'preview',

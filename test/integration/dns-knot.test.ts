@@ -1,5 +1,6 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { generateIdentity } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Change } from '../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../gitops/appliers/dns/applier.ts';
@@ -403,11 +404,12 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('the environment', () => {
+    beforeEach(async () => await writeFile(join(knot.dir, 'identity'), await generateIdentity()));
     const settings = () => ({
       SITES_REPO: 'sites.git',
       STATE_DIR: knot.dir,
       HOP_SECRET: 'a-hop-secret-of-some-length',
-      AGE_IDENTITY_FILE: 'unused',
+      AGE_IDENTITY_FILE: join(knot.dir, 'identity'),
       CLOUDFLARE_API_TOKEN: 'unused',
       CLOUDFLARE_ACCOUNT_ID: 'unused',
       CLOUDFLARE_ZONE_ID: 'unused',

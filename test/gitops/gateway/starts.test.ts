@@ -21,7 +21,7 @@ function stage() {
   return { clock, state, starts, start, warnings };
 }
 
-test('all requests for a service that is started share one attempt', async () => {
+test('a service is started once for all of its requests', async () => {
   const { clock, state, start } = stage();
   await Promise.all(Array.from({ length: 20 }, start));
   expect(state.calls).toBe(1);

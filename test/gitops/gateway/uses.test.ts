@@ -14,7 +14,7 @@ const lease = (name: string, resourceVersion: string, annotations: Record<string
 const report = (unused: Record<string, number>) =>
   formatReport({ delivered: 'x', generation: '1', ready: true, refused: {}, unused });
 
-test('a use counts from when the Lease that reports its age was last seen to change', () => {
+test('a use counts from when the Lease that reports its age last changed here', () => {
   const uses = new ReportedUses();
   const first = lease('one', '1', report({ [PREVIEW]: 30 }));
   expect(uses.latest([first], 100_000)).toEqual(new Map([[PREVIEW, 70_000]]));
