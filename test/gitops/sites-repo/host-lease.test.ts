@@ -35,7 +35,11 @@ function refusePushes(text: string | null): void {
   const hook = join(bare, 'hooks', 'pre-receive');
   mkdirSync(join(bare, 'hooks'), { recursive: true });
   if (text === null) rmSync(hook);
-  else writeFileSync(hook, `#!/bin/sh\necho ${text} >&2\nexit 1\n`, { mode: 0o755 });
+  else {
+    // A push in the background may run the hook at any time, so it is never half written.
+    writeFileSync(`${hook}.new`, `#!/bin/sh\necho ${text} >&2\nexit 1\n`, { mode: 0o755 });
+    renameSync(`${hook}.new`, hook);
+  }
 }
 
 describe.each([
