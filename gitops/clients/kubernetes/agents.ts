@@ -1,6 +1,6 @@
 import type { Agent, Dispatcher, ProxyAgent } from 'undici';
 import type { ClusterConfig } from './config.ts';
-import type { Credentials, TlsMaterial } from './credentials.ts';
+import type { Credentials, RequestHeaders, TlsMaterial } from './credentials.ts';
 
 /** The timeout of a call from when it is sent, its answer included. A webhook in the cluster may take 30 s of it. */
 export const CALL_MS = 40_000;
@@ -13,7 +13,7 @@ const IDLE_MS = 30_000;
 
 /** The connections of one set of certificates, and the headers of each request. */
 export class Agents {
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: RequestHeaders;
   readonly calls: Dispatcher;
   readonly watches: Dispatcher;
   readonly #tls: string;

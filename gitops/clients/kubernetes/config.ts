@@ -5,7 +5,13 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { TerminalError } from '../../base/errors.ts';
 import { missingPackages } from '../../base/runtime/optional.ts';
-import { type ClusterUser, type Credentials, credentialsOf, type ServerTrust } from './credentials.ts';
+import {
+  type ClusterUser,
+  type Credentials,
+  credentialsOf,
+  type Impersonation,
+  type ServerTrust,
+} from './credentials.ts';
 
 const PACKAGE = '@kubernetes/client-node';
 /** Where Kubernetes puts the account of a pod. */
@@ -125,7 +131,7 @@ async function ofFiles(paths: readonly string[], wanted: string | undefined): Pr
   if (cluster === undefined) throw new Error(`it has no cluster ${context.cluster}`);
   const user = first(({ users }) => newUsers(users ?? []), context.user);
   if (user === undefined) throw new Error(`it has no user ${context.user}`);
-  const raw = first(({ users }) => (users ?? []) as unknown as readonly RawUser[], context.user);
+  const known = rawUser.parse(first(({ users }) => users ?? [], context.user)?.item.user ?? {});
   const { item: server, absolute } = cluster;
   return {
     server: server.server,
@@ -142,8 +148,9 @@ async function ofFiles(paths: readonly string[], wanted: string | undefined): Pr
       exec: programIn(user.item.exec, user.absolute),
       certFile: user.absolute(user.item.certFile),
       keyFile: user.absolute(user.item.keyFile),
-      // The package doesn't know this member.
-      tokenFile: user.absolute(raw?.item.user?.tokenFile),
+      // The package doesn't know these members.
+      tokenFile: user.absolute(known.tokenFile ?? undefined),
+      impersonation: impersonationIn(known),
     },
   };
 }
@@ -167,7 +174,19 @@ const execPlugin = z.object({
   apiVersion: z.string(),
 });
 
-interface RawUser {
-  readonly name: string;
-  readonly user?: { readonly tokenFile?: string };
+const rawUser = z.looseObject({
+  tokenFile: z.string().nullish(),
+  as: z.string().nullish(),
+  'as-uid': z.string().nullish(),
+  'as-groups': z.array(z.string()).nullish(),
+  'as-user-extra': z.record(z.string(), z.array(z.string())).nullish(),
+});
+
+/** Throws if the file names a group or more to act as, and no user: kubectl refuses that, too. */
+function impersonationIn(user: z.output<typeof rawUser>): Impersonation {
+  const { as, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = user;
+  if (!as && (uid || groups?.length || Object.keys(extra ?? {}).length > 0)) {
+    throw new Error('its as-uid, as-groups or as-user-extra needs an as');
+  }
+  return { uid: uid ?? undefined, groups: groups ?? undefined, extra: extra ?? undefined };
 }

@@ -8,9 +8,18 @@ import { KubernetesRetryable } from './errors.ts';
 /** How long a program of a kubeconfig may take. */
 const PROGRAM_MS = 30_000;
 
+/** As whom a user of a kubeconfig acts, in place of himself: `as` and what belongs to it. */
+export interface Impersonation {
+  readonly uid?: string | undefined;
+  readonly groups?: readonly string[] | undefined;
+  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
+}
+
 /** A user of a kubeconfig, paths absolute. */
 export type ClusterUser = { readonly [Member in keyof User]?: User[Member] | undefined } & {
   readonly tokenFile?: string | undefined;
+  /** Beside `impersonateUser`. */
+  readonly impersonation?: Impersonation | undefined;
 };
 
 /** How the server's certificate is checked. */
@@ -32,10 +41,13 @@ export interface TlsMaterial {
   readonly rejectUnauthorized?: boolean;
 }
 
+/** A list is several headers of one name. */
+export type RequestHeaders = Readonly<Record<string, string | string[]>>;
+
 /** What each request needs. */
 export interface Credentials {
   readonly tls: TlsMaterial;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: RequestHeaders;
 }
 
 /** `ask` reads files again each time. Throws `KubernetesRetryable`, and `TerminalError` for a way that isn't supported. */
@@ -76,7 +88,7 @@ export function credentialsOf(user: ClusterUser, trust: ServerTrust) {
           },
           headers: {
             ...(await authorization(user, answered)),
-            ...(user.impersonateUser && { 'impersonate-user': user.impersonateUser }),
+            ...impersonation(user),
           },
         };
       } catch (cause) {
@@ -96,6 +108,23 @@ async function authorization(user: ClusterUser, answered: RequestOptions): Promi
   if (!user.username) return {};
   const pair = Buffer.from(`${user.username}:${user.password ?? ''}`).toString('base64');
   return { authorization: `Basic ${pair}` };
+}
+
+/** https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation */
+function impersonation({ impersonateUser, impersonation: more = {} }: ClusterUser): RequestHeaders {
+  if (!impersonateUser) return {};
+  const { uid, groups = [], extra = {} } = more;
+  return {
+    'impersonate-user': impersonateUser,
+    ...(uid && { 'impersonate-uid': uid }),
+    ...(groups.length > 0 && { 'impersonate-group': [...groups] }),
+    ...Object.fromEntries(
+      Object.entries(extra).map(([key, values]) => [
+        `impersonate-extra-${encodeURIComponent(key)}`,
+        [...values],
+      ]),
+    ),
+  };
 }
 
 /** The exec plugin of the user. What it answered is kept until it expires. */

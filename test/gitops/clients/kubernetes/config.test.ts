@@ -71,6 +71,23 @@ describe('the configuration of the client', () => {
     expect((await basic.credentials()).headers).toEqual({ authorization: `Basic ${base64('a:b')}` });
   });
 
+  test('acts as the user, the groups and whatever else the file names', async () => {
+    const found = await read({
+      token: 'T',
+      as: 'robot',
+      'as-uid': '7',
+      'as-groups': ['writers', 'readers'],
+      'as-user-extra': { 'example.test/scope': ['one', 'two'] },
+    });
+    expect((await found.credentials()).headers).toEqual({
+      authorization: 'Bearer T',
+      'impersonate-user': 'robot',
+      'impersonate-uid': '7',
+      'impersonate-group': ['writers', 'readers'],
+      'impersonate-extra-example.test%2Fscope': ['one', 'two'],
+    });
+  });
+
   test('asks a program again only when it has to, and tells it that there is no terminal', async () => {
     const credential = (token: string) => ({ kind: 'ExecCredential', status: { token } });
     const script = join(folder, 'plugin');
@@ -131,6 +148,7 @@ describe('the configuration of the client', () => {
       /auth-provider gcp .* isn't supported; use an exec plugin/,
       () => read({ 'auth-provider': { name: 'gcp' } }),
     ],
+    ['groups without a user', /as-groups .* needs an as/, () => read({ 'as-groups': ['writers'] })],
     ['no URL', /none is no URL of a server/, () => read({}, { server: 'none' })],
   ])('says what to do about %s', async (_, message, attempt) => {
     await expect(attempt()).rejects.toMatchObject({
