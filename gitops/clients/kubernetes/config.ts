@@ -131,7 +131,8 @@ async function ofFiles(paths: readonly string[], wanted: string | undefined): Pr
   if (cluster === undefined) throw new Error(`it has no cluster ${context.cluster}`);
   const user = first(({ users }) => newUsers(users ?? []), context.user);
   if (user === undefined) throw new Error(`it has no user ${context.user}`);
-  const known = rawUser.parse(first(({ users }) => users ?? [], context.user)?.item.user ?? {});
+  const known = rawUser.safeParse(first(({ users }) => users ?? [], context.user)?.item.user ?? {});
+  if (!known.success) throw new Error(`its user ${context.user}: ${z.prettifyError(known.error)}`);
   const { item: server, absolute } = cluster;
   return {
     server: server.server,
@@ -149,8 +150,8 @@ async function ofFiles(paths: readonly string[], wanted: string | undefined): Pr
       certFile: user.absolute(user.item.certFile),
       keyFile: user.absolute(user.item.keyFile),
       // The package doesn't know these members.
-      tokenFile: user.absolute(known.tokenFile ?? undefined),
-      impersonation: impersonationIn(known),
+      tokenFile: user.absolute(known.data.tokenFile ?? undefined),
+      impersonation: impersonationIn(known.data),
     },
   };
 }
@@ -183,10 +184,11 @@ const rawUser = z.looseObject({
 });
 
 /** Throws if the file names a group or more to act as, and no user: kubectl refuses that, too. */
-function impersonationIn(user: z.output<typeof rawUser>): Impersonation {
+function impersonationIn(user: z.output<typeof rawUser>): Impersonation | undefined {
   const { as, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = user;
-  if (!as && (uid || groups?.length || Object.keys(extra ?? {}).length > 0)) {
+  if (as) return { user: as, uid: uid || undefined, groups: groups ?? [], extra: extra ?? {} };
+  if (uid || groups?.length || Object.keys(extra ?? {}).length > 0) {
     throw new Error('its as-uid, as-groups or as-user-extra needs an as');
   }
-  return { uid: uid ?? undefined, groups: groups ?? undefined, extra: extra ?? undefined };
+  return undefined;
 }

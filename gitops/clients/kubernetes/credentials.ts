@@ -10,15 +10,15 @@ const PROGRAM_MS = 30_000;
 
 /** As whom a user of a kubeconfig acts, in place of himself: `as` and what belongs to it. */
 export interface Impersonation {
-  readonly uid?: string | undefined;
-  readonly groups?: readonly string[] | undefined;
-  readonly extra?: Readonly<Record<string, readonly string[]>> | undefined;
+  readonly user: string;
+  readonly uid: string | undefined;
+  readonly groups: readonly string[];
+  readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
 /** A user of a kubeconfig, paths absolute. */
 export type ClusterUser = { readonly [Member in keyof User]?: User[Member] | undefined } & {
   readonly tokenFile?: string | undefined;
-  /** Beside `impersonateUser`. */
   readonly impersonation?: Impersonation | undefined;
 };
 
@@ -88,7 +88,7 @@ export function credentialsOf(user: ClusterUser, trust: ServerTrust) {
           },
           headers: {
             ...(await authorization(user, answered)),
-            ...impersonation(user),
+            ...(user.impersonation && impersonating(user.impersonation)),
           },
         };
       } catch (cause) {
@@ -111,12 +111,10 @@ async function authorization(user: ClusterUser, answered: RequestOptions): Promi
 }
 
 /** https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation */
-function impersonation({ impersonateUser, impersonation: more = {} }: ClusterUser): RequestHeaders {
-  if (!impersonateUser) return {};
-  const { uid, groups = [], extra = {} } = more;
+function impersonating({ user, uid, groups, extra }: Impersonation): RequestHeaders {
   return {
-    'impersonate-user': impersonateUser,
-    ...(uid && { 'impersonate-uid': uid }),
+    'impersonate-user': user,
+    ...(uid !== undefined && { 'impersonate-uid': uid }),
     ...(groups.length > 0 && { 'impersonate-group': [...groups] }),
     ...Object.fromEntries(
       Object.entries(extra).map(([key, values]) => [

@@ -149,6 +149,7 @@ describe('the configuration of the client', () => {
       () => read({ 'auth-provider': { name: 'gcp' } }),
     ],
     ['groups without a user', /as-groups .* needs an as/, () => read({ 'as-groups': ['writers'] })],
+    ['groups that are no list', /its user u: .*as-groups/s, () => read({ as: 'a', 'as-groups': 'writers' })],
     ['no URL', /none is no URL of a server/, () => read({}, { server: 'none' })],
   ])('says what to do about %s', async (_, message, attempt) => {
     await expect(attempt()).rejects.toMatchObject({
