@@ -28,8 +28,9 @@ interface Kept {
 }
 
 /**
- * The bundle of an earlier call if none of its files has changed, else that of `build`, which it keeps. The folder is the
- * one of Node's compiled code (`NODE_COMPILE_CACHE`). Without one, nothing is kept.
+ * The bundle of an earlier call if none of its files has changed; otherwise `build` makes a new one, which is kept for
+ * the next call. Bundles are kept in the folder of Node's compiled code (`NODE_COMPILE_CACHE`). Without that setting,
+ * nothing is kept.
  */
 export async function cachedBundle(
   name: string,
@@ -37,7 +38,7 @@ export async function cachedBundle(
   { NODE_COMPILE_CACHE: folder, NODE_DISABLE_COMPILE_CACHE: off } = process.env,
 ): Promise<string> {
   if (!folder || off) return (await build()).text;
-  // Several checkouts of a user have one folder.
+  // All checkouts of a user have the same folder.
   const tree = createHash('sha256').update(ROOT).digest('hex').slice(0, 16);
   const file = join(folder, 'workers', `${tree}-${name}.json`);
   const kept = await readKept(file);
@@ -46,7 +47,7 @@ export async function cachedBundle(
   const { text, inputs } = await build();
   const all = [...ALWAYS, ...inputs];
   const hashes = await hashesOf(all);
-  // A file that was written meanwhile can differ from what the build read.
+  // A file that was written during the build can differ from what the build read.
   if ((await newestOf(all)) < startedAt) await keep(file, { text, inputs: hashes });
   return text;
 }
@@ -86,11 +87,11 @@ function unlessMissing(error: NodeJS.ErrnoException): null {
   throw error;
 }
 
-/** Where the folder can't be written, nothing is kept. */
+/** If the folder can't be written, nothing is kept. */
 async function keep(file: string, kept: Kept): Promise<void> {
   const temporary = `${file}.${process.pid}`;
   try {
-    // Node has created its folder. Not recursively: in /proc, that would never return.
+    // Node has created the parent folder. A recursive `mkdir` would never return in /proc.
     await mkdir(dirname(file)).catch(unlessExists);
     await writeFile(temporary, JSON.stringify(kept));
     await rename(temporary, file);

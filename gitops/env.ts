@@ -112,7 +112,7 @@ function driftModes(targets: readonly string[]) {
     const modes = pairs.map((pair): [string, DriftMode] => {
       const [target = '', mode, ...rest] = pair.split('=');
       if (!targets.includes(target)) {
-        context.addIssue(`${target} is none of the targets ${targets.join(', ')}`);
+        context.addIssue(`${target} is not one of the targets ${targets.join(', ')}`);
       }
       const known = DRIFT_MODES.find((one) => one === mode);
       if (known === undefined || rest.length > 0) {

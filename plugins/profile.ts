@@ -16,7 +16,7 @@ export interface StoredCookie {
  * The value of the cookie store under `<siteId>:<key>`, where the key is the visitor's id or one that a plugin derives.
  * `lastSeenAt` decides whether the session is idle. The identity ends a fixed time after `startedAt`, which records of
  * earlier versions don't have. `browsers`: the ids (their first digits) that a derived key was seen with, and when.
- * `isShared`: too many; the key is none of a visitor's own, and nothing is kept under it.
+ * `isShared`: there were too many, so the key doesn't belong to a single visitor, and nothing is kept under it.
  */
 export interface ProfileRecord {
   version: 1;

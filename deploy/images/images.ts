@@ -18,7 +18,7 @@ const FOLDERS = {
   embedded: 'whole',
 } as const satisfies Record<Target, string>;
 
-/** Node's name of an architecture, by that of images. */
+/** What Node calls an architecture, by what images call it. */
 export const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
 export type Architecture = keyof typeof CPUS;
 
@@ -55,8 +55,8 @@ interface BuildOptions {
 }
 
 /**
- * Builds one image from a context and returns its size in bytes. The engine is sent only the target's own folder of the
- * context: it builds the targets before this one too, from folders that are empty.
+ * Builds one image from a context and returns its size in bytes. The engine gets only the target's own folder of the
+ * context; it also builds the targets before this one, from empty folders.
  */
 export async function buildImage(
   context: string,

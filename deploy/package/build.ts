@@ -36,7 +36,7 @@ await Promise.all([emit(), copyAssets(), bundleWorkers(), writeBill()]);
 
 async function emit(): Promise<void> {
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
-  // One after another: some files are emitted by several, the later ones write their types, too.
+  // One after another, because several of them emit the same files; the later ones also write types.
   for (const config of [
     'tsconfig.json',
     'tsconfig.kit.json',

@@ -16,7 +16,7 @@ export function projectOf(tarball: string): Readonly<Record<string, string>> {
   const { '': own, ...others } = packages;
   const shipped = Object.entries(others)
     .filter(([, { dev }]) => dev !== true)
-    // A development package needs it, too. Here only its being optional counts.
+    // `devOptional`: needed by an optional package and by a development package. Without the latter, it is optional.
     .map(([path, { devOptional, ...entry }]) => [path, devOptional ? { ...entry, optional: true } : entry]);
   const { devDependencies: _, ...tagyard } = own ?? {};
   const resolved = `file:${tarball}`;

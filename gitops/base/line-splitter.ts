@@ -25,7 +25,7 @@ export class LineSplitter {
     return lines;
   }
 
-  /** What the stream has after its last line's end; none if that is nothing. */
+  /** The last line, if the stream doesn't end with a line break. */
   end(): SplitLine[] {
     return this.#size === 0 ? [] : [this.#take()];
   }

@@ -16,7 +16,7 @@ interface ImageChange {
 
 /**
  * The outcome of the rollout for one site. `waiting`: the command ended before the site was watched to its end; the
- * next run of the command continues. `skipped`: the site was not well before, so it says nothing about the image.
+ * next run of the command continues. `skipped`: the site was not ready before, so it says nothing about the image.
  */
 export interface RolloutOutcome {
   readonly state: 'swapped' | 'already' | 'reverted' | 'failed' | 'waiting' | 'skipped';
@@ -35,8 +35,8 @@ const siteWithHistory = shownSiteSchema.extend({
 });
 
 /**
- * Changes the image of one site, watches the site, and reverts the change if the site is not well. What happens to the
- * site is the outcome and never throws.
+ * Changes the image of one site, watches the site, and reverts the change if the site doesn't become or stay ready. A
+ * failure of the site is an outcome, not an error.
  */
 export async function rollOutImage(
   context: CliContext,
@@ -47,7 +47,7 @@ export async function rollOutImage(
   const startedAt = performance.now();
   const before = await readSite();
   if (!isChangeable(before)) {
-    return { state: 'skipped', detail: `it was not well before (${before.reason}), so it was not changed` };
+    return { state: 'skipped', detail: `it was not ready before (${before.reason}), so it was not changed` };
   }
   const edit = await postEdit('image', { image }, reason);
   if (!edit.changed && before.ready) return { state: 'already', detail: '' };
@@ -86,7 +86,7 @@ export async function rollOutImage(
     }
   }
 
-  /** Watches the site until it has been well for `watchMs`. The condition that it failed with, or `null`. */
+  /** Watches the site until it has been ready for `watchMs`. Returns the condition that it failed with, or `null`. */
   async function failedCondition(): Promise<string | null> {
     let until = performance.now() + watchMs;
     for (;;) {

@@ -22,9 +22,9 @@ const MOST_ANSWERED = 16;
 const TRIES = 3;
 
 /**
- * Decides to which pods requests are sent; has no clock and no sockets of its own. A listed endpoint is in until two
- * connects in a row have failed. If none of a service accepts connections, all listed ones are in: an error of one pod is
- * no worse than none.
+ * Decides to which pods requests are sent; has no clock and no sockets of its own. A listed endpoint gets requests until
+ * two connects in a row have failed. If no endpoint of a service accepts connections, all listed ones get requests: a
+ * failed connection is no worse than an answer without any pod.
  *
  * It fails static, because a control plane that is cut off from its nodes empties every service while the pods run on.
  * When the endpoints of a service become none, or half of all vanish within ten seconds, the last known ones stay until

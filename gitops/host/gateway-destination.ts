@@ -5,7 +5,7 @@ import { RetryableError } from '../base/errors.ts';
 import type { KubernetesClient } from '../clients/kubernetes/contract.ts';
 import type { ClusterEnv } from '../env.ts';
 
-/** What doesn't accept a connection within this time, milliseconds, doesn't answer. */
+/** Milliseconds in which an address must accept a connection to count as answering. */
 const CONNECT_TIMEOUT_MS = 3_000;
 
 type Destination = FollowedDestination & { close(): Promise<void> };
@@ -42,7 +42,7 @@ export function gatewayDestination(
 
 const UNCHANGING = {
   async *changes() {
-    // It is a setting.
+    // A setting never changes while the process runs.
   },
   close: async () => undefined,
 };

@@ -130,7 +130,10 @@ export class Operations {
     await this.#clock.sleep(ms, { signal: finished.signal });
   }
 
-  /** The steps of a run that the operation's own commit has started: an earlier creation is none of a removal's. */
+  /**
+   * The steps of a run that began before the operation was recorded, if it may be the operation's own: a removal doesn't
+   * take the steps of an earlier creation.
+   */
   #startedBefore(site: string, kind: Operation['kind']): readonly Step[] {
     const run = this.#recent.get(site);
     if (run === undefined || kind !== (run.isRemoval ? 'deprovision' : 'provision')) return [];

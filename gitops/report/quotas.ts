@@ -15,7 +15,7 @@ const QUOTAS = {
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
 
 /** What to do about things that serve no site. */
-const REMOVAL = 'Delete what is unused: a host that is still in use writes again what it needs.';
+const REMOVAL = 'Delete what is unused: a host that is still in use writes what it needs again.';
 
 /** From this part of the limit on, a quota is near. */
 const NEAR = 0.8;

@@ -68,5 +68,5 @@ export function isChangeable(site: SiteHistory & Pick<ShownSite, 'ready'>): bool
 /** `pending`: changes are still being applied, so the watch period of the site starts again. */
 export function watchedCondition({ ready, reason }: Pick<ShownSite, 'ready' | 'reason'>) {
   if (reason === 'Failed' || reason === 'Retrying') return 'failed';
-  return ready ? 'well' : 'pending';
+  return ready ? 'ready' : 'pending';
 }

@@ -45,7 +45,7 @@ export function pagesOf(
   for (const [key, id] of Object.entries(webTagIds)) {
     const domain = host.safeParse(key).data;
     if (domain === undefined || !domains.includes(domain)) {
-      issue(['webTagIds', key], 'is none of the domains');
+      issue(['webTagIds', key], 'is not one of the domains');
     } else if (tagIds.has(domain)) {
       issue(['webTagIds', key], `${domain} is listed twice`);
     } else {

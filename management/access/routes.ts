@@ -59,14 +59,14 @@ const HEAD = `# Roles
 Written by \`npm run generate:roles\` from the routes; a test tries every cell.
 
 A role in an organisation is the same role in each of its clients, and the stronger of two roles counts. A service token
-has the role of its scope. The operators (\`SUPER_ADMINS\`) need no role where the last column says yes; elsewhere they
-count as what they are in the client. \`own\`: open to every caller, who gets only what the caller may see.
+has the role of its scope. The operators (\`SUPER_ADMINS\`) need no role where the last column says yes; elsewhere
+their role in the client counts. \`own\`: open to every caller; the answer has only what the caller may see.
 
-Some routes demand more of some requests:
+Some requests need a higher role than their route:
 
 - \`POST /server-containers/:id/domains\` with a domain that the container doesn't have yet: admin.
 - \`PATCH /server-containers/:id\` with an image: operator.
 - \`POST /clients\` with an organisation: also admins of the organisation.
 - \`PATCH /clients/:id\` with another organisation: operator.
-- Members, invitations and tokens: a caller gives or takes at most the own role.
+- Members, invitations and tokens: a caller gives or removes at most the caller's own role.
 - \`POST /clients/:id/transfer\`: owner of both clients.`;

@@ -134,7 +134,7 @@ function ids({ containerVersion: { container } }: ContainerExport, { domains }: 
   const those = domains.filter(({ webTagId }) => webTagId === container.publicId);
   return those.length > 0
     ? done(id, `it is the web container of ${those.length} of ${domains.length} domains`)
-    : open(id, 'it is the web container of none of the domains');
+    : open(id, 'no domain has this web container');
 }
 
 function serverState(

@@ -41,7 +41,7 @@ interface TrafficObjects {
 /** Records that were counted, of the same days. */
 interface TrafficBatches {
   batch: string;
-  /** Of 52 records each. */
+  /** The number of a block of 52 records of the batch. */
   block: number;
   /** One bit for each record that was counted, the first record's lowest. */
   seen: string;
@@ -65,7 +65,7 @@ interface TrafficSums {
   counts: Json<Record<string, number>>;
 }
 
-/** Demands to delete a container's records. */
+/** Requests to delete a container's records. */
 interface TrafficDeletions {
   container: string;
   /** Records before this time are deleted. */

@@ -13,7 +13,7 @@ import { instanceOf } from './provisioner.ts';
 
 /** From the containers outwards. Others follow. */
 const ORDER = ['network', 'policy', 'containers', 'proxy', 'certificate', 'kv', 'route', 'dns'];
-/** States of resources, the worst first. A state that isn't listed is none of a fault. */
+/** States of resources that are faults or end by themselves, the worst first. */
 const WORST = ['failed', 'conflict', 'expired', 'drifted', 'pending_dns', 'pending_certificate', 'pending'];
 
 /** What a container's site consists of on its host, with the state of each part. */

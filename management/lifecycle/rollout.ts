@@ -35,7 +35,7 @@ export const REVERTIBLE: readonly RolloutSiteState[] = ['changing', 'swapped', '
 export const ROLLOUT_REASONS = {
   site_failed: 'a site failed, so no further one was changed',
   not_operator: 'who started the rollout is no operator any more',
-  not_ready: 'the site was not well before, so it says nothing about the image and was not changed',
+  not_ready: 'the site was not ready before, so it says nothing about the image and was not changed',
   not_live: 'the container was removed, or is still being created',
   suspended: 'the manifest says suspend, so the change would wait',
   host_failed: 'the host could not apply the change',

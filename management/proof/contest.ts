@@ -41,7 +41,9 @@ export async function winnableDomains(context: Context, { client, names }: Wante
 
 /** What a plan says of domains that its request would move. */
 export function moveWarnings(domains: readonly string[]): string[] {
-  return domains.map((domain) => `${domain}: is moved from the client that has it now, by the TXT record`);
+  return domains.map(
+    (domain) => `${domain} moves away from the client that has it now, because of the TXT record`,
+  );
 }
 
 async function move(context: Context, { client, domain }: ProofKey, requestId: string): Promise<void> {

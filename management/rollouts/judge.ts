@@ -38,13 +38,13 @@ interface Observed {
   readonly isApplied: boolean;
 }
 
-/** `well`: the host has applied the change in full, and its own checks of the site pass. */
-export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'well' | 'pending' {
+/** `ready`: the host has applied the change in full, and its own checks of the site pass. */
+export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'ready' | 'pending' {
   // What changes nothing on the host is applied without an attempt, for example a way back before the change began.
   if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
-  if (condition !== 'well') return condition;
-  return isApplied && shown.health === 'healthy' ? 'well' : 'pending';
+  if (condition !== 'ready') return condition;
+  return isApplied && shown.health === 'healthy' ? 'ready' : 'pending';
 }
 
 export function conditionOf({ reason, message }: Pick<ShownSite, 'reason' | 'message'>): string {

@@ -51,7 +51,7 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
           operationId: 'startImageRollout',
           summary: 'Change the image of all or some sites, wave by wave',
           description:
-            'Each change is a commit of one site in the operator’s name. A wave begins only when the host has applied the image for all sites of the one before and they were ready for `watchSeconds`. A site that was not well before is skipped. The first failure stops the rollout.',
+            'Each change is a commit of one site in the operator’s name. A wave begins only when the host has applied the image for all sites of the one before and they were ready for `watchSeconds`. A site that was not ready before is skipped. The first failure stops the rollout.',
           querystring: dryRunQuery,
           body: newRollout,
           response: {

@@ -70,7 +70,10 @@ export class TenantChanges {
     try {
       await this.#projection.apply(ref);
     } catch (cause) {
-      log.error({ err: cause, file: tenantName(ref) }, 'a change could not be projected; it is tried again');
+      log.error(
+        { err: cause, file: tenantName(ref) },
+        'a change could not be projected; the projection is retried',
+      );
       throw new ManagementProblem('projection_failed', { cause });
     }
     if (written === null) throw new Error('a commit without an edit');
@@ -96,8 +99,8 @@ export class TenantChanges {
   }
 
   /**
-   * Throws `forbidden` if the caller has lost a role since the change was asked for: it may have waited behind the commit
-   * that took the role, which the database may not show yet.
+   * Throws `forbidden` if the caller has lost the role since the request was sent: the request may have waited behind the
+   * commit that removed the role, which the database may not show yet.
    */
   async #demandStill(granted: Role, ref: TenantRef, current: Tenant, caller: Actor): Promise<void> {
     if (isOperator(this.#context, caller)) return;
@@ -109,7 +112,9 @@ export class TenantChanges {
     });
     const isTaken = before != null && (now == null || !isAtLeast(now, before));
     if (role !== null && isAtLeast(role, granted) && !isTaken) return;
-    throw new ManagementProblem('forbidden', { detail: 'the caller’s role was taken meanwhile' });
+    throw new ManagementProblem('forbidden', {
+      detail: 'the caller has lost the role since the request was sent',
+    });
   }
 
   /** Before the first projection of an upgrade, only the database has it. */

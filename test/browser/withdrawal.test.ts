@@ -73,7 +73,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     const at = await open(browser, gtag(`gtag('consent','update',${ALL_DENIED})`));
     await forgotten(at);
     expect(await kept(site)).toEqual([]);
-    // The shop's own cookie is none of ours.
+    // Tagyard didn't set the shop's own cookie.
     expect(await names(browser)).toEqual(['shop_visitor']);
     expect(await at.page.evaluate('localStorage.length')).toBe(0);
   });

@@ -25,7 +25,7 @@ test('a host of an unproven domain is not a first-party host, even behind our ow
   expect(text).not.toContain(`data.${domain}`);
 });
 
-test('its pages may use the edge hostname', async () => {
+test('pages of an unproven domain may use the edge hostname', async () => {
   const answer = await stage.send(site.host, '/boot', {
     method: 'POST',
     headers: { origin: `https://www.${domain}` },
@@ -37,7 +37,7 @@ test('its pages may use the edge hostname', async () => {
   expect(String(answer.headers['set-cookie'])).not.toContain(`Domain=${domain}`);
 });
 
-test('without the mark both answer on the domain', async () => {
+test('for a proven domain, both the custom domain’s host and the prefix are first-party', async () => {
   const proven = await stage.site({ domains: [{ sameOrigin: prefixed('/m3trics1', TOKEN) }] });
   const name = proven.domains[0]?.domain ?? '';
   const hop = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': `data.${name}` };

@@ -8,14 +8,14 @@ const SERVER = fileURLToPath(new URL('control-server.ts', import.meta.url));
 const STALL_MS = 600;
 
 /**
- * An idle HTTP server in a process of its own. Where it is slow at the same moment as a part, the machine is the cause,
- * else the part is.
+ * An idle HTTP server in a process of its own. If it is slow at the same moment as a part, the machine is the cause;
+ * otherwise the part is.
  */
 export async function startControl() {
   const child = fork(SERVER);
   const [url]: string[] = await once(child, 'message');
 
-  /** Does the work, and tells whether the machine stalled meanwhile. */
+  /** Does the work, and returns whether the machine stalled during it. */
   async function beside<T>(
     work: () => Promise<T>,
   ): Promise<{ readonly value: T; readonly hasStalled: boolean }> {

@@ -37,7 +37,7 @@ describe('the environment', () => {
     expect(readEnv(source, [notes])).toMatchObject({ NOTES_DIR: '/notes', DRIFT_MODES: { notes: 'warn' } });
     expect(() => readEnv(REQUIRED, [notes])).toThrow('NOTES_DIR');
     expect(() => readEnv({ ...source, DRIFT_MODES: 'dns=warn' }, [notes])).toThrow(
-      'DRIFT_MODES: dns is none of the targets notes',
+      'DRIFT_MODES: dns is not one of the targets notes',
     );
   });
 
@@ -56,7 +56,7 @@ describe('the environment', () => {
   });
 
   test.each([
-    ['tape=warn', 'tape is none of the targets network, policy, containers, proxy, kv, route, dns'],
+    ['tape=warn', 'tape is not one of the targets network, policy, containers, proxy, kv, route, dns'],
     ['dns=maybe', 'dns=maybe must be <target>=<mode>, with one of the modes enforce, warn, ignore'],
     ['dns', 'dns must be <target>=<mode>'],
     ['dns=warn=ignore', 'dns=warn=ignore must be <target>=<mode>'],

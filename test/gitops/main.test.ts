@@ -241,7 +241,7 @@ describe('the provisioner’s own process', () => {
     [
       'an unknown target',
       { DRIFT_MODES: 'tape=warn' },
-      'DRIFT_MODES: tape is none of the targets network, policy, containers, proxy, kv, route, dns',
+      'DRIFT_MODES: tape is not one of the targets network, policy, containers, proxy, kv, route, dns',
     ],
     ['an unknown policy', { RECONCILE_POLICY: 'yolo' }, 'RECONCILE_POLICY'],
     ['a rate of 0', { CLOUDFLARE_RATE: '0' }, 'CLOUDFLARE_RATE'],

@@ -110,7 +110,7 @@ describe('a domain of a client', () => {
     world.call('POST', '/server-containers', { as, body: creation(clients[as], domain) });
   const plan = (as: Tenant, path: string, body: object) =>
     world.call('POST', `/server-containers${path}?dryRun=1`, { as, body });
-  const MOVE = `${DOMAIN}: is moved from the client that has it now, by the TXT record`;
+  const MOVE = `${DOMAIN} moves away from the client that has it now, because of the TXT record`;
   const read = async (as: Tenant, id: string) =>
     (await world.call('GET', `/server-containers/${id}`, { as })).body;
   async function made(as: Tenant, domain: string) {

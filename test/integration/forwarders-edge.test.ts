@@ -7,7 +7,7 @@ import { type Ask, ask } from '../support/proxy/proxy.ts';
 
 /** An address that is not the forwarder's. */
 const VISITOR = '127.0.0.9';
-/** What the operator of the server with nginx knows of its visitors by a database. */
+/** The place that the forwarder's own database has for the visitor's address; only the nginx of the tests has one. */
 const DATABASE = { country: 'DE', region: 'BE' };
 
 describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind a forwarder', () => {
@@ -66,7 +66,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
       );
     });
 
-    test('passes a hit to the tag server with the visitor’s address, and nothing of the shop’s', async () => {
+    test('passes a hit to the tag server with the visitor’s address, without the shop’s cookies and credentials', async () => {
       const path = `/g/collect?v=2&tid=G-SHOP&en=${kind}`;
       const hit = await visit(path, {
         method: 'POST',
@@ -83,7 +83,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
       expect(JSON.stringify(arrived?.headers)).not.toMatch(/s3cret|ft_|x-tagyard-forwarder-token/);
     });
 
-    test('passes the visitor’s place on, if the server knows it, and never a claimed one', async () => {
+    test('passes the visitor’s place on if the forwarder knows it, and never one that the visitor claims', async () => {
       const hit = await visit('/g/collect?v=2&tid=G-SHOP', {
         headers: {
           'x-test-mark': `place ${kind}`,
@@ -107,7 +107,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
     });
 
     test.each(['/%6d3trics1/g/collect', '//m3trics1/g/collect', '/x/..%2Fm3trics1/g/collect'])(
-      'passes another spelling of its path to no tag server, which would answer 400: %s',
+      'doesn’t pass another spelling of its path to the tag server, which would answer 400: %s',
       async (path) => {
         const mark = `${kind} ${path}`;
         const { status, body } = await visit('', {
@@ -115,7 +115,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
           headers: { 'x-test-mark': mark, cookie: 'session=s3cret' },
         });
         const hits = await shop.arrivedWith('x-test-mark', mark);
-        // Apache sends some of them in the prefix's own spelling: then they are hits like others.
+        // Apache normalises some of them to the prefix itself: those are ordinary hits.
         expect(status).toBe(hits.length === 0 ? 404 : 200);
         for (const hit of hits) {
           expect(hit).toMatchObject({ path: '/g/collect', headers: { 'x-forwarded-for': VISITOR } });
@@ -126,7 +126,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
       },
     );
 
-    test('believes nothing that the visitor states beside the forwarder', async () => {
+    test('ignores the forwarder’s headers if the visitor sends them', async () => {
       const before = (await shop.arrived('/g/collect')).length;
       await visit('/g/collect?v=2&tid=G-SHOP', {
         headers: { 'x-tagyard-visitor': '192.0.2.66', 'x-tagyard-host': 'evil.example' },

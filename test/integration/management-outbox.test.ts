@@ -45,7 +45,7 @@ describeWith('postgresql', 'events and webhooks of several processes on one data
   const containers = async () =>
     (await world.owner.selectFrom('containers').select('id').execute()).map(({ id }) => id);
 
-  test('an event whose transaction was committed later is not missed by who has read a newer one', async () => {
+  test('a reader of a newer event doesn’t miss an event whose transaction was committed later', async () => {
     const [slow = '', fast = ''] = await containers();
     const written = Promise.withResolvers<void>();
     const held = Promise.withResolvers<void>();

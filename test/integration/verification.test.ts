@@ -91,7 +91,7 @@ describe('a verification on a running instance', () => {
     expect(list.verifications[0]?.checkedAt).toBe(report.checkedAt);
   });
 
-  test('finds what was removed from outside, and that it is back', async () => {
+  test('finds what was removed from outside, and passes again once it is restored', async () => {
     const { siteId, loaderToken } = await container();
     // Otherwise it would be restored at once.
     expect(await tagyard('suspend', siteId)).toMatchObject({ exitCode: 0 });
@@ -108,7 +108,7 @@ describe('a verification on a running instance', () => {
     expect(await container()).toMatchObject({ status: 'verified', statusReason: null });
   });
 
-  test('answers what only the host observes to callers with its secret only', async () => {
+  test('answers the host report only to callers with the provisioner’s secret', async () => {
     const { siteId } = await container();
     const path = `/sites/${siteId}/host-report`;
     expect(await call.provisioner('GET', path)).toMatchObject({

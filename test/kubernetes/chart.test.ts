@@ -42,7 +42,7 @@ const LABELS = { 'tagyard/instance': 'tagyard', 'tagyard/host': 'cluster-1' };
 const RESTRICTED = { 'pod-security.kubernetes.io/enforce': 'restricted' };
 
 const WAIT = { timeoutMs: 120_000, intervalMs: 500 };
-/** The stand-in reads neither. */
+/** Values that the chart demands. The stand-in for the provisioner reads neither of them. */
 const WITHOUT_CONTENT = { identity: 'none', settings: { INFRA_SECRET: 'a-secret' } };
 
 const VALUES = {
@@ -368,7 +368,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     }
   });
 
-  test('is uninstalled without a trace but its state', async () => {
+  test('removes everything except its state when it is uninstalled', async () => {
     await inCluster('uninstall', '--wait', '--timeout', '180s');
     const kinds = parseAllDocuments(await renderedChart(values)).map((one) => String(one.get('kind')));
     const left = await cluster.kubectl(
@@ -380,7 +380,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       '--output',
       'name',
     );
-    // Of each of the two installations.
+    // Each of the two installations had one claim of this name.
     expect(new Set(left.trim().split('\n'))).toEqual(new Set(['persistentvolumeclaim/tagyard-state']));
   });
 });

@@ -54,7 +54,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace of others', () => {
     return file;
   }
 
-  test('says what is missing where the namespace isn’t there', async () => {
+  test('says what is missing if the namespace doesn’t exist', async () => {
     const identity = { instance: 'shops', host: 'tag-1' };
     const absent = await openSites({ kubeconfig: cluster.kubeconfig, identity, namespace: 'absent' });
     const { errors } = await new SiteRuns(absent).run(acme);

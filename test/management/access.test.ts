@@ -177,7 +177,7 @@ describe('clients', () => {
   });
 });
 
-test('a change that waited until its caller’s role was taken is refused', async () => {
+test('a change that waited until its caller had lost the role is refused', async () => {
   const member = `/clients/${client}/members/late`;
   await world.call('PUT', member, { as: 'owner', body: { role: 'editor' } });
   const [reached, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];

@@ -109,7 +109,7 @@ test('accepts names as people write them', async () => {
     }),
   });
   expect(answer.body.errors).toEqual([
-    { path: 'webTagIds.xn--shop.example', message: 'is none of the domains' },
+    { path: 'webTagIds.xn--shop.example', message: 'is not one of the domains' },
   ]);
   const fine = await world.call('POST', '/server-containers', {
     as: 'owner',

@@ -47,7 +47,7 @@ describe('restoring', () => {
     ).toEqual([]);
   });
 
-  test('a cookie of the edge hostname is none of the page’s', async () => {
+  test('a cookie of the edge hostname does not count as a cookie of the page', async () => {
     const site = await on();
     const { id } = (await stage.boot(site, { cookies: { _ga: '1' } })).json.profile;
     expect(names(await stage.boot(site, { fpid: id }, { cookie: '_ga=foreign' }))).toEqual(['_ga']);
@@ -189,7 +189,7 @@ describe('the master cookie', () => {
     const [key = '', another = ''] = (await stage.seen()).writes;
     expect(key).toMatch(new RegExp(`^COOKIES/${site.id}:master:[0-9a-f]{64}$`));
     expect(another.split(':')[2]).not.toBe(key.split(':')[2]);
-    // A browser that nothing was stored of gets it after a day.
+    // A browser that has stored nothing under the key gets its cookies after a day.
     expect(names(await boot(site, {}, RANDOM))).toEqual([]);
     await stage.forward(DAY_MS);
     expect(names(await boot(site, {}, RANDOM))).toEqual(['_ga']);

@@ -1448,7 +1448,7 @@ export interface paths {
         put?: never;
         /**
          * Change the image of all or some sites, wave by wave
-         * @description Each change is a commit of one site in the operator’s name. A wave begins only when the host has applied the image for all sites of the one before and they were ready for `watchSeconds`. A site that was not well before is skipped. The first failure stops the rollout.
+         * @description Each change is a commit of one site in the operator’s name. A wave begins only when the host has applied the image for all sites of the one before and they were ready for `watchSeconds`. A site that was not ready before is skipped. The first failure stops the rollout.
          */
         post: operations["startImageRollout"];
         delete?: never;

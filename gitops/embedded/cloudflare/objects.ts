@@ -54,7 +54,7 @@ export function objectEndpoints(app: FastifyInstance, { bucket }: EmulatorContex
   });
 }
 
-/** The parser of JSON bodies has made values of those that are JSON. */
+/** The text of a body. Fastify has already parsed a body whose content type is JSON. */
 function textOf(body: unknown): string {
   if (Buffer.isBuffer(body)) return body.toString();
   return body === undefined || body === null ? '' : JSON.stringify(body);

@@ -12,7 +12,7 @@ export interface PolicyScript {
 
 interface PolicyProblem {
   readonly message: string;
-  /** From 1; `null`: it is none of a line. */
+  /** From 1; `null`: the problem is not in one line. */
   readonly line: number | null;
 }
 

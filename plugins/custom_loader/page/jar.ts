@@ -27,7 +27,7 @@ export function writeCookie(name: string, value: string, maxAge: number, domain:
 
 /**
  * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower domains
- * until the page's cookies have the value, or none of the name. A malformed one may remain beside it. (The edge uses the
+ * until the page's cookies have the value, or no cookie of that name. A malformed one may remain beside it. (The edge uses the
  * public suffix list.)
  */
 export function keepWide(name: string, value: string, maxAge: number): void {

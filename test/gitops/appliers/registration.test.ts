@@ -173,7 +173,7 @@ test('an applier is one folder and one line: planned, applied, shown, and remove
   const root = extendedSources();
   const { ended } = start(root, { DRIFT_MODES: 'tape=warn' });
   expect(await ended).toContain(
-    'tape is none of the targets network, policy, containers, proxy, kv, route, dns, notes',
+    'tape is not one of the targets network, policy, containers, proxy, kv, route, dns, notes',
   );
 
   const repo = await openSitesRepo({ url: join(dir, 'sites.git'), cacheDir: dir });

@@ -130,7 +130,7 @@ describe('tagyard image', () => {
     await daemon.reaches(site, 'Failed');
   };
 
-  test('skips a site that was not well before, and changes the next one first', async () => {
+  test('skips a site that was not ready before, and changes the next one first', async () => {
     await makeUnwell('alpha');
     const report = await outcomes('--max-failures', '0');
     expect(report).toMatchObject({

@@ -42,7 +42,7 @@ const starters = (parent: number): number[] =>
       }
     });
 
-/** The process that starts git for process `parent`, and is none of `others`. */
+/** The process that starts git for process `parent`, other than `others`. */
 const starter = (parent: number, others: readonly number[] = []): number => {
   const [pid] = starters(parent).filter((one) => !others.includes(one));
   if (pid === undefined) throw new Error(`no process starts git for ${parent}`);

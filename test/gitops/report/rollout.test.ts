@@ -62,5 +62,5 @@ describe.each([
 test.each(Object.keys(REASONS) as Reason[])('a watched site with the condition %s', (reason) => {
   const ready = reason === 'Ready';
   const failed = reason === 'Failed' || reason === 'Retrying';
-  expect(watchedCondition({ ready, reason })).toBe(failed ? 'failed' : ready ? 'well' : 'pending');
+  expect(watchedCondition({ ready, reason })).toBe(failed ? 'failed' : ready ? 'ready' : 'pending');
 });

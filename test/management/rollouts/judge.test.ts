@@ -14,8 +14,8 @@ describe('a changed site', () => {
     ['failed', 'fails with the commit', { ...ready, ready: false, reason: 'Failed' }, true, false],
     ['failed', 'is retried with the commit', { ...ready, ready: false, reason: 'Retrying' }, true, false],
     ['pending', 'progresses', { ...ready, ready: false, reason: 'Progressing' }, true, false],
-    ['well', 'is ready with the commit', ready, true, true],
-    ['well', 'needed no attempt', ready, false, true],
+    ['ready', 'is ready with the commit', ready, true, true],
+    ['ready', 'needed no attempt', ready, false, true],
   ] as const)('is %s where it %s', (expected, _what, shown, isAttempted, isApplied) => {
     expect(watched({ shown, isAttempted, isApplied })).toBe(expected);
   });

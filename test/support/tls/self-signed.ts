@@ -10,7 +10,10 @@ const rsa = (bits: number) => ({
   modulusLength: bits,
 });
 
-/** A certificate that signs itself, with its key, as delivered. `rsaBits`: with a key of RSA; else one of P-256. */
+/**
+ * A self-signed certificate with its key, in the form in which gateways get them. `rsaBits`: the length of an RSA key;
+ * default: a key of P-256.
+ */
 export async function selfSigned(
   names: readonly string[],
   { days = 30, rsaBits }: { readonly days?: number; readonly rsaBits?: number } = {},

@@ -29,7 +29,7 @@ function isTyping(target: EventTarget | null): boolean {
 
 function step(by: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
-  // Another element is none of them, whatever it is.
+  // The cast is safe: an active element of another kind isn't among the rows.
   const at = rows.indexOf(document.activeElement as HTMLElement);
   const next = at === -1 ? (by === 1 ? 0 : rows.length - 1) : at + by;
   rows[Math.max(0, Math.min(rows.length - 1, next))]?.focus();

@@ -225,7 +225,7 @@ describe('the wildcard of a host that has no site', () => {
   test.each([
     ['of another instance', 'tgy1 other tag-2 - 01234567'],
     ['of others', undefined],
-  ])('is none of the instance’s where it is one %s', async (_what, comment) => {
+  ])('is not reported as unused if the wildcard record is one %s', async (_what, comment) => {
     await plant({ type: 'A', name: '*', content: OTHER_HOST, ...(comment === undefined ? {} : { comment }) });
     const applier = dns('wildcard');
     await pass(applier, loadedManifest('first', 1));

@@ -155,7 +155,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
     expect(outcomes).toMatchObject([{ reason: { name: 'QuotaReachedError', message } }]);
   });
 
-  test('another refusal in a zone with room is none of the quota', async () => {
+  test('another refusal in a zone with room does not count as a reached quota', async () => {
     refuseRoutes(world, 10_999);
     await converge(kv(), ...sites(1));
     const [outcome] = await converge(routeApplier(routeOptions()), ...sites(1));

@@ -54,7 +54,7 @@ export function isComplete({ name, config, pages }: Creation): boolean {
   );
 }
 
-/** More domains than one are served only with the plugin for that. */
+/** More than one domain needs the plugin `multi_domain`. */
 export function creationRequest({ clientId, name, config, pages }: Creation): NewContainer {
   const rows = pages.map(({ domain, webTagId }) => ({ domain: domain.trim(), webTagId: webTagId.trim() }));
   return {

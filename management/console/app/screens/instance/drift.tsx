@@ -4,9 +4,9 @@ import { Ago } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 
-/** Rows that are shown. */
+/** How many rows are shown. */
 const MOST = 200;
-/** Commits of the instance among which the last one of a site is searched. */
+/** How many commits of the instance are searched for the last one of a site. */
 const COMMITS = 200;
 
 /** What differs from git because it was changed elsewhere, with the site's last change in git. */

@@ -18,7 +18,7 @@ export function LogHead() {
   );
 }
 
-/** A line of a tag server. `container` is given where the line leads to its request. */
+/** A line of a tag server. With `container`, the line links to its request. */
 export function LogLine({ line, container }: { line: TagLine; container?: string }) {
   const { time, level, source, name, type, requestId } = line;
   const [shown, thousandths] = clockTime(time).split('.');

@@ -20,7 +20,7 @@ export function DomainForm({
   close: () => void;
 }) {
   const { id } = versioned.container;
-  // A change of another person meanwhile is found at saving, by the version that the person saw.
+  // Saving sends the version that this form was opened with, so a change that another person has made since is detected.
   const [base] = useState(versioned);
   const [name, setName] = useState(domain?.domain ?? '');
   const [webTagId, setTag] = useState(domain?.webTagId ?? '');
@@ -78,7 +78,7 @@ export function DomainForm({
         {hasPath && (
           <TextField
             label="Path"
-            hint="/ and 6 to 12 of a–z and 0–9; empty: a generated one, which no blocking list has"
+            hint="/ and 6 to 12 characters of a–z and 0–9. If it is empty, a path is generated that no blocking list has"
             value={path}
             set={setPath}
             pattern={PATH}

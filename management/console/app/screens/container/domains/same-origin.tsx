@@ -81,7 +81,7 @@ function Forwarder({ versioned, domain }: { versioned: Versioned; domain: Domain
     <>
       <p>
         The server of <strong>{domain.domain}</strong> forwards <code>{path}/</code> to the edge. Add this to
-        its configuration, in the place of the product that it runs.
+        its configuration, in the form of the product that it runs.
       </p>
       {servers.length > 0 ? (
         <>
@@ -94,7 +94,8 @@ function Forwarder({ versioned, domain }: { versioned: Versioned; domain: Domain
             )}
           </Tabs>
           <p class="small dim">
-            The token in it is like a password: a program that has it can speak for visitors.
+            The token in it is like a password: a program that has it can send data in the name of any
+            visitor.
           </p>
         </>
       ) : (
