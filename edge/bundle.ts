@@ -18,7 +18,7 @@ const IS_PACKAGE = import.meta.url.endsWith('.js');
 /** Where the bundles are written: those that wrangler uploads, in a folder that git ignores, and the package's. */
 const BUILT = resolve(here, IS_PACKAGE ? '..' : '../dist');
 
-/** Of the package, the sources of the stage's worker in one module; of a checkout, the sources. */
+/** In the package, the stage's worker in one module; in a checkout, its sources. */
 const STAGE = IS_PACKAGE ? resolve(BUILT, 'stage.js') : resolve(here, 'stage/worker.ts');
 
 /**

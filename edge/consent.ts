@@ -10,7 +10,7 @@ const MAX_DAYS = 395;
 
 /**
  * The rules of consent for a visitor. A part of a country takes precedence over the country, and that over the site's
- * own rules. Where the place, or the part of the country, is unknown, the strictest rules of all that are possible hold.
+ * own rules. Where the place, or the part of the country, is unknown, the strictest of all possible rules apply.
  */
 export function consentRules(settings: ConsentSettings, { country, region }: Place): ConsentRules {
   const { consent, consentMode = 'advanced', fallback = 'vendor' } = settings;

@@ -71,7 +71,7 @@ export function contextFactory(
 ): (enabled: Enabled) => PluginContext {
   const { resolved, hop } = given;
   const { address, isTrusted, place } = hop;
-  // Of a request through a server that proves nothing, the platform knows only where that server is.
+  // If a request comes through a server without a valid token, the platform knows only where that server is.
   const visitor = { address, ...(isTrusted ? place : NOWHERE), isTrusted };
   const rules = consentRules(resolved.consentSettings, visitor);
   const contexts = new Map<Enabled, PluginContext>();
@@ -229,7 +229,7 @@ class Context implements PluginContext {
     return this.#url;
   }
 
-  /** Only where it is asked for, because it may match a long list. */
+  /** Computed only when a plugin reads it, because it may match a long list. */
   get isBot(): boolean {
     return isBotRequest(this.#request.request, this.#request);
   }

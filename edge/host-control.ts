@@ -40,7 +40,7 @@ interface HostObject {
 
 type Call = (call: ControlCall) => Promise<unknown>;
 
-/** What only this process knows. */
+/** A new secret that only this process knows. */
 export const newControlSecret = (): string => randomBytes(32).toString('hex');
 
 /** Calls `front/control.ts`, the runtime's first worker. */

@@ -19,7 +19,7 @@ import { holderId } from './sites-repo/lease/holder-id.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
 /**
- * Starts the provisioner daemon: environment → clients → application → loop. Of several replicas, all but one stand by
+ * Starts the provisioner daemon: environment → clients → application → loop. If there are several replicas, all but one stand by
  * before that until `signal` aborts; then this function throws its reason.
  */
 async function start(

@@ -253,6 +253,8 @@ describe('the words', () => {
   test('are refused in the name of a file, and as a phrase over two lines', () => {
     expect(vocabulary(tree('gitops/next-look.ts', ''))).toHaveLength(1);
     expect(vocabulary(tree('a.ts', '/**', ' * What is', ' * had.', ' */'))).toEqual(['a.ts: "is had"']);
+    expect(vocabulary(tree('a.ts', 'const seenTo = 1;'))).toEqual(['a.ts: "seenTo"']);
+    expect(vocabulary(tree('a.ts', '# the pods of', '# before'))).toEqual(['a.ts: "of before"']);
   });
 
   test.each(['const lookup = returned;', 'the dashboard is shared', 'a stand-in, left out'])(

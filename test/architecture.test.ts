@@ -41,10 +41,11 @@ describe('the tree', () => {
   const sources = ownSources();
   const tests = files('test/**/*.ts');
   const texts = files(
-    '**/*.{ts,tsx,js,css,hbs,html,md,yaml,yml,jsonc,sh}',
+    '**/*.{ts,tsx,js,mjs,css,hbs,html,md,yaml,yml,jsonc,sh,tpl,txt,capnp}',
+    '{sites/schema,gitops/cli/instance/shapes,deploy/chart/values.schema,package}.json',
+    '**/Dockerfile',
     '.ci/*',
     '.env.example',
-    'package.json',
   );
 
   test('imports only what the matrix allows', () => {

@@ -39,7 +39,7 @@ export type Pool = keyof typeof POOLS;
  * appear or disappear, as those of a cluster and of Docker's containers do.
  */
 export const OWN_NETWORK: ReadonlySet<Pool> = new Set(['cluster', 'gateway', 'browser']);
-/** Of these pools, those that run in the machine's own network run one after another, for the same reason. */
+/** Those of these pools that run in the machine's own network run one after another, for the same reason. */
 export const ON_ONE_NETWORK: ReadonlySet<Pool> = new Set(['containers', 'browser']);
 /** These pools run after all others, one by one, with nothing beside them. */
 export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);

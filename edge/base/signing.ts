@@ -1,11 +1,11 @@
 /** HMAC-SHA256 of a text, as 64 hex digits. */
 export type Sign = (text: string) => Promise<string>;
 
-/** Separates the derived key from others that may be derived of the same secret (RFC 5869, `info`). */
+/** Separates the derived key from others that may be derived from the same secret (RFC 5869, `info`). */
 const PURPOSE = 'tagyard edge signatures 1';
 
 /**
- * Signs with a key that is derived from the deployment's secret, so that every isolate knows what another one has signed.
+ * Signs with a key that is derived from the deployment's secret, so that every isolate can verify what another one has signed.
  * Without a secret the key is the isolate's own.
  */
 export function signer(secret: string | undefined): Sign {

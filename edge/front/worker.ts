@@ -6,8 +6,9 @@ interface FrontEnv {
 }
 
 /**
- * Counts a request's passes through workers, as on Cloudflare. Here the second one ends it: a worker's own fetch doesn't
- * pass the routes of its zone (docs/facts.md, Cloudflare Workers), so it came back for want of an origin.
+ * Counts a request's passes through workers, as on Cloudflare. Here a second pass is refused: on Cloudflare, a worker's own
+ * fetch reaches the origin without the routes of its zone (docs/facts.md, Cloudflare Workers), so a request that
+ * comes back here has no origin.
  */
 const VIA = 'cf-ew-via';
 

@@ -82,8 +82,8 @@ export async function fetchOrigin(
 }
 
 /**
- * Sends a request, and once more if the origin can't have got it, or may get it twice. To which of the origin's addresses is
- * the platform's choice. The rejection of a `fetch` doesn't say how far the request came, and neither does 520.
+ * Sends a request, and sends it again if the origin can't have got it, or if it may get it twice. The platform chooses the
+ * origin's address. The rejection of a `fetch` doesn't say how far the request came, and neither does 520.
  */
 async function sendTwice(
   send: () => Promise<Response>,

@@ -20,7 +20,7 @@ export function statedPlace(country: unknown, region: unknown): Place {
   return { country: found, region: known(region, REGION) };
 }
 
-/** The place of Cloudflare's peer: the visitor's, where no proxy is between. */
+/** The place of Cloudflare's peer: the visitor's, if no proxy is in between. */
 export function cloudflarePlace(cf: object = {}): Place {
   const { country, regionCode }: { readonly country?: unknown; readonly regionCode?: unknown } = cf;
   return statedPlace(country, regionCode);

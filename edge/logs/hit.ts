@@ -11,8 +11,8 @@ const MAX_NAMES = 20;
 /** Longer than the longest name with `en=`. */
 const MAX_REST = 64;
 /**
- * Bodies of at most so many octets, as GA4's are, are read as a whole: that takes less CPU than a stream, and they can be sent
- * again.
+ * Bodies of at most this number of octets, as GA4's are, are read as a whole: that takes less CPU than a stream, and they
+ * can be sent again.
  */
 const MAX_WHOLE = 16 * 1024;
 
@@ -25,8 +25,8 @@ type Body = OriginRequest['body'] | ArrayBuffer;
 
 /**
  * Notes what a hit of GA4 says of itself: consent, and the names of its events, in the address and in each line of its
- * body. No other value is read. Returns any request's body to send on, the same octets: a small one as a whole, of others
- * only a part is in memory. Rejects if a small one doesn't arrive.
+ * body. No other value is read. Returns the unchanged body of any request, to send it on: a small one as a whole, a larger
+ * one as a stream. Rejects if a small one doesn't arrive.
  */
 export function noteHit(
   target: string,
@@ -88,7 +88,7 @@ function streamed(
     await writer.close();
   };
   const end = () => scan('\n');
-  // Of a body that doesn't pass as a whole, what has passed is counted.
+  // If a body breaks off, the part that has passed is counted.
   notes.passing = pass()
     .catch(() => writer.abort())
     .then(end, end);

@@ -4,7 +4,7 @@ import type { ConsentState } from '../../plugins/consent.ts';
 export type Timings = Record<string, number>;
 
 /**
- * One record per request: no cookie value, no full address, no query string, and of what a stranger sends only names of
+ * One record per request: no cookie value, no full address, no query string, and of what a client sends only names of
  * closed lists and of events. Times in milliseconds.
  */
 export interface RequestRecord {
@@ -71,7 +71,7 @@ export type Notes = {
 
 const METHODS = /^(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)$/;
 
-/** A method as the record has it: a stranger's own can be any text. */
+/** A method as the record has it: a client can send any text as its method. */
 export const knownMethod = (method: string): string => (METHODS.test(method) ? method : 'other');
 
 /** A short name that the platform sets, such as a colo; null for any other value. */

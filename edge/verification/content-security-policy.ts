@@ -36,8 +36,8 @@ function neededSources(
 }
 
 /**
- * The same as text: `script-src … ; connect-src …`. Of several addresses, each page uses one. The host of a base may begin
- * with `*.`, for a prefix below every host of a domain.
+ * The same as text: `script-src … ; connect-src …`. If there are several addresses, each page uses one of them. The host
+ * of a base may begin with `*.`, for a prefix below every host of a domain.
  */
 export function neededPolicy(base: string | readonly string[], vendor = VENDOR): string {
   return Object.entries(neededSources([base].flat(), vendor))
@@ -68,7 +68,7 @@ interface Resource {
   readonly page: URL;
 }
 
-/** Of several directives of one name, the first counts. */
+/** If a directive is given several times, the first one counts. */
 function parsePolicy(text: string): Policy {
   const policy = new Map<string, readonly string[]>();
   for (const part of text.split(';')) {

@@ -50,9 +50,9 @@ interface VisitorDependencies {
 }
 
 /**
- * Visits the hosts of a site and the first pages of its domains, where their server forwards a prefix also what is below
- * it, and nothing else. A URL with another
- * host or port, or with an IP address, is refused before anything is sent. Redirects are not followed.
+ * Visits the hosts of a site, the first pages of its domains and, for a domain with a prefix, the addresses below that
+ * prefix. Any other URL, also one with another port or with an IP address, is refused before anything is sent. Redirects
+ * are not followed.
  */
 export function siteVisitor(site: SiteDescription, { fetch, signal, mark }: VisitorDependencies): SiteVisits {
   const known = new Map<string, Promise<Visit>>();

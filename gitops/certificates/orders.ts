@@ -9,7 +9,7 @@ import type { CertificateStore } from './store.ts';
 const MINUTE_MS = 60_000;
 /** Let's Encrypt counts five failed validations of a name an hour. */
 const REFUSED: Bounds = { firstMs: 10 * MINUTE_MS, longestMs: 12 * 60 * MINUTE_MS };
-/** The authority counts nothing against the name. */
+/** An outage of the authority doesn't count as a failed validation. */
 const OUTAGE: Bounds = { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS };
 /** Limit of orders in progress: a slow order must not block the others. */
 const ORDERS_AT_ONCE = 8;

@@ -17,7 +17,7 @@ interface Diagnosis {
   /** How many sites were checked. */
   readonly sites: number;
   readonly findings: readonly SiteProblem[];
-  /** What the law may forbid, depending on the visitors. It is no problem of the site. */
+  /** What the law may forbid, depending on the visitors. It doesn't count as a problem. */
   readonly notes: readonly { readonly site: string; readonly message: string; readonly remedy: string }[];
   readonly blocked: PlanReport['blocked'];
   /** Every part that was asked, or could not be. */

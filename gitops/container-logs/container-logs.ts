@@ -17,7 +17,7 @@ import { type NewLine, SiteLog } from './site-log.ts';
 
 /** Milliseconds that lines wait before they are written together. */
 const FLUSH_MS = 200;
-/** When so many lines of a site wait, the readers of its containers wait, too. */
+/** When this many lines of a site wait, the readers of its containers wait, too. */
 const MOST_WAITING = 1_000;
 /** Milliseconds between two removals of what is too old. */
 const PRUNE_MS = 3_600_000;

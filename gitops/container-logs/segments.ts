@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { containerLog } from '../report/container-logs.ts';
 
-/** Of a container (its id) and a stream: the time after which its output is read again, and the place among equal times. */
+/** The time after which the output of a container (its id) and stream is read again, and the place among equal times. */
 const position = z.tuple([z.string(), z.enum(['stdout', 'stderr']), z.string(), z.number()]);
 export type StoredPosition = z.output<typeof position>;
 

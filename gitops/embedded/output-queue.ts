@@ -1,7 +1,7 @@
 import type { OutputLine, OutputStream } from '../appliers/containers/output/output.ts';
 import type { SplitLine } from '../base/line-splitter.ts';
 
-/** What waits for a reader: at most so many lines with so many characters. Further ones are counted only. */
+/** The most lines and characters that wait for a reader. Lines beyond that are only counted. */
 const MOST_LINES = 5_000;
 const MOST_CHARACTERS = 4 * 1024 * 1024;
 
@@ -13,7 +13,7 @@ export class OutputQueue {
   #hasEnded = false;
   #arrived = Promise.withResolvers<void>();
 
-  /** A process prints from now on. */
+  /** From now on, a process prints lines. */
   open(): void {
     this.#hasEnded = false;
   }

@@ -86,7 +86,7 @@ export class GatewayAgent {
 
   /**
    * Makes nginx serve this, in place of all that was delivered before. Resolves when it does, with what of it can't be
-   * served, by the name of the Secret. Rejects if nothing of it can be: then the last one is served on.
+   * served, by the name of the Secret. Rejects if nothing of it can be: then the last one stays in service.
    */
   async deliver(deliveries: DeliveredSecrets): Promise<ReadonlyMap<string, string>> {
     const configuration = configurationOf(deliveries);

@@ -21,7 +21,7 @@ export interface CertificatePair {
 /** Each is read once: with hundreds of them, it would take most of the time of a change. */
 const known = new WeakMap<object, CertificatePair>();
 
-/** Reads a pair of PEM texts. Throws an `Error` whose message contains no part of the key. An expired one is served on. */
+/** Reads a pair of PEM texts. Throws an `Error` whose message contains no part of the key. An expired one stays in service. */
 export function readPair(texts: { readonly cert: string; readonly key: string }): CertificatePair {
   const found = known.get(texts) ?? parsePair(texts);
   known.set(texts, found);

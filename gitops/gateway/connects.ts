@@ -9,7 +9,7 @@ const TIMEOUT_MS = 300;
 const SPREAD_MS = INTERVAL_MS - 2 * TIMEOUT_MS;
 
 /**
- * True if a connection is accepted in time. It is ended by a reset, so that it keeps no port of ours for a minute. If this
+ * True if a connection is accepted in time. It is ended by a reset, so that it doesn't keep a local port for a minute. If this
  * process itself was late, a connection that was accepted meanwhile counts.
  */
 function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise<boolean> {

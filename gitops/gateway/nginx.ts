@@ -52,7 +52,7 @@ export interface GatewayNginxSettings {
 interface ServedOutcome {
   /** True if nginx was started or reloaded. */
   readonly reloaded: boolean;
-  /** By name of the Secret: why nginx refuses its file; the file before it is served on. */
+  /** By name of the Secret: why nginx refuses its file; the previous file stays in service. */
   readonly refused: ReadonlyMap<string, string>;
 }
 

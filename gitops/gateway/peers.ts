@@ -26,12 +26,12 @@ const TRIES = 3;
  * two connects in a row have failed. If no endpoint of a service accepts connections, all listed ones get requests: a
  * failed connection is no worse than an answer without any pod.
  *
- * It fails static, because a control plane that is cut off from its nodes empties every service while the pods run on.
- * When the endpoints of a service become none, or half of all vanish within ten seconds, the last known ones stay until
+ * It fails static, because a control plane that is cut off from its nodes empties every service although the pods still run.
+ * When a service loses all endpoints, or half of all endpoints vanish within ten seconds, the last known ones stay until
  * they have accepted no connection for ten seconds, or another service lists their address. Those of a single service stay
  * until it has an endpoint again; those that vanished with half of all, until it has as many as before: the control plane
  * may get back to its nodes one by one. A pod that ends on purpose doesn't count as vanished, and stays as long as it
- * accepts connections. After a restart, the peers of before count as listed until the service is.
+ * accepts connections. After a restart, the peers from before it count as listed until the service is.
  */
 export class Peers {
   /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */
@@ -76,7 +76,7 @@ export class Peers {
     }
   }
 
-  /** The outcome of a connect to a peer. */
+  /** Takes in the outcome of a connect to a peer. */
   answered(service: string, endpoint: { address: string; port: number }, accepted: boolean): void {
     const peers = this.#services.get(service);
     const peer = peers?.get(keyOf(endpoint));
@@ -115,7 +115,7 @@ export class Peers {
     return listed.every(({ isOut }) => isOut) ? 'fails' : 'unknown';
   }
 
-  /** Whom to connect to, to learn whether they accept connections. Forgets those that are of no use any more. */
+  /** The peers to connect to, to find out whether they accept connections. Forgets those that are no longer needed. */
   toConnect(now: number): { service: string; address: string; port: number }[] {
     this.#forget(now);
     return [...this.#services].flatMap(([service, peers]) =>

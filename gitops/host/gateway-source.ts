@@ -98,7 +98,7 @@ export async function gatewaySource(
           if (tls === 'inside') return await policies.pairFor(host);
           const paths = await certificates.pathsFor(host, tls);
           if (paths === null) return null;
-          // The file of an ordered certificate is replaced; that of an operator's copy is another one.
+          // The edition, because a renewed certificate has the path of the one before; an operator's copy has another path.
           const key = `${paths.cert} ${certificates.edition?.(host, tls) ?? ''}`;
           const pair = pems.get(key) ?? readPem(paths);
           pems.set(key, pair);

@@ -49,7 +49,7 @@ export async function lead(
 ): Promise<Leadership | null> {
   if (env.HOST_KIND !== 'kubernetes' || env.KUBERNETES_LEASE === undefined) return null;
   const [namespace = '', name = ''] = env.KUBERNETES_LEASE.split('/');
-  // Not the appliers' client: a renewal must not wait behind their calls, and is no write of theirs.
+  // Not the appliers' client: a renewal must not wait behind their calls, and isn't one of their writes.
   const client = await openKubernetes({ kubeconfig: env.KUBECONFIG, context: env.KUBERNETES_CONTEXT });
   stack.defer(() => client.close());
 

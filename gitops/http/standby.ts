@@ -57,7 +57,7 @@ async function answerOf(
     headers: { ...withoutConnection(headers), [FORWARDED]: '1', ...framing(headers) },
     signal,
   });
-  // Of what breaks later, the answer's reader learns.
+  // An error after the answer's head reaches the answer's reader.
   outgoing.on('error', () => undefined);
   try {
     const answered = once(outgoing, 'response', { signal });

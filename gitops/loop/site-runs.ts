@@ -31,7 +31,7 @@ export interface SiteRunsDeps {
   readonly signal: AbortSignal;
 }
 
-/** A failing operation is reported as failed after this many attempts; the site itself is tried further. */
+/** A failing operation is reported as failed after this many attempts; retries of the site continue. */
 const ATTEMPTS_PER_OPERATION = 3;
 
 /**

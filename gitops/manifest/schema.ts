@@ -242,7 +242,7 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
 });
 
 /**
- * Whether a name counts as the client's own. Of the others, only the site's edge hostname serves the pages: they have no
+ * Whether a name counts as the client's own. For other names, only the site's edge hostname serves the pages: they have no
  * first-party host, certificate or prefix, and claim no name that another site has.
  */
 export function isProven({ unproven = [] }: Pick<Manifest, 'unproven'>, host: string): boolean {

@@ -31,7 +31,7 @@ const CONSENTS = ['all', 'analytics', 'ads', 'none'];
 const requests = (condition: string) => `sum(if(${condition}, _sample_interval, 0))`;
 const octets = (column: string) => `sum(if(${column} > 0, _sample_interval * ${column}, 0.0))`;
 
-/** Of each step, what traffic counts, by the letters of management/traffic/counts.ts. */
+/** What traffic counts in each step, by the letters of management/traffic/counts.ts. */
 const TOTALS: Readonly<Record<string, string>> = {
   n_n: 'sum(_sample_interval)',
   n_e: 'sum(_sample_interval * double7)',

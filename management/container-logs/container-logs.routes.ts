@@ -58,7 +58,7 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
           operationId: 'listContainerLogs',
           summary: 'Search what a container’s tag servers have printed, the newest first',
           description:
-            '`requestId` answers what the tags said of one request of `…/requests`. Bodies, headers and queries are not kept.',
+            'With `requestId`, the answer has what the tags printed about one request of `…/requests`. Bodies, headers and queries are not kept.',
           tags: ['requests'],
           params: containerParams,
           querystring: containerLogsQuery,

@@ -42,7 +42,7 @@ export function demandResources(
     errors.push({ path: 'resources.processing.replicas', message: `must be at most ${MOST_OF_TENANT}` });
   }
   if (errors.length === 0) return;
-  throw new ManagementProblem('forbidden', { detail: 'only an operator may set so much', errors });
+  throw new ManagementProblem('forbidden', { detail: 'only an operator may set as much', errors });
 }
 
 /**

@@ -55,7 +55,7 @@ interface TrafficSettings {
   readonly pollMs: number;
   /** Days for which late objects are still counted. */
   readonly lateDays: number;
-  /** Sums by minute are kept for so many hours, those by hour and by day for so many days; 0: for ever. */
+  /** How long sums are kept: by minute in hours, by hour and by day in days; 0: for ever. */
   readonly minuteHours: number;
   readonly hourDays: number;
   readonly dayDays: number;

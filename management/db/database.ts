@@ -23,7 +23,7 @@ export interface Actor {
   readonly subject: string;
   readonly name: string;
   readonly email: string;
-  /** Of the service token that calls; absent: a person calls. */
+  /** The scopes of the service token that calls; absent: a person calls. */
   readonly scopes?: readonly string[];
 }
 

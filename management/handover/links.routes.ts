@@ -24,7 +24,7 @@ import { createdLink, linkPage, linkParams, linkQuery, newLink } from './links.s
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 const MOST_DAYS = 90;
-/** Of a client, that haven't expired. */
+/** A client's links that haven't expired. */
 const MOST_OPEN = 100;
 
 /** Links by which someone without a login sees which DNS records a client must set. */

@@ -40,7 +40,7 @@ const TAGS = [
   { name: 'traffic', description: 'Sums of requests and events over time, and the usage of each day.' },
   { name: 'requests', description: 'Single requests to the edge: searched, exported, or as they arrive.' },
   { name: 'operations', description: 'Work that continues after the answer, with its steps.' },
-  { name: 'webhooks', description: 'Events sent to addresses of yours, signed, with their deliveries.' },
+  { name: 'webhooks', description: 'Events sent to your own addresses, signed, with their deliveries.' },
   { name: 'audit', description: 'Who changed what, and when.' },
   { name: 'instance', description: 'Hosts, drift, plans and commits of the whole installation.' },
   { name: 'session', description: 'The login of a person in a browser.' },

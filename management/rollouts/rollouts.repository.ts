@@ -215,7 +215,7 @@ export async function stopAfterFailure(db: Database, id: string, detail: string)
 /** Starts the way back, of all sites that the rollout has changed. `false`: another rollout is active. */
 export async function revertRollout(db: Database, id: string, at: Date): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
-    // Of two rollouts at the same moment, the second one waits here, and then sees the first.
+    // If two rollouts start at the same moment, the second one waits here, and then sees the first.
     await sql`select pg_advisory_xact_lock(hashtext('tagyard image rollouts'))`.execute(trx);
     const other = await trx
       .selectFrom('image_rollouts')

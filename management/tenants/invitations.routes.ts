@@ -48,7 +48,7 @@ import { memberQuery, tenantParams } from './tenants.schema.ts';
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 7;
 const MOST_DAYS = 30;
-/** Of a client or organisation, that can still be accepted. */
+/** The invitations of a client or organisation that can still be accepted. */
 const MOST_OPEN = 100;
 
 const KINDS = {

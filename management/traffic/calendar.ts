@@ -18,7 +18,7 @@ export function daysBetween(from: number, to: number): string[] {
   return days;
 }
 
-/** The time so many days before another one. */
+/** A time minus a number of days. */
 export const daysBefore = (time: number, days: number): number => time - days * DAY_MS;
 
 /** The prefixes of the keys that new objects have now. One prefix covers ten minutes. */

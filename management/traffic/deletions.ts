@@ -16,7 +16,7 @@ import {
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
-/** After so many objects the search records how far it is. */
+/** After this number of objects, the search records its position. */
 const PER_NOTE = 50;
 /** A multiple of `PER_NOTE`. */
 const OBJECTS_AT_ONCE = 200;

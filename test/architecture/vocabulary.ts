@@ -57,8 +57,9 @@ const TERM_OF: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** Runs of words, after line breaks and comment marks are folded into one space. */
-const PHRASES = /\b(?:is had|sees to|seen to|saw to)\b/gi;
+/** Runs of words, after line breaks and comment marks are folded into one space. Idioms that a reader would read twice. */
+const PHRASES =
+  /\b(?:is had|sees to|seen ?to|saw to|for want of|of (?:before(?!\.)|yours)|is none of an?)\b/gi;
 
 /** The parts of `camelCase`, `snake_case`, `CONSTANT_CASE` and plain words, in lower case. */
 function wordsOf(line: string): string[] {

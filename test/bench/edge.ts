@@ -6,7 +6,7 @@ import { type Bed, startBed } from './edge-bed.ts';
 import { type Slices, slices } from './slices.ts';
 import { load, type Shot } from './wrk.ts';
 
-/** Rounds of four slices, each of so many requests, for one ratio each. A slice takes a tenth to half a second. */
+/** Rounds of four slices, each of this number of requests, for one ratio each. A slice takes a tenth to half a second. */
 const PAIRED_ROUNDS = 31;
 const SLICE = 300;
 /** Before a route is measured: V8 compiles for good what has run a few thousand times. */

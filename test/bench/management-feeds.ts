@@ -86,7 +86,7 @@ class Readers {
     const readers = new Readers();
     for (let index = 0; index < STREAMS; index += 1) {
       readers.#add(url, tokens[index % tokens.length] ?? '');
-      // A few at a time: a listening socket queues only so many.
+      // A few at a time, because the queue of a listening socket is limited.
       if (index % 100 === 99) await eventually(() => readers.#demandOpen(index - 100));
     }
     await eventually(() => readers.#demandOpen(STREAMS), { timeoutMs: 60_000 });

@@ -15,7 +15,7 @@ const TIMES = 60;
 /** Parts of names: some are in many containers, some in few, some in none. */
 const SEARCHES = ['sho', 'erl', 'mun', 'x17', '999', 'qqq', 'ber', '.ex'];
 const SORTS = ['-createdAt', 'name', '-updatedAt', 'status'];
-/** Of all clients (by their organisation), and of one. */
+/** A member of all clients (by their organisation), and a member of one. */
 const CALLERS = ['agency', 'member-7'];
 
 /** Searching and sorting lists of a hundred thousand containers on PostgreSQL. */

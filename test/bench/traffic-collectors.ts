@@ -50,7 +50,7 @@ async function collectedBy(count: number, { postgresql, bucket, containers, reco
       await once(child, 'message');
     }
     await eventually(() => divided(owner, count), { timeoutMs: 60_000 });
-    // Of the last minutes, where collectors search all the time.
+    // Objects of the last minutes, where collectors search all the time.
     await writeBacklog({
       folder: beside,
       containers,

@@ -12,7 +12,7 @@ import { type ForwardedShop, startForwardedShop } from '../support/forwarders/sh
 const PAGE = `<script>document.cookie = 'session=s3cret; path=/'</script>`;
 /** The browser's address as the shops' servers see it: no other part of the stage has it. */
 const VISITOR = '127.0.0.9';
-/** What the operator of the server with nginx knows of its visitors by a database. */
+/** The place that the forwarder's own database has for the visitor's address; only the nginx of the tests has one. */
 const DATABASE = { country: 'DE', region: 'BE' };
 /** The place that each server states, and what the web container's defaults are there. */
 const PLACES: Partial<

@@ -161,7 +161,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     await shows(page, 'gtm', /^ran for GTM-DEMO1, from the edge demo/);
   });
 
-  test('tells the shop’s own origin from the edge, and nothing from either', async () => {
+  test('shows whether the script came from the shop’s own origin, or from nowhere', async () => {
     snippet = snippetOf('/m3trics');
     await using browser = await visitors.newContext();
     const page = await browser.newPage();
@@ -174,7 +174,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     await shows(page, 'gtm', /^nothing: neither the edge nor the vendor served it$/);
   });
 
-  test('keeps a refusal and a grant, and tells the tags both', async () => {
+  test('keeps a refusal and a grant, and passes both to the tags', async () => {
     snippet = snippetOf(edgeUrl());
     await using browser = await visitors.newContext();
     const page = await browser.newPage();

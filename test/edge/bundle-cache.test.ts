@@ -35,7 +35,7 @@ test('an unchanged source is bundled once', async () => {
 
 test.each([
   ['changed', () => change('2')],
-  ['changed, with the time and size of before', () => change('3')],
+  ['changed, with the previous time and size', () => change('3')],
   ['removed', () => rm(source)],
 ])('a source that was %s is bundled again', async (_how, disturb) => {
   await cached();

@@ -72,7 +72,12 @@ describe('consentRules', () => {
     ['a place without rules of its own', 'FR', null, own],
     ['a country', 'DE', 'BY', { ...own, consent: 'required', consentMode: 'basic' }],
     ['a country, its part unknown', 'AT', null, { ...own, consent: 'required', consentMode: 'basic' }],
-    ['a part of a country, which beats the country', 'US', 'CA', { ...own, fallback: 'none' }],
+    [
+      'a part of a country, which takes precedence over the country',
+      'US',
+      'CA',
+      { ...own, fallback: 'none' },
+    ],
     ['another part of it', 'US', 'NY', { ...own, consentMode: 'basic' }],
     ['an unknown part of it, the strictest,', 'US', null, { ...own, consentMode: 'basic', fallback: 'none' }],
     [

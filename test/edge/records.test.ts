@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterAll(() => stage.close());
 
-/** The records of the requests that were sent since the last call, once there are so many. */
+/** The records of the requests that were sent since the last call, once there are `count` of them. */
 async function recorded(count = 1): Promise<RequestRecord[]> {
   const records: RequestRecord[] = [];
   await eventually(async () => {

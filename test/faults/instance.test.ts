@@ -221,7 +221,7 @@ describe('a start that can’t succeed says so in one line', () => {
     ['the home is a file', (home) => write(join(home, 'home'), 'a file'), /can't be used/],
     ['the home is where nothing can be made', () => '/proc/nowhere/home', /can't be used/],
     [
-      'the lock is no lock of ours',
+      'the lock is not one of ours',
       (home) => dirname(write(join(home, 'lock'), 'x'.repeat(200))),
       /lock can't be locked/,
     ],

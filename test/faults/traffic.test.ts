@@ -79,7 +79,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
     });
     await Promise.all(workers);
   }
-  /** Waits until so many further requests were answered. */
+  /** Waits until this number of further requests was answered. */
   async function further(count: number): Promise<void> {
     const wanted = answered.length + count;
     await eventually(() => expect(answered.length).toBeGreaterThanOrEqual(wanted), LONG);

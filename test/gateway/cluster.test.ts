@@ -197,7 +197,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     expect((await load.end()).failures).toEqual([]);
   });
 
-  test('serves on what a Secret held that can’t be read any more, and says so in the Lease', async () => {
+  test('continues to serve the content of a Secret that can’t be read any more, and says so in the Lease', async () => {
     const steady = await upstream({ name: 'steady' });
     const host = await stage.serve('steady', steady.port, [address]);
     await eventually(() => answers(host));

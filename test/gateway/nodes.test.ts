@@ -105,7 +105,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });
 
-  test('serve on when a node with one of them, a pod of a site, both of another one and CoreDNS is cut off', async () => {
+  test('continue to serve when a node with one of them, a pod of a site, both of another one and CoreDNS is cut off', async () => {
     const { node, others } = await nodes.sharedNode();
     await nodes.serve('twin', node);
     await nodes.names.moveTo(node.name);
@@ -159,7 +159,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(twinReport.answered.some(({ at }) => at > Math.max(...failed))).toBe(true);
   });
 
-  /** Of what can be sent again nothing failed; of what can't, only what was on its way. */
+  /** Nothing that can be sent again failed; of the other requests, only those that were on their way. */
   function expectHeld(report: EdgeLoadReport, cutAt: number) {
     expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
     // The front finds out by itself, long before the cluster does.

@@ -173,7 +173,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(agent.running(service)).toBe(preview.service);
   });
 
-  test('is not ready before the API server has listed the pods, but is with those of before a restart', async () => {
+  test('is not ready before the API server has listed the pods, but is with those known before a restart', async () => {
     const directory = await folder();
     const pod = await startUpstream({ address: '127.0.0.1' });
     stack.push(() => pod.close());
@@ -220,7 +220,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
   });
 
-  test('serves on what it can no longer read after a restart, too', async () => {
+  test('continues to serve what it can no longer read, also after a restart', async () => {
     const directory = await folder();
     let secrets = [...deliveries(1)].map(([name, delivered]) => stored(name, delivered));
     const server = await ScriptedServer.start(apiServer(() => secrets));

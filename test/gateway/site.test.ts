@@ -316,7 +316,7 @@ describeWith(
         );
         return found.trim().split('\n').filter(Boolean);
       };
-      // The one that ran always ends unused.
+      // The preview server that was always running ends once it is unused.
       await eventually(async () => expect(await pods()).toEqual([]), WAIT);
       const [endpoint] = endpoints();
       if (endpoint === undefined) throw new Error('the cluster has nodes');

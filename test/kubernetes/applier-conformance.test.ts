@@ -63,7 +63,7 @@ describeWith(['kubernetes', 'root'], 'the appliers of a cluster', () => {
     };
   }
 
-  /** Others have made an object of this name, of which they want no pod. */
+  /** Creates an object of this name without our mark; a Deployment without pods. */
   async function plantForeign({ spec }: Resource<ObjectSpec>) {
     const { metadata, ...object } = spec.reveal();
     const { name } = metadata;

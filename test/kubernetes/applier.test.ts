@@ -81,7 +81,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     const answer = await cluster.kubectl('exec', 'asker', '--', '/bin/busybox', 'sh', '-c', script);
     return answer.trim().split('\n');
   }
-  /** Resolves once the Service answers with this configuration: pods that end serve on for some seconds. */
+  /** Resolves once the Service answers with this configuration: pods that end still serve for some seconds. */
   const serves = (env: string) =>
     eventually(async () => expect((await asked())[0]).toContain(`env=${env}`), WAIT);
 
@@ -110,7 +110,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(own()).toBe(before);
   });
 
-  test('rolls a changed configuration out without loss, and back with the Secret of before', async () => {
+  test('rolls a changed configuration out without loss, and back with the previous Secret', async () => {
     const requests = asked(150);
     expect((await runs.run(changed)).errors).toEqual([]);
     await serves('2');
@@ -212,7 +212,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await kubectl('scale', 'deployment', PROCESSING, '--replicas=3');
     expect(await get(setBy)).not.toContain('tagyard');
     expect((await runs.run(acme)).errors).toEqual([]);
-    // Of its autoscaler, which lets it have two.
+    // The autoscaler's maximum is two.
     await eventually(async () => expect(await get(replicas)).toBe('2'), WAIT);
     expect(await get(setBy)).not.toContain('tagyard');
   });

@@ -104,7 +104,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     );
   }
 
-  /** The pods of before serve, and the Deployment has their template again. */
+  /** The previous pods serve, and the Deployment has their template again. */
   async function servesOn(): Promise<void> {
     await eventually(async () => {
       const found = await answers();
@@ -137,7 +137,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     await kubectl('delete', 'pod', old, '--grace-period=1', '--wait=false');
     const { errors } = await failing;
     expect(messageOf(errors)).toContain('the tag server ends again and again: exit code 1: server.js');
-    expect(messageOf(errors)).toContain('the pods of before serve on');
+    expect(messageOf(errors)).toContain('the previous pods continue to serve');
     expect(messageOf(errors)).not.toContain(AUTH);
     await servesOn();
   });
@@ -145,7 +145,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
   test('says that an image can’t be pulled', async () => {
     const { errors } = await runs.run({ ...acme, image: `127.0.0.1:9/tag-server@sha256:${'b'.repeat(64)}` });
     expect(messageOf(errors)).toMatch(/the image can’t be pulled: .*127\.0\.0\.1:9/s);
-    expect(messageOf(errors)).toContain('the pods of before serve on');
+    expect(messageOf(errors)).toContain('the previous pods continue to serve');
     await servesOn();
   });
 
@@ -205,7 +205,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect(messageOf(errors)).toMatch(
       /no room in the client’s quota until the deadline: .*exceeded quota: tagyard/,
     );
-    expect(messageOf(errors)).toContain('the pods of before serve on');
+    expect(messageOf(errors)).toContain('the previous pods continue to serve');
     await servesOn();
   });
 

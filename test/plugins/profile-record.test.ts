@@ -19,11 +19,11 @@ test.each<[string, unknown]>([
   ['a text', 'record'],
   ['a list', [record]],
   ['of another version', { ...record, version: 2 }],
-  ['without a session’s null', { ...record, session: undefined }],
+  ['without the member session, not even null', { ...record, session: undefined }],
   ['a session without a time', { ...record, session: { id: 'a' } }],
   ['a session without an id', { ...record, session: { lastSeenAt: 1 } }],
   ['no list of cookies', { ...record, cookies: { 0: cookie, length: 1 } }],
-  ['a cookie that is none', { ...record, cookies: [cookie, null] }],
+  ['null among the cookies', { ...record, cookies: [cookie, null] }],
   ['a cookie without a name', { ...record, cookies: [{ ...cookie, name: undefined }] }],
   ['a cookie without a value', { ...record, cookies: [{ ...cookie, value: 1 }] }],
   ['a cookie without a time', { ...record, cookies: [{ ...cookie, setAt: '1' }] }],
@@ -33,7 +33,7 @@ test.each<[string, unknown]>([
   ['a browser without an id', { ...record, browsers: [{ at: 1 }] }],
   ['a browser without a time', { ...record, browsers: [{ id: 'a' }] }],
   ['no list of browsers', { ...record, browsers: null }],
-  ['shared in words', { ...record, isShared: 'yes' }],
+  ['isShared as a text', { ...record, isShared: 'yes' }],
 ])('is no record: %s', (_name, value) => {
   expect(isProfileRecord(value)).toBe(false);
 });

@@ -45,7 +45,7 @@ export async function observeObjects(
     const fields = kept.map(({ path, manager }) => `${path} (by ${manager})`).join(', ');
     const key = resourceKey(addressOf(found));
     if (fields !== reported.get(key) && fields !== '') {
-      log.info({ object: key, fields }, 'others have added to an object of ours what may stay');
+      log.info({ object: key, fields }, 'others have added fields to one of our objects; they stay');
     }
     reported.set(key, fields);
   };
@@ -82,8 +82,8 @@ export async function observeObjects(
   }
 }
 
-/** An object of ours that the copies don't have: others have changed the labels by which it is followed. */
+/** One of our objects that the copies don't have: others have changed the labels by which it is followed. */
 function asHidden(hidden: Observed<ObjectRef>): Observed<ObjectRef> {
   if (hidden.owner.kind === 'foreign') return hidden;
-  return { ...hidden, hash: null, found: 'labels of ours changed from outside' };
+  return { ...hidden, hash: null, found: 'our labels changed from outside' };
 }

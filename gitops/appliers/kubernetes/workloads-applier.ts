@@ -15,7 +15,7 @@ import { revisionNumber } from './state/replica-sets.ts';
 
 /**
  * Applies a site's Deployments, and waits until they are rolled out. A template whose pods don't become available is
- * replaced by the one before: its pods serve on.
+ * replaced by the previous one: its pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
   const { copies, clients, writer, secrets } = cluster;
@@ -70,7 +70,9 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
       return;
     }
     const isServed = await goBack(resource, completeBefore, signal);
-    const after = isServed ? 'the pods of before serve on' : 'there is no earlier template to go back to';
+    const after = isServed
+      ? 'the previous pods continue to serve'
+      : 'there is no earlier template to go back to';
     const cause = spec.redacted(failure.message);
     throw failures.errorOf(
       hash,

@@ -11,7 +11,12 @@ const NO_CLIENT = '00000000-0000-4000-8000-000000000000';
 /** A container's members as in `POST /server-containers`, but `client`. They are judged by the API's own schema. */
 const containerItem = z.record(z.string(), z.unknown()).superRefine((body, context) => {
   for (const name of ['client', 'clientId'].filter((one) => one in body)) {
-    context.addIssue({ code: 'custom', path: [name], message: 'is the client’s above', input: body });
+    context.addIssue({
+      code: 'custom',
+      path: [name],
+      message: 'must be missing: the container belongs to the client that lists it',
+      input: body,
+    });
   }
   const { client: _, ...rest } = body;
   const judged = givenContainer.safeParse({ ...rest, clientId: NO_CLIENT });

@@ -17,7 +17,7 @@ interface Part {
 
 interface Answer {
   readonly status: number;
-  /** Of a problem; else empty. */
+  /** The code of a problem; empty if the answer isn't one. */
   readonly code: string;
   readonly body: object;
 }

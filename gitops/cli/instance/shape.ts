@@ -8,7 +8,7 @@ export interface Shape {
   readonly items?: Shape;
   readonly properties?: Readonly<Record<string, Shape>>;
   readonly required?: readonly string[];
-  /** Of a record; `false` has no meaning here, because unknown members are dropped. */
+  /** The shape of a record's members; `false` has no meaning here, because unknown members are dropped. */
   readonly additionalProperties?: Shape | boolean;
   readonly default?: unknown;
 }

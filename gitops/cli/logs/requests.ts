@@ -49,7 +49,7 @@ export async function pastRequests(
   return { requests: requests.reverse(), isCut: cursor !== undefined, missing: [...missing] };
 }
 
-/** A gap in the stream: so many requests were not sent; `null`: an unknown number. */
+/** A gap in the stream: the number of requests that were not sent; `null`: unknown. */
 export interface Gap {
   readonly missed: number | null;
 }

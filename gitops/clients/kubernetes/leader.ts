@@ -6,11 +6,14 @@ import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { heldLease, isFree, type ObservedLease, observeLease, releasedLease } from './lease.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** Of the Lease's duration: the holder writes so long after a renewal. Another one takes over after all of it. */
+/** The part of the Lease's duration for which the holder writes after a renewal. Another one takes over after all of it. */
 const WRITES = 2 / 3;
-/** Of the duration: the pause between renewals, and between readings of another's Lease; up to twice as long by chance. */
+/**
+ * The pause between renewals, and between readings of another's Lease, as a part of the duration; at random up to twice
+ * as long.
+ */
 const PAUSE = 1 / 8;
-/** Of the duration: the timeout of one attempt. */
+/** The timeout of one attempt, as a part of the duration. */
 const ATTEMPT = 1 / 4;
 
 interface ElectionOptions {

@@ -74,7 +74,7 @@ export class Transport {
   async call(call: Call): Promise<Answer> {
     for (let tries = 1; ; tries += 1) {
       try {
-        // A call that waits for others of ours isn't late: thousands may be made at once.
+        // A call that waits for our own other calls isn't late: thousands may be made at once.
         return await untilAborted(
           this.#limit(() => this.#once(call)),
           [call.signal],

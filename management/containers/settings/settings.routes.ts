@@ -33,7 +33,7 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
           operationId: 'setContainerConfig',
           summary: 'Replace the container configuration, for example after its auth was rotated',
           description:
-            'It is encrypted for the host and never answered. The containers are replaced by a swap.',
+            'It is encrypted for the host, and no answer contains it. The containers are replaced by a swap.',
           body: newConfig,
           response: { 200: changeAnswer, ...problems(...REFUSALS, 'invalid_container_config') },
         },

@@ -68,7 +68,7 @@ export async function refusals(
   }
 }
 
-/** The problem to answer for one container. What is no refusal, but a fault, is logged. */
+/** The problem to answer for one container. An error that isn't a refusal is logged. */
 export function refusalOf(
   { log }: Pick<Context, 'log'>,
   { id, requestId }: Pick<Transfer, 'requestId'> & { readonly id: string },

@@ -350,7 +350,7 @@ describe('tagyard doctor', () => {
     expect(stdout).toContain('1 of 2 sites are well');
   });
 
-  test('names the sites that identify visitors before they choose, which is no problem of theirs', async () => {
+  test('names the sites that identify visitors before they choose, which doesn’t count as a problem', async () => {
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.push('two', daemon.manifest('two', 1, { consent: 'required' }));
     for (const name of ['one', 'two']) await daemon.reaches(name, 'Ready');

@@ -194,7 +194,7 @@ describe('the last known peers', () => {
     return peers;
   };
 
-  test('of before a restart are gone when the API server lists others in their place', () => {
+  test('from before a restart are gone when the API server lists others in their place', () => {
     const peers = restored(1);
     accepting(peers, 1);
     peers.listed('a/b', ready(2), 1_000);
@@ -203,14 +203,14 @@ describe('the last known peers', () => {
     expect(peers.toConnect(60_000)).toEqual([{ service: 'a/b', address: '10.0.0.2', port: PORT }]);
   });
 
-  test('of before a restart stay if the API server lists only some of all', () => {
+  test('from before a restart stay if the API server lists only some of all', () => {
     const peers = restored(1, 2);
     accepting(peers, 1, 2);
     peers.listed('a/b', ready(2), 1_000);
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
   });
 
-  test('of before a restart are gone if the API server lists most of all', () => {
+  test('from before a restart are gone if the API server lists most of all', () => {
     const peers = restored(1, 2, 3);
     accepting(peers, 1, 2, 3);
     peers.listed('a/b', ready(2, 3), 1_000);

@@ -21,7 +21,7 @@ afterAll(() => world.close());
 const create = (as: string, body: object) =>
   world.call('POST', '/clients', { as, body: { name: 'Shop', ...body } });
 
-test('an organisation has at most so many clients that aren’t archived', async () => {
+test('the number of an organisation’s clients that aren’t archived is limited', async () => {
   const first = (await create('boss', { organisation })).body.id;
   expect((await create('boss', { organisation })).status).toBe(201);
   const third = await create('boss', { organisation });
@@ -47,7 +47,7 @@ test('an organisation has at most so many clients that aren’t archived', async
   expect(back.body.code).toBe('limit_reached');
 });
 
-test('a person is a member of at most so many clients', async () => {
+test('the number of clients that a person is a member of is limited', async () => {
   const members = [{ subject: 'ada', role: 'owner' }];
   const ids = [];
   for (const _ of [1, 2]) ids.push((await create('root', { members })).body.id);

@@ -1,9 +1,9 @@
 import type { Overlay } from '../openapi.ts';
 
 /**
- * What the API has beyond the document that the traffic is checked with. Sources: the types of the official SDK
- * (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage), for the last three paths what wrangler 4
- * calls, and for the query parameters and the optional member what wrangler 4, certbot and the SDK send.
+ * What the API has and the OpenAPI document, by which the traffic is checked, lacks. Sources: the types of the official SDK
+ * (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage); for the last three paths, the calls of
+ * wrangler 4; for the query parameters and the optional member, what wrangler 4, certbot and the SDK send.
  */
 const text = { type: 'string' };
 const yes = { type: 'boolean' };

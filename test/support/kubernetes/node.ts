@@ -18,7 +18,7 @@ export interface ClusterNetwork {
   readonly nodes: string;
   /** The first two octets of the pods' addresses; the third is the number of the node. */
   readonly pods: string;
-  /** Where pods ask for names. */
+  /** The address of the pods' name server. */
   readonly dns: string;
   readonly count: number;
   readonly pki: Pki;
@@ -110,12 +110,15 @@ export class ClusterNode {
   async heal(): Promise<void> {
     await ip(`link set ${this.#port} up`, this.#network.bridge);
     for (const rule of [...this.#rules('api'), ...this.#rules('pods')]) {
-      // A rule that isn't there is none to remove.
+      // Fails for a rule that isn't there.
       await this.#iptables('--delete', rule).catch(() => undefined);
     }
   }
 
-  /** Refuses connections from an address to a port of the node's pods, as what enforces policies does; `--delete` ends it. */
+  /**
+   * Refuses connections from an address to a port of the node's pods, like a network plugin that enforces policies;
+   * `--delete` ends it.
+   */
   async refuse(from: string, port: number, verb: '--insert' | '--delete' = '--insert'): Promise<void> {
     await this.#iptables(verb, `FORWARD -s ${from} -o pods0 -p tcp --dport ${port} -j DROP`);
   }

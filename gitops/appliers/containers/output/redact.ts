@@ -12,9 +12,9 @@ const SHORTEST_LINE = 8;
 type Secrets = Pick<ContainerSpec, 'config' | 'serviceAccountKey'>;
 
 /**
- * Replaces a container's secrets in the first `LONGEST_READ` characters of its output, and drops the rest. Of the
- * CONTAINER_CONFIG: the encoded text, the decoded text, and its `auth` alone, each also percent-encoded. Of a service
- * account's key: each line of the private key. Throws if the key can't be read: then nothing may be shown.
+ * Replaces a container's secrets in the first `LONGEST_READ` characters of its output, and drops the rest. Secrets are
+ * the encoded and the decoded text of the CONTAINER_CONFIG and its `auth`, each also percent-encoded, and each line of a
+ * service account's private key. Throws if that key can't be read: then nothing may be shown.
  */
 export function redact({ config, serviceAccountKey }: Secrets, text: string): string {
   // The longest first: one secret may contain another. In one pass: a replacement must not be searched for secrets.

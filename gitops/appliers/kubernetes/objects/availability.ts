@@ -4,7 +4,7 @@ import { objectName, podSelector, siteMetadata } from './names.ts';
 import { scaleOf } from './scale.ts';
 import type { ClusterSettings } from './settings.ts';
 
-/** Of what the pods request, in percent: above it pods are added. */
+/** Pods are added when they use more than this percentage of the CPU that they request. */
 const UTILIZATION = 70;
 
 /** How many processing pods a site has, and how many of them a drain may take at once. */

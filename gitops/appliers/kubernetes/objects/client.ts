@@ -51,7 +51,7 @@ const LEVEL = 'restricted';
 /** The API server's own version: a fixed one would miss what later ones forbid. */
 const VERSION = 'latest';
 
-/** The quota counts what no account of ours may list: a namespace with Secrets of others isn't deleted. */
+/** The quota counts Secrets, which none of our accounts may list, so that a namespace with others' Secrets isn't deleted. */
 export const SECRETS_QUOTA = 'count/secrets';
 /** No limit: only their number is of interest. */
 const MANY_SECRETS = '1M';

@@ -15,7 +15,7 @@ export const SECRET_KEYS = {
 /** Hex digits of the content's hash: a name of the longest id then has 63 characters. */
 const DIGITS = 10;
 
-/** The name of a site's Secret: another content is another Secret, and pods of before keep theirs. */
+/** The name of a site's Secret: another content is another Secret, and earlier pods keep theirs. */
 export function secretName(manifest: LoadedManifest, settings: ClusterSettings): string {
   const { site, config, serviceAccountKey } = manifest;
   const ca = trustedCa(manifest, settings);

@@ -31,9 +31,9 @@ function merged(one: FieldSet, other: FieldSet): FieldSet {
 /** A field by its way from the object: most are only compared, so their texts aren't made. */
 interface Step {
   readonly before: Step | null;
-  /** Of a member; of an item its key in the field set. */
+  /** A member's name, or an item's key in the field set. */
   readonly name: string;
-  /** Of an item. */
+  /** The place of an item in its list. */
   readonly index?: number;
 }
 

@@ -5,7 +5,7 @@ import { followStream } from './stream.ts';
 
 /** Rows that a page keeps: more than a person reads before they are gone. */
 export const MOST_TAIL_ROWS = 100;
-/** The shortest time between two changes of the page, milliseconds: so many rows at once are a short task. */
+/** The shortest time between two changes of the page, milliseconds: the rows of this time are drawn by one short task. */
 const PAUSE_MS = 33;
 /** The rate is that of this time, milliseconds. */
 const RATE_MS = 5_000;

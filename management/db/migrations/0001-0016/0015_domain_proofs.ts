@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { registrableDomain } from '../../../../gitops/manifest/schema.ts';
 
 const STATEMENTS = [
-  // `seen_at`: when the record was last found. `settled`: git says of all the client's sites what the status says.
+  // `seen_at`: when the record was last found. `settled`: the manifests of all the client's sites agree with the status.
   // `held_until`: the domain was just moved to the client, which hasn't claimed a name in it yet.
   sql`create table domain_proofs (
     client_id uuid not null references clients,

@@ -103,7 +103,7 @@ describe('the containers of a manifest', () => {
   });
 
   test.each(['other', 'tagyard-demo-1-shop', 'tagyard-demo-2-shop-preview-0-0123abcd'])(
-    '%s is no name of ours',
+    '%s is not a name of our containers',
     (name) => {
       expect(keyOfName('demo-1', name)).toBeNull();
     },

@@ -134,7 +134,7 @@ test('keeps its tokens valid over a restart', async () => {
   const { id_token: token = '' } = await grant(await logIn('owner'));
   await provider.restart();
   const keys = createRemoteJWKSet(new URL(`${provider.url}/jwks.json`));
-  // A connection of before the restart fails once.
+  // A connection from before the restart fails once.
   const verified = await eventually(() => jwtVerify(token, keys, { issuer: provider.url }));
   expect(verified.payload.sub).toBe('owner');
 });

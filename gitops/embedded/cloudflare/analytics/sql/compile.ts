@@ -45,7 +45,7 @@ export function compileRow(expression: Expression, scope: RowScope): Compiled {
   });
 }
 
-/** What a grouped query computes of each group: its keys, then these, are the row that its expressions see. */
+/** The aggregates of a grouped query. Its expressions see one row for each group: the keys, then these. */
 export class Groups {
   readonly aggregates: Aggregate[] = [];
   readonly keys: readonly Compiled[];

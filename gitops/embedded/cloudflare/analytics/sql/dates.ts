@@ -2,7 +2,7 @@ import { SqlError } from './tokens.ts';
 
 const SECONDS: Readonly<Record<string, number>> = { SECOND: 1, MINUTE: 60, HOUR: 3_600, DAY: 86_400 };
 
-/** The time so many units after another one, in seconds; months and years by the calendar. */
+/** A time plus a number of units, in seconds; months and years by the calendar. */
 export function addInterval(seconds: number, count: number, unit: string): number {
   const length = SECONDS[unit];
   if (length !== undefined) return seconds + count * length;

@@ -89,7 +89,7 @@ function RolloutForm({ images }: { images: Images }) {
           {waves === null && <p class="bad-text">Waves are whole numbers from 1 to 500, such as 1, 5, 20.</p>}
           <TextField
             label="Watch each site (seconds)"
-            hint="A wave has ended when each of its sites was ready with the image for so long."
+            hint="A wave has ended when each of its sites was ready with the image for this time."
             type="number"
             min={0}
             max={86_400}
