@@ -3,6 +3,7 @@ import { EDGE_ERRORS } from '../edge/http/errors.ts';
 import { VERIFICATION_ERRORS } from '../edge/verification/errors.ts';
 import { PROVISIONER_ERRORS } from '../gitops/http/errors.ts';
 import { MANAGEMENT_ERRORS } from '../management/http/errors.ts';
+import { missingFolders, wrongFloors, wrongWalks } from './architecture/document.ts';
 import { duplicateExports, longParameterLists, unusedExports } from './architecture/exports.ts';
 import { FLOORS } from './architecture/floors.ts';
 import { crowdedFolders, fileCycles, mutualFolders, upwardImports } from './architecture/graph.ts';
@@ -19,7 +20,7 @@ import {
   wideComments,
 } from './architecture/rules.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
-import { files, sources as ownSources } from './architecture/tree.ts';
+import { deploySources, files, sources as productSources } from './architecture/tree.ts';
 import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
 /** Each service's closed set of error codes, by code. */
@@ -38,8 +39,10 @@ const FOREIGN: Readonly<Record<string, string>> = {
 };
 
 describe('the tree', () => {
-  const sources = ownSources();
+  const product = productSources();
+  const sources = [...product, ...deploySources()];
   const tests = files('test/**/*.ts');
+  const configs = files('*.ts');
   const texts = files(
     '**/*.{ts,tsx,js,mjs,css,hbs,html,md,yaml,yml,jsonc,sh,tpl,txt,capnp}',
     '{sites/schema,gitops/cli/instance/shapes,deploy/chart/values.schema,package}.json',
@@ -79,8 +82,9 @@ describe('the tree', () => {
     expect(duplicateExports(sources)).toEqual([]);
   });
 
-  test('exports nothing that no other file imports', () => {
-    expect(unusedExports(sources, [...sources, ...tests])).toEqual([]);
+  test('exports nothing that no other file imports, tests and their support included', () => {
+    const all = [...sources, ...tests];
+    expect(unusedExports(all, [...all, ...configs])).toEqual([]);
   });
 
   test('keeps planners and renderers pure', () => {
@@ -123,7 +127,25 @@ describe('the tree', () => {
   test('shows its arrows in the picture of docs/architecture.md', () => {
     const [picture] = files('docs/architecture.svg');
     // `npm run generate:picture` draws it anew.
-    expect(arrowsIn(picture?.text ?? '')).toEqual(drawnArrows(sources));
+    expect(arrowsIn(picture?.text ?? '')).toEqual(drawnArrows(product));
+  });
+
+  describe('as docs/architecture.md has it', () => {
+    const [document] = files('docs/architecture.md');
+    const text = document?.text ?? '';
+
+    test.each(Object.entries(FLOORS))('has the floors of %s', (part, floors) => {
+      expect(wrongFloors(text, part, floors)).toEqual([]);
+    });
+
+    test('has every folder', () => {
+      const paths = [...sources, ...tests].map(({ path }) => path);
+      expect(missingFolders(text, paths)).toEqual([]);
+    });
+
+    test('has the files of the five walks, in the stated numbers', () => {
+      expect(wrongWalks(text, new Set(sources.map(({ path }) => path)))).toEqual([]);
+    });
   });
 
   test.each(ERROR_SETS)('documents every error code of %s in the README', (_service, errors) => {

@@ -45,7 +45,7 @@ export const ON_ONE_NETWORK: ReadonlySet<Pool> = new Set(['containers', 'browser
 export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);
 export type Project = (typeof POOLS)[Pool][number];
 
-export interface Suite {
+interface Suite {
   readonly name: string;
   readonly project: Project;
   /** Globs from the root of the tree. A file belongs to the first suite that has it. */

@@ -7,7 +7,7 @@ import { installPackage, type Tarball } from '../package/pack.ts';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 
 export const TARGETS = ['management', 'provisioner', 'gateway', 'verification', 'embedded'] as const;
-export type Target = (typeof TARGETS)[number];
+export type ImageTarget = (typeof TARGETS)[number];
 
 /** The folder of the context that each target copies. */
 const FOLDERS = {
@@ -16,7 +16,7 @@ const FOLDERS = {
   gateway: 'host',
   verification: 'verification',
   embedded: 'whole',
-} as const satisfies Record<Target, string>;
+} as const satisfies Record<ImageTarget, string>;
 
 /** What Node calls an architecture, by what images call it. */
 export const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
@@ -30,7 +30,7 @@ export async function imageContext(
   tarball: Tarball,
   folder: string,
   architecture: Architecture,
-  targets: readonly Target[] = TARGETS,
+  targets: readonly ImageTarget[] = TARGETS,
 ): Promise<void> {
   const cpu = CPUS[architecture];
   await installPackage(tarball, join(folder, 'host'), { cpu, omitOptional: true });
@@ -47,7 +47,7 @@ export async function imageContext(
 }
 
 interface BuildOptions {
-  readonly target: Target;
+  readonly target: ImageTarget;
   readonly tag: string;
   /** Default: that of the Dockerfile. */
   readonly base?: string | undefined;

@@ -196,4 +196,10 @@ export const MATRIX: readonly Row[] = [
     because: 'the snippet that a person pastes is the loader’s own, and the API answers it',
   },
   { from: 'sites/**', may: ['sites/**', ...ANY_PACKAGE], never: ROOTS },
+  {
+    from: 'deploy/**',
+    may: ['deploy/**', 'edge/bundle.ts', 'management/console/build.ts', ...ANY_PACKAGE],
+    never: ROOTS,
+    because: 'it bundles the workers and the console into the package',
+  },
 ];

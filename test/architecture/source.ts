@@ -15,7 +15,7 @@ export interface Node {
 }
 
 /** What a file imports: a path of the tree, `node/<module>` or `npm/<package>`; type-only imports count too. */
-export interface Import {
+interface Import {
   readonly target: string;
   readonly typeOnly: boolean;
 }

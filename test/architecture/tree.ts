@@ -18,3 +18,8 @@ export function sources(): SourceFile[] {
     ({ path }) => !path.endsWith('.d.ts'),
   );
 }
+
+/** The build of the package and of the images, which runs on a developer's machine. */
+export function deploySources(): SourceFile[] {
+  return files('deploy/**/*.ts');
+}

@@ -1,7 +1,7 @@
 import { availableParallelism, cpus, totalmem } from 'node:os';
 
 /** One figure: the median of its samples, with the spread beside it. Lower is better unless the name says otherwise. */
-export interface Figure {
+interface Figure {
   readonly name: string;
   readonly unit: string;
   readonly median: number;
@@ -10,7 +10,7 @@ export interface Figure {
   readonly samples: number;
 }
 
-export interface BenchOptions {
+interface BenchOptions {
   readonly unit: string;
   /** Answers one sample. */
   run(): Promise<number> | number;
@@ -24,7 +24,7 @@ export type Bench = (name: string, options: BenchOptions) => Promise<Figure>;
 /** A part of the bench: sets up what it measures, and takes its figures one after another. */
 export type Suite = (bench: Bench) => Promise<void>;
 
-export interface Recorder {
+interface Recorder {
   readonly bench: Bench;
   readonly figures: readonly Figure[];
 }

@@ -68,7 +68,7 @@ const shotsOf = (session?: string) => ({
   },
 });
 
-export interface Known {
+interface Known {
   readonly body: ArrayBuffer;
   readonly headers: [string, string][];
 }
@@ -80,7 +80,7 @@ const MADE_BY_THE_RUNTIME: ReadonlySet<string> = new Set([
   'date',
 ]);
 
-export type Contender = 'edge' | 'control' | 'flaky';
+type Contender = 'edge' | 'control' | 'flaky';
 
 export interface Bed extends AsyncDisposable {
   /** Ports on 127.0.0.1 of the workers' own sockets. */

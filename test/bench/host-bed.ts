@@ -34,7 +34,7 @@ const emulatorAnswer = z.object({ url: z.string(), account: z.string(), zoneId: 
 const edited = z.object({ operation: z.object({ url: z.string() }) });
 const portsFile = z.object({ tlsPort: z.number() });
 
-export interface HostBedOptions {
+interface HostBedOptions {
   readonly instance: string;
   readonly loopbackSubnet: string;
   readonly image: string;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { cpuMs } from './cpu.ts';
 
 /** What a measured process is given, as its arguments. */
-export interface ChildOptions {
+interface ChildOptions {
   readonly kubeconfig: string;
   readonly sites: number;
 }

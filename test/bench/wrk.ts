@@ -12,7 +12,7 @@ export interface Shot {
   readonly body?: string;
 }
 
-export interface LoadOptions {
+interface LoadOptions {
   readonly port: number;
   /** Sent alternately, each equally often. */
   readonly shots: readonly Shot[];
@@ -33,7 +33,7 @@ const summary = z.object({
   p99: z.number(),
 });
 /** Latencies in milliseconds. */
-export type Load = z.infer<typeof summary>;
+type Load = z.infer<typeof summary>;
 
 /** Loads 127.0.0.1 with wrk, on one thread: the machine's other cores are for what is measured. */
 export async function load({ port, shots, seconds, connections = 16 }: LoadOptions): Promise<Load> {

@@ -45,5 +45,3 @@ export async function startControl() {
     },
   };
 }
-
-export type Control = Awaited<ReturnType<typeof startControl>>;

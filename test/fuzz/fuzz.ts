@@ -5,7 +5,7 @@ import { type Step, stepsOf } from './steps.ts';
 import { Violation } from './violation.ts';
 import { startWorld } from './world.ts';
 
-export interface FuzzOptions {
+interface FuzzOptions {
   readonly seed: number;
   /** Steps that come before those of the seed, however long they take. */
   readonly corpus: readonly Step[];
@@ -16,13 +16,13 @@ export interface FuzzOptions {
   log(line: string): void;
 }
 
-export interface Failure {
+interface Failure {
   readonly violation: Violation;
   /** The fewest steps found that break the same invariant on a new instance. */
   readonly steps: readonly Step[];
 }
 
-export interface Outcome {
+interface Outcome {
   /** Steps that held. */
   readonly count: number;
   readonly failure: Failure | null;

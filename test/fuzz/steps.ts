@@ -14,7 +14,7 @@ export type Content =
   | { readonly of: 'hostile'; readonly number: number }
   | { readonly of: 'bytes'; readonly latin1: string; readonly times: number };
 
-export const MANIFEST_CHANGES = [
+const MANIFEST_CHANGES = [
   'same',
   'renamed',
   'absent',
@@ -40,7 +40,7 @@ export const MANIFEST_CHANGES = [
 ] as const;
 export type ManifestChange = (typeof MANIFEST_CHANGES)[number];
 
-export const MODES = ['100644', '100755', '120000', '160000'] as const;
+const MODES = ['100644', '100755', '120000', '160000'] as const;
 
 /** One change of the tree. `path` is in Latin-1: each character is one byte. */
 export type Edit =

@@ -1,5 +1,5 @@
 /** The invariants of a fuzzed instance, and what a failure of each means. */
-export const INVARIANTS = {
+const INVARIANTS = {
   removal: 'no site is removed that git still names in any form',
   tenants: 'no name serves another tenant',
   answers: 'every part answers within 2 s, and none with a fault of its own',

@@ -35,10 +35,10 @@ const sitesSchema = z.object({
   problem: z.nullable(z.string()),
   sites: z.array(shownSiteSchema),
 });
-export type Statuses = z.infer<typeof sitesSchema>;
+type Statuses = z.infer<typeof sitesSchema>;
 
 /** A processing container, as the machine shows it: no part of Tagyard is asked. */
-export interface Process {
+interface Process {
   readonly site: string;
   readonly url: string;
 }

@@ -4,7 +4,7 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { execa } from 'execa';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { buildImage, imageContext, TARGETS, type Target } from '../../deploy/images/images.ts';
+import { buildImage, type ImageTarget, imageContext, TARGETS } from '../../deploy/images/images.ts';
 import { packTree } from '../../deploy/package/pack.ts';
 import { describeWith } from '../support/components.ts';
 import { baseImage } from '../support/containers/base-image.ts';
@@ -16,7 +16,7 @@ vi.setConfig({ testTimeout: 600_000, hookTimeout: 900_000 });
 
 const NAME = `tagyard-test-part-${process.pid}`;
 const BASE = `tagyard-test/part-base-${process.pid}`;
-const tagOf = (target: Target) => `tagyard-test/part-${process.pid}-${target}`;
+const tagOf = (target: ImageTarget) => `tagyard-test/part-${process.pid}-${target}`;
 const TIMEOUT = { timeoutMs: 300_000, intervalMs: 200 };
 
 const docker = async (...args: string[]) => (await execa('docker', args, { all: true })).all;
@@ -33,7 +33,7 @@ const inspected = z.tuple([
 const inspect = async () => inspected.parse(JSON.parse(await docker('inspect', NAME)))[0];
 
 /** The settings with which each part starts, without anything around it. */
-async function settings(target: Target): Promise<Record<string, string>> {
+async function settings(target: ImageTarget): Promise<Record<string, string>> {
   const identity = await generateIdentity();
   const common = {
     SITES_REPO: '/var/lib/tagyard/sites.git',
@@ -83,7 +83,7 @@ describeWith('docker', 'the images of the parts', () => {
     scratch[Symbol.dispose]();
   });
 
-  async function start(target: Target): Promise<void> {
+  async function start(target: ImageTarget): Promise<void> {
     const env = Object.entries(await settings(target)).flatMap(([name, value]) => [
       '--env',
       `${name}=${value}`,

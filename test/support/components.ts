@@ -28,7 +28,7 @@ export const COMPONENTS = [
   'kubernetes',
   'gixy',
 ] as const;
-export type Component = (typeof COMPONENTS)[number];
+type Component = (typeof COMPONENTS)[number];
 
 /** Why a component can't be used on this machine, in one line; `null` where it can. Only what was probed is in it. */
 export type Probes = Readonly<Partial<Record<Component, string | null>>>;
@@ -40,7 +40,7 @@ export const PROBES_VARIABLE = 'TAGYARD_TEST_COMPONENTS';
 export const PATH_WITH_SBIN = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
 /** The browser that suites start: `CHROMIUM_PATH`, else Debian's. */
-export const CHROMIUM = process.env.CHROMIUM_PATH ?? 'chromium';
+const CHROMIUM = process.env.CHROMIUM_PATH ?? 'chromium';
 
 /** Debian installs the server's programs outside PATH, in one folder for each major version. */
 export const POSTGRESQL_BIN = globSync('/usr/lib/postgresql/*/bin').sort().at(-1);

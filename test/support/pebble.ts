@@ -116,4 +116,3 @@ export async function startPebble(options: PebbleOptions) {
   };
   return pebble;
 }
-export type Pebble = Awaited<ReturnType<typeof startPebble>>;

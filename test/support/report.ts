@@ -3,7 +3,7 @@ import type { TestModule } from 'vitest/node';
 import { SUITES, suiteOf } from '../suites.ts';
 import { allRequired, type Probes } from './components.ts';
 
-export interface Counts {
+interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;

@@ -2,7 +2,7 @@ import https from 'node:https';
 import type { ProxyEndpoint } from '../../gitops/appliers/proxy/backend.ts';
 import { startOpenLoop } from './open-loop.ts';
 
-export interface LoadReport {
+interface LoadReport {
   readonly sent: number;
   /** What went wrong, once for each request that was not answered with a 2xx. */
   readonly failures: readonly string[];

@@ -9,7 +9,7 @@ const REAL = 'https://www.googletagmanager.com';
 const MADE_UP = 'GTM-CONFORM';
 const PROBE_MS = 30_000;
 
-export interface GoogleAddresses {
+interface GoogleAddresses {
   /** `null`: the real ones. */
   readonly scripts: string | null;
   /** The address of one container's gateway; `null`: the real one, or none beside a stand-in of the scripts. */

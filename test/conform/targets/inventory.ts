@@ -13,7 +13,7 @@ interface Kind {
   readonly query?: string;
 }
 
-export interface Place {
+interface Place {
   readonly zone: string;
   readonly account: string;
 }
@@ -62,7 +62,7 @@ const KINDS: readonly Kind[] = [
 ];
 
 /** A call of the API: path and query after its prefix. Rejects where there is no answer. */
-export type ApiCall = (method: 'GET' | 'DELETE', path: string) => Promise<{ status: number; json: unknown }>;
+type ApiCall = (method: 'GET' | 'DELETE', path: string) => Promise<{ status: number; json: unknown }>;
 
 const item = z.looseObject({ id: z.string() });
 type Item = z.infer<typeof item>;

@@ -20,7 +20,7 @@ export interface ConformanceSetup<Spec = unknown, Ref = unknown> {
   close(): Promise<void>;
 }
 
-export interface ConformanceOptions {
+interface ConformanceOptions {
   /** A change of the manifest that this target must see. */
   readonly change: (manifest: LoadedManifest) => LoadedManifest;
   /** Milliseconds for one test, for targets that start processes. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 /** Forwards TCP connections to a port on 127.0.0.1, and can hold back what the server answers. */
-export interface HoldingRelay extends AsyncDisposable {
+interface HoldingRelay extends AsyncDisposable {
   readonly port: number;
   /**
    * From now on, nothing that the server sends on the connections of this moment arrives. Resolves once the client has

@@ -15,7 +15,7 @@ const NOTE_WRITES = `const { get, set } = Object.getOwnPropertyDescriptor(Docume
 type Writer = 'script' | { readonly host: string };
 
 /** What Safari 16.4 and newer do with a visitor's cookies (docs/facts.md, Cookies and browsers). */
-export interface SafariCookies {
+interface SafariCookies {
   /**
    * Lets days pass after a page view: what was set since the last call ends after 7 days at most, if Safari caps it.
    * Cookies that have ended by then are gone, and so are those that end with the browser.

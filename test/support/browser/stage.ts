@@ -34,7 +34,7 @@ export interface BrowserSite {
 }
 
 /** A request that the edge hostname, the shop's pages or the vendor received. */
-export interface Asked {
+interface Asked {
   readonly host: string;
   readonly method: string;
   readonly path: string;

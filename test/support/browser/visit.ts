@@ -4,7 +4,7 @@ import type { TagyardPage } from '../../../plugins/custom_loader/page/state.ts';
 import { eventually } from '../eventually.ts';
 
 /** An opened page with its requests and errors. */
-export interface Visit {
+interface Visit {
   readonly page: Page;
   /** URLs of all requests of the page. */
   readonly asked: string[];

@@ -110,7 +110,7 @@ export class ConsoleStage {
   }
 }
 
-export interface ConsolePage {
+interface ConsolePage {
   readonly page: Page;
   /** Errors and violations of the security policy. */
   readonly complaints: string[];

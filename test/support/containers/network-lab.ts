@@ -17,7 +17,7 @@ export const INSTANCE = 'lab';
 export const ORIGIN_PORT = 8443;
 /** The port of every listener of the lab, except the preview server's. */
 export const PORT = 9000;
-export const RANGE = '10.213.0.0/16';
+const RANGE = '10.213.0.0/16';
 
 /** Addresses outside the host. All of them answer, so if a container can't reach one, it was blocked on the way. */
 export const OUTSIDE = {

@@ -55,7 +55,7 @@ export async function healthOf(spec: ContainerSpec): Promise<number> {
   );
 }
 
-export type ContainersApplier = ReturnType<typeof containersApplier>;
+type ContainersApplier = ReturnType<typeof containersApplier>;
 
 /** A new runtime for each test of a suite, and helpers that use appliers on it. */
 export function containersStage(settings: ContainersSettings, setup: () => Promise<RuntimeUnderTest>) {

@@ -2,7 +2,7 @@ import { type Stage, type StagedSite, startStage } from '../edge/stage.ts';
 import { vendorScript } from '../edge/upstream.ts';
 
 /** How a version's page behaves: what it sends to the edge in the first view of a visit, and in later ones. */
-export interface PageModel {
+interface PageModel {
   /** A JSON body costs a preflight for each path, which the browser keeps for two hours. */
   readonly isJson: boolean;
   /** The page sends the report about blockers at every view, after a request for the bait. */
@@ -23,7 +23,7 @@ export interface Counted {
   readonly botWrites: number;
 }
 
-export type Kind = 'new' | 'returning' | 'bot';
+type Kind = 'new' | 'returning' | 'bot';
 
 /** Twenty visits, evenly spread: 1/50 of a day with 1,000 visits. */
 export const PROGRAM: readonly Kind[] = Array.from({ length: 20 }, (_, index) =>

@@ -13,7 +13,7 @@ export interface Whole {
 }
 
 /** An accident after which all sites seem to be removed at once, though none of them should be. */
-export interface Accident {
+interface Accident {
   readonly name: string;
   happen(whole: Whole): Promise<void> | void;
   /** The daemon's message: in the conditions of its sites, or as its last error. */

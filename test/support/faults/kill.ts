@@ -25,7 +25,7 @@ export interface Outcome {
 }
 
 /** What is there when everything of a life's step is applied, by step. */
-export type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
+type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
 /**
  * Runs a whole life without a kill. Returns the state after each step, and how many effects (by default of any label)

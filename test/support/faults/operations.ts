@@ -2,7 +2,7 @@ import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import type { RunningDaemon } from '../gitops/daemon.ts';
 import type { Snapshot, Stage } from './stage.ts';
 
-export interface Request {
+interface Request {
   readonly method: 'POST' | 'DELETE';
   readonly path: string;
   readonly body: unknown;

@@ -1,5 +1,5 @@
 /** A customer's server for one host: TLS, its own pages from another server, and a forwarder's snippet. */
-export interface Site {
+interface Site {
   readonly directory: string;
   readonly host: string;
   readonly port: number;
@@ -10,12 +10,12 @@ export interface Site {
   readonly snippet: string;
 }
 
-export interface Configuration {
+interface Configuration {
   readonly files: Readonly<Record<string, string>>;
   readonly argv: readonly string[];
 }
 
-export const SERVERS = ['nginx', 'apache', 'caddy', 'haproxy'] as const;
+const SERVERS = ['nginx', 'apache', 'caddy', 'haproxy'] as const;
 export type Server = (typeof SERVERS)[number];
 
 /** Modules of Debian's package: what the snippet asks for, and what the server itself needs. */

@@ -7,7 +7,7 @@ import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 
 /** Where a server finds the edge: all names of `hosts` at loopback, and only `caFile` as a trusted authority. */
-export interface Surroundings {
+interface Surroundings {
   readonly directory: string;
   readonly hosts: readonly string[];
   readonly caFile: string;

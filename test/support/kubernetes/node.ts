@@ -26,7 +26,7 @@ export interface ClusterNetwork {
 }
 
 /** What a node is cut off from: the API server, the other nodes' pods, or everything. */
-export type CutFrom = 'api' | 'pods' | 'all';
+type CutFrom = 'api' | 'pods' | 'all';
 
 /**
  * A node with a real kubelet, containerd and kube-proxy. They and its pods are in namespaces of their own: of the network,

@@ -16,7 +16,7 @@ import { ProvisionerProcess } from './provisioner.ts';
 /** The first is a machine, the second a cluster. */
 export const HOSTS = ['tag-1', 'tag-2'] as const;
 export type Host = (typeof HOSTS)[number];
-export const ADDRESSES: Readonly<Record<Host, string>> = {
+const ADDRESSES: Readonly<Record<Host, string>> = {
   'tag-1': '198.51.100.4',
   'tag-2': '198.51.100.9',
 };

@@ -5,7 +5,7 @@ import type { CommittedPaths } from '../../../gitops/clients/management/committe
 import { eventually } from '../eventually.ts';
 
 /** An answer with its body, parsed where it is JSON. */
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Record<string, string | string[] | undefined>;
   // biome-ignore lint/suspicious/noExplicitAny: each test states the shape that it expects

@@ -1,5 +1,5 @@
 /** One directive: its name, its arguments as nginx reads them, and the block behind it, if there is one. */
-export interface Directive {
+interface Directive {
   readonly name: string;
   readonly args: readonly string[];
   readonly block: readonly Directive[] | null;

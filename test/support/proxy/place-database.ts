@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 
 /** The place of an address, as far as the proxy reads it from the database. */
-export interface PlaceOf {
+interface PlaceOf {
   readonly country: string;
   readonly region?: string;
 }

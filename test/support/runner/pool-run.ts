@@ -21,7 +21,7 @@ const poolOutcome = z.object({
 export type PoolOutcome = z.infer<typeof poolOutcome>;
 
 /** The files of a pool that filters select. */
-export interface PoolRun {
+interface PoolRun {
   readonly pool: Pool;
   /** Absolute paths. */
   readonly files: readonly string[];

@@ -12,7 +12,7 @@ const [NAME, SURNAME, , CARD, TOKEN, ID, ADDRESS] = SECRETS;
 const TEXT = [NAME, SURNAME, CARD, TOKEN, ID].join('.');
 const MAIL = encodeURIComponent(`${NAME}.${SURNAME}+${TOKEN}@example.invalid`);
 
-export interface StrangerRequest {
+interface StrangerRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'OPTIONS';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
