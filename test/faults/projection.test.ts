@@ -5,7 +5,7 @@ import { parseManifest } from '../../gitops/manifest/load.ts';
 import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ProvisionerClient } from '../../management/clients/provisioner-client.ts';
 import { claimedNames } from '../../management/records/sites.repository.ts';
-import { tagyardOf } from '../gitops/cli/command.ts';
+import { tagyardOf } from '../support/cli/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { ACCIDENTS, type Whole } from '../support/faults/accidents.ts';
 import { type Stage, stage } from '../support/faults/stage.ts';

@@ -2,9 +2,9 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { tagyardHere } from '../../support/cli/in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { CONFIG, World } from '../../support/management/world.ts';
-import { tagyardHere } from './in-process.ts';
 
 let world: World;
 let url: string;

@@ -1,12 +1,12 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { tagyardOf } from '../../support/cli/command.ts';
+import { tagyardHere } from '../../support/cli/in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { idleApplier } from '../../support/gitops/plans.ts';
 import { silentServer } from '../../support/silent.ts';
-import { tagyardOf } from './command.ts';
-import { tagyardHere } from './in-process.ts';
 
 let daemon: MemoryDaemon;
 let url: string;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { tagyardOf } from '../../support/cli/command.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
-import { tagyardOf } from './command.ts';
 
 let daemon: MemoryDaemon;
 let url: string;

@@ -3,8 +3,8 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { callTool } from '../../../gitops/cli/mcp/call.ts';
 import { toolsOf } from '../../../gitops/cli/mcp/tools.ts';
+import { CLI } from '../../support/cli/command.ts';
 import { CONFIG, creation, World } from '../../support/management/world.ts';
-import { CLI } from './command.ts';
 
 let world: World;
 let url: string;

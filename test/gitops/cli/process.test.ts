@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { CLI, tagyardOf, tagyardOnTerminal } from '../../support/cli/command.ts';
+import { tagyardHere } from '../../support/cli/in-process.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
-import { CLI, tagyardOf, tagyardOnTerminal } from './command.ts';
-import { tagyardHere } from './in-process.ts';
 
 let daemon: MemoryDaemon;
 let url: string;

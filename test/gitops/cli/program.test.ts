@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CliError } from '../../../gitops/cli/output/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { tagyardOf, tagyardOnTerminal } from '../../support/cli/command.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
-import { tagyardOf, tagyardOnTerminal } from './command.ts';
 
 let daemon: MemoryDaemon;
 let url: string;

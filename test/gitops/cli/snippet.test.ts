@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { tagyardHere } from '../../support/cli/in-process.ts';
 import { creation, World } from '../../support/management/world.ts';
-import { tagyardHere } from './in-process.ts';
 
 let world: World;
 let env: Record<string, string>;

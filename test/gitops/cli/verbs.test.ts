@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TerminalError } from '../../../gitops/base/errors.ts';
 import { validate } from '../../../gitops/cli/validate.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { tagyardOf } from '../../support/cli/command.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
-import { tagyardOf } from './command.ts';
 
 let daemon: MemoryDaemon;
 let url: string;

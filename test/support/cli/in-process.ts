@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { vi } from 'vitest';
 import { CliError } from '../../../gitops/cli/output/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
-import { SECRET } from '../../support/gitops/memory-daemon.ts';
+import { SECRET } from '../gitops/memory-daemon.ts';
 
 /**
  * Runs a verb against the provisioner at `url` in this process. That takes a tenth of the time of a separate process.

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { SECRET } from '../../support/gitops/memory-daemon.ts';
+import { SECRET } from '../gitops/memory-daemon.ts';
 
 export const CLI = fileURLToPath(new URL('../../../gitops/cli.ts', import.meta.url));
 
