@@ -7,8 +7,8 @@ let bundling = 0;
 let idle: NodeJS.Timeout | undefined;
 
 /**
- * Runs `work` with esbuild, which is loaded for it and ended after it. All bundles of a process are made by this function: the
- * end of esbuild's process would keep a bundle that is being made elsewhere waiting for ever.
+ * Runs `work` with esbuild, which is loaded for it and ended after it. All bundles of a process are made by this function,
+ * because a bundle that is being made when esbuild's process ends would never be complete.
  */
 export async function withEsbuild<Result>(
   work: (esbuild: typeof Esbuild) => Promise<Result>,
@@ -20,7 +20,7 @@ export async function withEsbuild<Result>(
     try {
       return await work(esbuild);
     } finally {
-      // Another one that waits for its import has been counted already.
+      // `bundling` also counts a concurrent call that still waits for its import.
       if (bundling === 1) idle = setTimeout(() => void esbuild.stop(), IDLE_MS).unref();
     }
   } finally {

@@ -185,5 +185,5 @@ const OF_OTHERS = [
   /^docs\/glossary\.md$/,
   /^CHANGELOG\.md$/,
   /^test\/architecture\/vocabulary\.ts$/,
-  /^test\/architecture-rules\.test\.ts$/,
+  /^test\/architecture-(?:rules|references)\.test\.ts$/,
 ];

@@ -84,7 +84,7 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
 }
 
 /**
- * Writes the batches of a delivery to the archive as one object, or one for each day (UTC) where they are of several. If it
+ * Writes the batches of a delivery to the archive as one object, or one for each day (UTC) if there are several. If it
  * can't be written, all are retried, after a longer pause each time; a message without records is retried alone. Returns
  * the lines that it has written.
  */

@@ -25,7 +25,7 @@ export const CHECKS = {
   dns: 'each name resolves to the right address',
   certificate: 'each certificate is for its name and valid for 14 more days',
   client_address: 'the visitor’s true address arrives, not a claimed one',
-  cookie_lifetime: 'how long Safari keeps the cookies of each domain, and what their restoration rests on',
+  cookie_lifetime: 'how long Safari keeps the cookies of each domain, and what their restoration depends on',
   consent: 'where visitors are identified before they choose',
   block_lists: 'which addresses the common blocking lists match',
   same_origin:

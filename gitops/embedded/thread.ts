@@ -13,8 +13,8 @@ interface ThreadOptions {
 }
 
 /**
- * A script in a thread of this process, which a supervisor starts and ends like a process: a thread has no memory for
- * another Node. The script posts its messages to its `parentPort`, and ends when it gets the message `stop`.
+ * A script in a thread of this process, which a supervisor starts and ends like a process. A thread saves the memory of
+ * another Node process. The script posts its messages to its `parentPort`, and ends when it gets the message `stop`.
  */
 export class Thread extends EventEmitter implements Supervisable {
   readonly pid = null;

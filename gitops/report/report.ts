@@ -15,8 +15,8 @@ export type CertificateState = (typeof CERTIFICATE_STATES)[number];
 export const REASONS = {
   Ready: 'everything that the manifest asks for is applied and healthy',
   Progressing: 'changes are being applied',
-  Retrying: 'a step failed and is tried again with increasing pauses',
-  QuotaReached: 'the provider takes no more records or routes; it is tried again every half hour',
+  Retrying: 'a step failed and is retried with increasing pauses',
+  QuotaReached: 'the provider accepts no more records or routes; the site is retried every half hour',
   Failed: 'a step fails until the manifest, the host or a permission changes',
   ObserveFailed: 'a target could not be observed, so nothing that depends on it is changed',
   InvalidManifest: 'the newest manifest is invalid; the last valid one stays applied',
@@ -62,7 +62,7 @@ const step = z.object({
   error: z.string().optional(),
   /** Milliseconds that the last attempt took. */
   ms: z.number(),
-  /** Of the last attempt (ISO 8601). */
+  /** When the last attempt began and ended (ISO 8601). */
   startedAt: z.string().optional(),
   endedAt: z.string().optional(),
 });

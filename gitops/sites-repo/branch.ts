@@ -55,7 +55,7 @@ export class Branch {
   async assertMayCreate(): Promise<void> {
     const tips = await this.#tips();
     if (tips.has(this.name) || (!this.#hasExisted && tips.size === 0)) return;
-    throw new SitesRepoError(`the sites repository has no branch ${this.name}, or has it no longer`);
+    throw new SitesRepoError(`the sites repository has no branch ${this.name}, or no longer has it`);
   }
 
   async #tips(): Promise<ReadonlyMap<string, string>> {

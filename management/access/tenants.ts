@@ -22,7 +22,7 @@ export function isOperator(
   return settings.superAdmins.includes(subject);
 }
 
-/** The role as which the caller treats a client or organisation: operators are owners of all. `null`: none. */
+/** The caller's role in a client or organisation, where operators count as owners of all. `null`: none. */
 export async function roleIn(
   parts: Parts,
   { kind, id }: TenantRef,
@@ -52,7 +52,7 @@ export async function demandRoleIn(
   return role;
 }
 
-/** Of a row that belongs to a client or to an organisation. */
+/** The client or organisation that a row belongs to. */
 export function tenantOf({
   client_id,
   organisation_id,
@@ -65,7 +65,7 @@ export function tenantOf({
     : { kind: 'clients', id: client_id };
 }
 
-/** What the list of the caller's clients and organisations can be refused with. */
+/** The problems with which a list of the caller's clients and organisations can be refused. */
 export const LIST_REFUSALS = [
   'invalid_request',
   'forbidden',
@@ -89,6 +89,6 @@ export async function demandListed(
 export function demandMayGive(caller: Role, role: string): void {
   if (isAtLeast(caller, roleFrom(role))) return;
   throw new ManagementProblem('forbidden', {
-    detail: `the role ${caller} can’t give or take the stronger role ${role}`,
+    detail: `the role ${caller} can’t give or remove the stronger role ${role}`,
   });
 }

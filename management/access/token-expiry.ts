@@ -2,7 +2,7 @@ import { tokenOf } from '../../gitops/requests/token-subject.ts';
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
-/** When the service token that acts as this subject expires. `null`: never, or a person does. */
+/** When the service token of this subject expires. `null`: it never expires, or the subject is a person. */
 export async function tokenExpiry(db: Database, subject: string): Promise<Date | null> {
   const id = tokenOf(subject);
   if (id === null) return null;

@@ -34,7 +34,7 @@ export const REVERTIBLE: readonly RolloutSiteState[] = ['changing', 'swapped', '
 /** Why a rollout or one of its sites has its state: a closed set for dashboards. */
 export const ROLLOUT_REASONS = {
   site_failed: 'a site failed, so no further one was changed',
-  not_operator: 'who started the rollout is no operator any more',
+  not_operator: 'the person who started the rollout is no longer an operator',
   not_ready: 'the site was not ready before, so it says nothing about the image and was not changed',
   not_live: 'the container was removed, or is still being created',
   suspended: 'the manifest says suspend, so the change would wait',

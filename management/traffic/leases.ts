@@ -49,8 +49,8 @@ export async function dropLeases(db: Database, id: string): Promise<void> {
 }
 
 /**
- * Notes that everything of these parts that was in the bucket at that time is counted. Never a time that has not come by
- * the database's clock: that of a process may be ahead for a while, and what is not counted then would be known as none.
+ * Notes that everything of these parts that was in the bucket at that time is counted. The time is at most the database's
+ * own: the clock of a process may be ahead, and a time that has not come yet would count as known, without requests.
  */
 export async function noteCollected(
   db: Database,

@@ -26,14 +26,17 @@ test.each([
   expect([status, body.code]).toEqual([400, 'invalid_request']);
 });
 
-test.each(['application/x-ndjson', 'text/csv'])('an export as %s of such a value too', async (accept) => {
-  const answer = await world.management?.app.inject({
-    method: 'GET',
-    url: '/audit?actor=a%00b',
-    headers: { accept, authorization: `Bearer ${await world.issuer.token('root')}` },
-  });
-  expect([answer?.statusCode, answer?.json().code]).toEqual([400, 'invalid_request']);
-});
+test.each(['application/x-ndjson', 'text/csv'])(
+  'such a value makes an export as %s invalid, too',
+  async (accept) => {
+    const answer = await world.management?.app.inject({
+      method: 'GET',
+      url: '/audit?actor=a%00b',
+      headers: { accept, authorization: `Bearer ${await world.issuer.token('root')}` },
+    });
+    expect([answer?.statusCode, answer?.json().code]).toEqual([400, 'invalid_request']);
+  },
+);
 
 test('what the database refuses is logged', async () => {
   const seen = world.logs.length;
@@ -41,7 +44,7 @@ test('what the database refuses is logged', async () => {
   expect(world.logs.slice(seen).join('')).toContain('the database refused a value of the request');
 });
 
-test('the URL of a webhook has no NUL, and is kept in its normal form', async () => {
+test('a webhook’s URL with NUL is refused, and any other is kept in its normal form', async () => {
   const create = (url: string) =>
     world.call('POST', '/webhooks', { as: 'owner', body: { clientId: client, url } });
   for (const url of [

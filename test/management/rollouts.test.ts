@@ -302,7 +302,7 @@ test('continues after a restart of the API, and where another process had it', a
   current = image;
 });
 
-test('watches a site for the given time, and ends where who started it is no operator any more', async () => {
+test('watches a site for the given time, and ends if the person who started it is no longer an operator', async () => {
   const image = newImage();
   const id = await start({ image, waves: [1], watchSeconds: 1 });
   await eventually(async () => expect((await images())[0]).toBe(image));

@@ -27,7 +27,7 @@ async function checkPrefix(context: CheckContext, domain: string, path: string):
   return judged(domain, { visit, origin, base: origin + path, isUsed: true });
 }
 
-/** Nothing where no page answers: such a server needs nothing of Tagyard's to be right. */
+/** No finding if no page answers: nothing of Tagyard depends on such a server. */
 async function checkPage(context: CheckContext, domain: string): Promise<Finding[]> {
   const pages = await within(findPages(context, { domain }), PAGE_TIMEOUT_MS);
   if (pages === undefined || !isPageAnswer(pages.visit)) return [];

@@ -22,7 +22,7 @@ interface StartFailure {
 /**
  * Counts the failed starts of each spec and maps each one to an error: retryable at first, terminal once it repeats,
  * given up after `giveUpAfter` failures of the site's own. A failure is the site's own if its CONTAINER_CONFIG is
- * refused or can't be read, or if another container of this host could start lately. Otherwise the host may be the
+ * refused or can't be read, or if another container of this host has started recently. Otherwise the host may be the
  * cause: a tag server that can't reach Google ends at its start. A spec that was healthy before is never given up: the
  * fault is outside it (the network, Google) and temporary.
  */

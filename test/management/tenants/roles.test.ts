@@ -26,7 +26,7 @@ const REFUSALS = [
   'unknown_organisation',
   'unknown_webhook',
 ];
-/** Answers that no caller is the cause of: here is no whole provisioner, no login and no bucket of raw logs. */
+/** Answers that don't depend on the caller: the tests have no whole provisioner, no login and no bucket of raw logs. */
 const ABSENT = ['host_unavailable', 'no_login', 'search_unavailable'];
 
 async function tryAs(route: RouteAccess, as: string) {

@@ -12,8 +12,8 @@ import { signalSelf } from '../signal.ts';
 import { collectorParts } from './collector.ts';
 
 /**
- * A process that collects once, or until it is killed: it kills itself at the boundary of that number, from 1. Boundaries
- * are each read of the bucket, and each write of the database that others can see.
+ * A process that collects once. With a number, it kills itself at that boundary, counted from 1: a boundary is each read of
+ * the bucket, and each write to the database that others can see.
  */
 const given = z
   .object({

@@ -5,7 +5,7 @@ type Reason = NonNullable<components['schemas']['ImageRollout']['reason']>;
 /** Why a rollout or one of its sites has its state. */
 export const ROLLOUT_TEXTS: Readonly<Record<Reason, string>> = {
   site_failed: 'A site failed, so no further one was changed',
-  not_operator: 'The person who started it is no operator any more',
+  not_operator: 'The person who started it is no longer an operator',
   not_ready: 'The site had a problem before the rollout, so it was not changed',
   not_live: 'The container was removed, or is still being created',
   suspended: 'Changes of the site are suspended, so this one would wait',
