@@ -138,7 +138,7 @@ describe('tagyard image', () => {
       states: { alpha: 'skipped', beta: 'swapped', delta: 'swapped', gamma: 'swapped' },
       untouched: [],
     });
-    expect(report.sites[0]?.detail).toContain('not well before');
+    expect(report.sites[0]?.detail).toContain('not ready before');
     expect(tried[0]).toBe('beta');
     expect(await imageOf('alpha')).not.toBe(NEW);
   });
