@@ -4,7 +4,7 @@ import type { PlanReport } from '../../gitops/report/report.ts';
 import type { Database, Tables } from '../db/database.ts';
 import type { PlanSummary } from './instance.schema.ts';
 
-/** Plans are kept for a week. */
+/** Plans are kept for a week, by the clock of the database, which also dates them. */
 export const isKept = sql<boolean>`created_at >= now() - interval '7 days'`;
 
 /** To the millisecond, as cursors state it: the rows between two milliseconds would be skipped. */
@@ -39,7 +39,7 @@ export async function keepPlan(
         .column('checksum')
         .doUpdateSet({
           ...values,
-          created_at: new Date(),
+          created_at: sql<Date>`now()`,
           approved_at: sql<Date | null>`case when not ${isHeld}::boolean
             and plans.report->>'revision' is not distinct from ${report.revision}::text then plans.approved_at end`,
         })

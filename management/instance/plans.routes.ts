@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { z } from 'zod';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';
@@ -31,7 +31,7 @@ function presentPlan({
 
 /** Plans of the whole instance and their approval, for operators. */
 export function plansRoutes(context: Context): FastifyPluginAsyncZod {
-  const { db, repo, settings } = context;
+  const { db, clock, repo, settings } = context;
 
   async function found(checksum: string) {
     const plan = await db
@@ -79,7 +79,7 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
         const { checksum } = report;
         const made = { ref, report, actor: callerOf(request).subject };
         const kept = await keepPlan(db, ref === null ? null : await repo.head(), made);
-        const plan = kept ?? { ...made, created_at: new Date(), approved_at: null };
+        const plan = kept ?? { ...made, created_at: clock.date(), approved_at: null };
         return reply.status(201).header('location', `/plans/${checksum}`).send(presentPlan(plan));
       },
     );
@@ -170,7 +170,7 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
         const approval = await instanceOf(context, request.id).approve(checksum);
         await db
           .updateTable('plans')
-          .set({ approved_at: new Date() })
+          .set({ approved_at: sql<Date>`now()` })
           .where('checksum', '=', checksum)
           .execute();
         return reply.status(202).send(approval);
