@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs gixy (gixy-ng, MPL 2.0), which judges configurations of nginx, from PyPI into a virtual environment that is cached by
-# its version. The last line is its program. Without a reach of PyPI, nothing is installed, and its tests are left out and named.
+# Installs gixy (gixy-ng, MPL 2.0), which checks configurations of nginx, from PyPI into a virtual environment that is cached by
+# its version. The last line is its program. If PyPI can't be reached, nothing is installed, and its tests are skipped and named.
 set -euo pipefail
 
 packages=(gixy-ng==0.2.59 ngxparse==0.5.16 ConfigArgParse==1.9.0 Jinja2==3.1.6 MarkupSafe==3.0.4)

@@ -12,7 +12,7 @@ const OWN = [...new Set(ROUTE_PATHS.map((path) => path.split('/')[1]))].filter((
 /** The path on a domain's own pages under which everything of the edge answers: one segment. */
 export const sameOriginPath = z
   .string()
-  .regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 of a-z and 0-9')
+  .regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 characters of a-z and 0-9')
   .regex(new RegExp(`^/(?!(?:${OWN.join('|')})$)`), 'is one of the edge’s own paths')
   .refine(
     (path) => blockedSegment(path) === null,

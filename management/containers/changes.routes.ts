@@ -100,7 +100,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           operationId: 'setServiceAccount',
           summary: 'Give the tag server a Google Cloud service account, for BigQuery and Firestore',
           description:
-            'The key is encrypted for the host and never answered. The containers are replaced by a swap.',
+            'The key is encrypted for the host, and no answer contains it. The containers are replaced by a swap.',
           tags,
           params: containerParams,
           headers: changeHeaders,

@@ -32,7 +32,7 @@ const edge = z
 const forwarderSchema = z.strictObject({
   /** Base URL of the site's edge hostname. */
   edge,
-  path: z.string().regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 of a-z and 0-9'),
+  path: z.string().regex(/^\/[a-z0-9]{6,12}$/, 'must be / and 6 to 12 characters of a-z and 0-9'),
   /** The domain of the pages. */
   domain: hostname,
   token: z.string().regex(/^ft_[A-Za-z0-9_-]{16,128}$/, 'must be a forwarder’s token'),

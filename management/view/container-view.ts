@@ -100,7 +100,9 @@ export const containerView = z
     }),
     serviceAccount: serviceAccountFacts
       .nullable()
-      .meta({ description: 'the Google Cloud service account of the tag server; its key is never answered' }),
+      .meta({
+        description: 'the Google Cloud service account of the tag server; no answer contains its key',
+      }),
     revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
     operation: z
       .object({

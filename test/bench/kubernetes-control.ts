@@ -6,7 +6,7 @@ import { addressOf, objectPath } from '../../gitops/clients/kubernetes/address.t
 import { serveChild } from './kubernetes-child.ts';
 import { renderedSites, siteOf } from './kubernetes-sites.ts';
 
-/** As many calls at once were the fastest on two cores. */
+/** The number of concurrent calls that was the fastest on two cores. */
 const AT_ONCE = 12;
 const kubeconfig = z.object({
   clusters: z.tuple([

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 
 /** Bytes that Node's HTTP server or Fastify's router refuses before any route: what they are, the status, and the code. */
 export const REFUSED_REQUESTS = [
-  ['a request line that is none', 'GARBAGE\r\n\r\n', 400, 'malformed'],
+  ['a line that is no request line', 'GARBAGE\r\n\r\n', 400, 'malformed'],
   ['an unknown method', 'FOO / HTTP/1.1\r\nhost: a\r\n\r\n', 400, 'malformed'],
   [
     'two framings of one body',

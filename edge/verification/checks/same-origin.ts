@@ -30,7 +30,7 @@ const CLAIMED_ADDRESSES = {
 };
 /** Antarctica, and a region that no country has. */
 const CLAIMED_PLACE = { 'x-tagyard-country': 'AQ', 'x-tagyard-region': 'QZ' };
-/** Addresses of private networks: a server between, never a visitor. */
+/** Addresses of private networks: they belong to a server in between, never to a visitor. */
 const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])/i;
 
 const ASPECTS: readonly Aspect[] = [tryLoader, tryCache, tryCookies, tryAddress, tryPlace];
@@ -95,7 +95,7 @@ async function tryCookies({ host, visit }: CheckContext, { base }: Prefix): Prom
   };
 }
 
-/** An address that a visitor claims must not arrive, nor that of a server between. */
+/** Neither an address that a visitor claims nor that of a server in between may arrive. */
 async function tryAddress(context: CheckContext, prefix: Prefix): Promise<Outcome> {
   const { base, domain } = prefix;
   const { direct, forwarded } = await arrivals(context, base);

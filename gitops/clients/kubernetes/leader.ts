@@ -142,7 +142,7 @@ export class Election {
       at: clock.date(),
       annotations: annotations(),
     });
-    // From before the request on: another one sees the renewal only after it was sent.
+    // Counted from before the request, because other processes see the renewal only after it was sent.
     const until = seconds * 1000 * WRITES;
     const deadline = { now: clock.now() + until, date: clock.date().getTime() + until };
     const stored = await this.#write(lease, found === null, signal);

@@ -8,7 +8,7 @@ const ITEM = 'tagyard.forget';
 /** The item where the browser forbids storage. */
 let item = '';
 
-/** What the edge must forget: an id, or `-` for what other cookies are the key of; nothing if it is empty. */
+/** What the edge must forget: an id, or `-`: only what is kept under keys from other cookies. Empty: nothing. */
 export const toForget = () => item || stored(ITEM);
 
 function keep(text: string): void {

@@ -5,7 +5,7 @@ import { openPolicyAuthority } from '../../../gitops/embedded/policy-authority.t
 
 const HOST = 'tag-acme-policy';
 
-test('the authority of policy scripts is the same at every start, and that of another secret another one', async () => {
+test('the authority of policy scripts is the same at every start, and differs for another secret', async () => {
   const [first, second, other] = await Promise.all(['one', 'one', 'two'].map(openPolicyAuthority));
   expect(second?.ca).toBe(first?.ca);
   expect(await second?.pairFor(HOST)).toEqual(await first?.pairFor(HOST));

@@ -142,7 +142,7 @@ function timeRange(where: Expression | null, scope: RowScope): TimeRange {
     return { from: Math.max(...ranges.map(({ from }) => from)), to: Math.min(...ranges.map(({ to }) => to)) };
   }
   if (left?.kind !== 'name' || left.name !== 'timestamp' || right === undefined) return all;
-  // With the condition’s own rules for texts and dates: what holds for a second is no earlier or later than the bound.
+  // The bound is computed like the condition itself, so no row that the condition accepts is outside of it.
   const bound = compileRow(right, { ...scope, columns: [] });
   if (bound.type !== 'DateTime') return all;
   const time = Number(bound.of([]));

@@ -117,7 +117,7 @@ function LinkItem({ link, sendsMail, revoke }: { link: Link; sendsMail: boolean;
       <button
         type="button"
         onClick={revoke}
-        aria-label={`Revoke the link for ${recipients.join(', ') || 'no one by name'}`}
+        aria-label={`Revoke the link ${recipients.length === 0 ? 'without recipients' : `for ${recipients.join(', ')}`}`}
       >
         Revoke
       </button>
