@@ -2,7 +2,7 @@ import { forwardFunction } from './fetch-function.ts';
 import type { Forwarder } from './forwarder.ts';
 import { comment, preamble } from './parts.ts';
 
-/** Cloudflare sets `cf-connecting-ip` itself; of a subrequest to another zone it would be the worker's own. */
+/** Cloudflare sets `cf-connecting-ip` itself; in a subrequest to another zone it would be the worker's own address. */
 export function cloudflareWorkerSnippet(forwarder: Forwarder): string {
   const { domain, path } = forwarder;
   return `${comment('//', [

@@ -98,11 +98,9 @@ export const containerView = z
       description:
         'hosts of the container that a common blocking list names; in the answer to a creation also a hostname that is not made from the name, because a list names that',
     }),
-    serviceAccount: serviceAccountFacts
-      .nullable()
-      .meta({
-        description: 'the Google Cloud service account of the tag server; no answer contains its key',
-      }),
+    serviceAccount: serviceAccountFacts.nullable().meta({
+      description: 'the Google Cloud service account of the tag server; no answer contains its key',
+    }),
     revision: z.string().nullable().meta({ description: 'commit of the sites repository' }),
     operation: z
       .object({

@@ -332,7 +332,7 @@ describe('checks of the host report', () => {
       'a certificate for another name',
       (host) => certificateOf(host, custom, { covers: false }),
       'certificate',
-      /is of another name/,
+      /is for another name/,
       /Put a certificate/,
     ],
     [

@@ -149,6 +149,6 @@ async function isPresent(text: string, { site_id }: ContainerWithOperation): Pro
 }
 
 function presentAlready(): ManagementProblem {
-  const detail = 'the sites repository already has the site again, or another one of its name';
+  const detail = 'the sites repository already has the site again, or another site of its name';
   return new ManagementProblem('wrong_status', { detail });
 }

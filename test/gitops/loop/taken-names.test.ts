@@ -126,7 +126,7 @@ describe.each([
     expect(await routes()).toEqual([mode === 'site' ? 'shop.example.net/*' : WILDCARD_ROUTE]);
   });
 
-  test('while it runs is served further, also with a new manifest', async () => {
+  test('is still served while it runs, also with a new manifest', async () => {
     await create();
     await daemon.reaches('portal', 'Ready');
     zone.forget('portal');
@@ -143,7 +143,7 @@ describe.each([
     expect(await routes()).toEqual([route]);
   });
 
-  test('since its manifest renames it is served further under its earlier name', async () => {
+  test('is still served under its earlier name after its manifest has renamed it', async () => {
     const named = (edge: string) => ({ hostnames: { ...daemon.manifest('portal', 1).hostnames, edge } });
     await create(named('old.example.net'));
     await daemon.reaches('portal', 'Ready');

@@ -7,9 +7,8 @@ import type { NginxSettings } from '../../../gitops/appliers/proxy/nginx/setting
 import type { put } from './proxy.ts';
 
 /**
- * Shows what would lie on the disk if the power failed: copies the prefix before every single thing that is done to
- * the file system while `changes` are installed, and empties in the copy what wasn't made last by then (what a file
- * that was never synced may come back as).
+ * Shows what would be on the disk after a power failure: copies the prefix before each operation on the file system while
+ * `changes` are installed, and empties in the copy each file that wasn't synced by then.
  *
  * Arguments: the settings as JSON, the certificates' folder, the folder for the copies (0, 1, 2, …), and two batches
  * of changes as JSON, of which the second is watched.

@@ -5,7 +5,7 @@ import { ChangeTable } from './changes.tsx';
 import { Ago } from './marks.tsx';
 import { Known } from './states.tsx';
 
-/** As many of another person's commits as are shown. */
+/** How many of another person's commits are shown. */
 const MOST = 5;
 
 /** What another person changed since `base` was read: a change on top of it was refused (412). */

@@ -175,7 +175,7 @@ test('a gateway whose Lease isn’t renewed, or that takes no requests, isn’t 
   stage.renew('ended', { delivered: 'an earlier one' });
   stage.renew('starts', { delivered: '', ready: false });
   stage.renew('one');
-  // Who has just started can't know which of them run.
+  // A process that has just started can’t know which of them run.
   const served = stage.served();
   expect(await stage.isPending(served)).toBe(true);
   stage.now += 14_000;

@@ -3,7 +3,7 @@ import { Skeleton } from '../../parts/states.tsx';
 import { Attention, useTrouble } from './attention.tsx';
 import { ENDING_DAYS, EndsSoon, useEnding } from './ending.tsx';
 
-/** What needs a person now or soon. Where that is nothing it is one line, and as high while it is read. */
+/** What needs attention now or soon. If there is nothing, it is one line, and it has the same height while it loads. */
 export function Notices() {
   const trouble = useTrouble();
   const ending = useEnding();
