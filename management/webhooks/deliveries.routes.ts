@@ -24,7 +24,7 @@ import {
   webhookParams,
 } from './webhooks.schema.ts';
 
-/** The most deliveries of a webhook that wait, beyond which callers add none. Events are queued all the same. */
+/** When this many deliveries of a webhook wait, callers can't add another one. Events are queued all the same. */
 const MOST_PENDING = 1_000;
 
 function presentDelivery(row: DeliveryRow): z.output<typeof deliveryView> {

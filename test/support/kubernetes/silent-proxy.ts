@@ -30,7 +30,7 @@ export class SilentProxy implements AsyncDisposable {
     return address.port;
   }
 
-  /** The connections there are pass nothing on any more; new ones do. */
+  /** Existing connections no longer pass anything on; new ones do. */
   silence(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause().removeAllListeners('data');
   }

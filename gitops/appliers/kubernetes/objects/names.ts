@@ -34,7 +34,7 @@ export function siteLabels({ site, client }: Named, settings: Pick<ClusterSettin
   return { ...clientLabels(client, settings), 'tagyard/site': site };
 }
 
-/** What finds the pods of one role. A Deployment's can't be changed, so it names only what never changes. */
+/** Selects the pods of one role. A Deployment's selector can't be changed, so it names only what never changes. */
 export function podSelector(
   site: string,
   role: ContainerRole,

@@ -5,10 +5,10 @@ import { me } from '../../data/session.ts';
 import type { UsageNames } from '../../data/usage.ts';
 
 const OF_PAGE = 200;
-/** Names of no more containers are read. */
+/** The most containers whose names are read. */
 const MOST_NAMES = 2_000;
 
-/** The names of containers and clients; of those that aren't known the beginning of the id. */
+/** The names of containers and clients; where a name isn't known, the beginning of the id. */
 export function useNames(): UsageNames {
   const [containers, setContainers] = useState<Names>(new Map());
   const [clients, setClients] = useState<Names>(new Map(me().clients.map(({ id, name }) => [id, name])));
