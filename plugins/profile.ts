@@ -30,29 +30,38 @@ export interface ProfileRecord {
 /** Whether a JSON value is a record. Not by a schema, which would cost a bootstrap a twentieth of its time. */
 export function isProfileRecord(value: unknown): value is ProfileRecord {
   const { version, session, cookies, startedAt = 0, browsers = [], isShared = false } = Object(value);
-  const { id, lastSeenAt } = Object(session);
   return (
     version === 1 &&
-    (session === null || (are('string', id) && are('number', lastSeenAt))) &&
-    are('number', startedAt) &&
-    are('boolean', isShared) &&
+    (session === null || isSession(session)) &&
+    typeof startedAt === 'number' &&
+    typeof isShared === 'boolean' &&
     isListOf(isStoredCookie, cookies) &&
     isListOf(isBrowser, browsers)
   );
 }
 
+function isSession(session: unknown): boolean {
+  const { id, lastSeenAt } = Object(session);
+  return typeof id === 'string' && typeof lastSeenAt === 'number';
+}
+
 function isStoredCookie(cookie: unknown): boolean {
   const { name, value, attributes = '', setAt, expiresAt } = Object(cookie);
-  return are('string', name, value, attributes) && are('number', setAt, expiresAt);
+  return (
+    typeof name === 'string' &&
+    typeof value === 'string' &&
+    typeof attributes === 'string' &&
+    typeof setAt === 'number' &&
+    typeof expiresAt === 'number'
+  );
 }
 
 function isBrowser(browser: unknown): boolean {
   const { id, at } = Object(browser);
-  return are('string', id) && are('number', at);
+  return typeof id === 'string' && typeof at === 'number';
 }
 
 const isListOf = (isOne: typeof isBrowser, list: unknown) => Array.isArray(list) && list.every(isOne);
-const are = (type: string, ...values: readonly unknown[]) => values.every((value) => typeof value === type);
 
 /** When the record's identity began, in milliseconds since the epoch: at the latest when its first cookie was stored. */
 export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): number =>

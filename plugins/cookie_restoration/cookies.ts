@@ -24,9 +24,10 @@ const RESERVED_PREFIX = /^__(?:host|secure|http|host-http)-/i;
 
 /** True where `name` is one of the patterns, or starts with one that ends in `*`. */
 function isListed(name: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) =>
-    pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
-  );
+  for (const pattern of patterns) {
+    if (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern) return true;
+  }
+  return false;
 }
 
 /** True if a browser accepts the pair in a `Set-Cookie`. The visitor's id is never restored, even if it is listed. */
@@ -61,10 +62,16 @@ export function mergeCookies(
   const may = (name: string) => isListed(name, patterns) && consent.allows(name);
   const stays = ({ name, attributes, expiresAt }: StoredCookie) =>
     expiresAt > now && (attributes === undefined ? may(name) : consent.allows(name));
-  const byName = new Map(held.filter(stays).map((cookie) => [cookie.name, cookie]));
-  for (const [name, value] of Object.entries(sent)) {
+  const kept = held.filter(stays);
+  const isKept = (name: string, value: string) =>
+    kept.some((own) => own.name === name && own.value === value);
+  const changed = Object.entries(sent).filter(([name, value]) => !isKept(name, value));
+  // Most pages change nothing, and what is stored is sorted and within the limits.
+  if (changed.length === 0) return kept;
+  const byName = new Map(kept.map((cookie) => [cookie.name, cookie]));
+  for (const [name, value] of changed) {
+    if (!may(name) || !isStorable(name, value)) continue;
     const known = byName.get(name);
-    if (known?.value === value || !may(name) || !isStorable(name, value)) continue;
     if (known && COUNTER.test(name) && now - known.setAt < COUNTER_MS) continue;
     byName.set(name, { name, value, setAt: now, expiresAt: endsAt });
   }

@@ -81,10 +81,22 @@ export async function keepProfile(
 ): Promise<void> {
   const isEmpty = record.cookies.length === 0 && record.isShared !== true;
   if (isEmpty) return before ? profiles.delete(key) : undefined;
-  if (before && kept(before) === kept(record)) return;
+  if (before && keepsTheSame(before, record)) return;
   await profiles.write(key, record, endsAt);
 }
 
-/** What a write is for: the session alone is none. */
-const kept = ({ cookies, browsers, isShared }: ProfileRecord) =>
-  JSON.stringify([cookies, browsers ?? [], isShared === true]);
+/** Whether a write would change nothing but the session, which alone is none. */
+function keepsTheSame(before: ProfileRecord, after: ProfileRecord): boolean {
+  const { isShared = false, browsers = [] } = before;
+  return (
+    (after.isShared ?? false) === isShared &&
+    isSameList(after.cookies, before.cookies) &&
+    isSameList(after.browsers ?? [], browsers)
+  );
+}
+
+/** Hooks keep the entries that they don't change, so that most lists are the same without comparing them as JSON. */
+const isSameList = (a: readonly unknown[], b: readonly unknown[]) =>
+  a === b ||
+  (a.length === b.length && a.every((entry, index) => entry === b[index])) ||
+  JSON.stringify(a) === JSON.stringify(b);
