@@ -115,12 +115,13 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       hop,
       scope,
       guard,
-      profiles: profileStore(namespaces.COOKIES, site.siteId, {
-        waitUntil,
-        now,
-        log,
-        writtenUntil: scope.staleUntil,
-      }),
+      profiles: () =>
+        profileStore(namespaces.COOKIES, site.siteId, {
+          waitUntil,
+          now,
+          log,
+          writtenUntil: scope.staleUntil,
+        }),
       notes,
     });
     const call = { ...resolved, request, served, header, contextOf, guard };

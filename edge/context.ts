@@ -1,5 +1,5 @@
 import { type ConsentRules, modeOf } from '../plugins/consent.ts';
-import type { CacheScope, PluginContext, SharedBody } from '../plugins/contract.ts';
+import type { CacheScope, Plugin, PluginContext, SharedBody } from '../plugins/contract.ts';
 import type { RegistryDomain } from '../plugins/document.ts';
 import type { ProfileStore } from '../plugins/profile.ts';
 import type { Sign } from './base/signing.ts';
@@ -48,7 +48,7 @@ interface ContextRequest {
   readonly resolved: ResolvedSite;
   readonly hop: Hop;
   readonly scope: RequestScope;
-  readonly profiles: ProfileStore;
+  readonly profiles: () => ProfileStore;
   readonly guard: GuardDependencies;
   readonly notes: Notes;
 }
@@ -86,9 +86,6 @@ export function contextFactory(
 
 /** A class, because an object literal with one getter costs a request ten times as much. */
 class Context implements PluginContext {
-  declare readonly memory: PluginContext['memory'];
-  declare readonly shared: PluginContext['shared'];
-  declare readonly acrossSites: PluginContext['acrossSites'];
   declare readonly settings: PluginContext['settings'];
   declare readonly site: PluginContext['site'];
   declare readonly base: PluginContext['base'];
@@ -99,8 +96,6 @@ class Context implements PluginContext {
   declare readonly pageScripts: PluginContext['pageScripts'];
   declare readonly wantedCookies: PluginContext['wantedCookies'];
   declare readonly keyCookies: PluginContext['keyCookies'];
-  declare readonly profiles: PluginContext['profiles'];
-  declare readonly cache: PluginContext['cache'];
   declare readonly fetch: PluginContext['fetch'];
   declare readonly now: PluginContext['now'];
   declare readonly domainOf: PluginContext['domainOf'];
@@ -119,22 +114,18 @@ class Context implements PluginContext {
   declare readonly waitUntil: PluginContext['waitUntil'];
   declare readonly etagOf: PluginContext['etagOf'];
   declare readonly problem: PluginContext['problem'];
+  readonly #plugin: Plugin;
+  readonly #services: ContextServices;
   readonly #request: ContextRequest;
   #url: URL | undefined;
 
   constructor({ services, given, visitor, rules, contextOf }: Shared, { plugin, settings }: Enabled) {
-    const { request, origin, prefix, resolved, scope, profiles, guard, notes } = given;
-    const { cache, stores } = services;
+    const { request, origin, prefix, resolved, scope, guard, notes } = given;
+    const { stores } = services;
     const { site } = resolved;
-    const cacheUrl = (key: string) => `${scope.cacheBase}/plugins${key}`;
-    const cacheScope = (prefix: string): CacheScope => ({
-      memory: services.memory(prefix),
-      shared: (key, run) => services.flight(prefix + key, scope.waitUntil, run),
-    });
+    this.#plugin = plugin;
+    this.#services = services;
     this.#request = given;
-    // Names of plugins and sites are not empty and contain no slash, so keys of different scopes never collide.
-    ({ memory: this.memory, shared: this.shared } = cacheScope(`${plugin.name}/${site.siteId}/`));
-    this.acrossSites = cacheScope(`${plugin.name}//`);
     this.settings = settings;
     this.site = site;
     this.base = origin + prefix;
@@ -145,14 +136,6 @@ class Context implements PluginContext {
     this.pageScripts = resolved.pageScripts;
     this.wantedCookies = resolved.wantedCookies;
     this.keyCookies = resolved.keyCookies;
-    this.profiles = profiles;
-    this.cache = {
-      match: (key) => cache.match(cacheUrl(key)),
-      put: (key, response) =>
-        cache
-          .put(cacheUrl(key), response)
-          .catch((error) => guard.log('store_failed', { store: 'cache', error: String(error) })),
-    };
     this.fetch = services.fetch;
     this.now = guard.now;
     this.domainOf = (host) => longestMatch(site.domains, host);
@@ -217,6 +200,45 @@ class Context implements PluginContext {
       scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) })));
     this.etagOf = etagOf;
     this.problem = (code, detail) => new EdgeError(code, { detail });
+  }
+
+  // The members that few requests use are made when they are read.
+
+  get memory(): PluginContext['memory'] {
+    return this.#cacheScope(this.site.siteId).memory;
+  }
+
+  get shared(): PluginContext['shared'] {
+    return this.#cacheScope(this.site.siteId).shared;
+  }
+
+  get acrossSites(): CacheScope {
+    return this.#cacheScope('');
+  }
+
+  /** Names of plugins and sites are not empty and contain no slash, so keys of different scopes never collide. */
+  #cacheScope(siteId: string): CacheScope {
+    const { memory, flight } = this.#services;
+    const { waitUntil } = this.#request.scope;
+    const prefix = `${this.#plugin.name}/${siteId}/`;
+    return { memory: memory(prefix), shared: (key, run) => flight(prefix + key, waitUntil, run) };
+  }
+
+  get profiles(): ProfileStore {
+    return this.#request.profiles();
+  }
+
+  get cache(): PluginContext['cache'] {
+    const { cache } = this.#services;
+    const { scope, guard } = this.#request;
+    const address = (key: string) => `${scope.cacheBase}/plugins${key}`;
+    return {
+      match: (key) => cache.match(address(key)),
+      put: (key, response) =>
+        cache
+          .put(address(key), response)
+          .catch((error) => guard.log('store_failed', { store: 'cache', error: String(error) })),
+    };
   }
 
   get search(): string {
