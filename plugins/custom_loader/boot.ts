@@ -72,6 +72,13 @@ const ANSWER = {
   headers: new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' }),
 };
 
+/** JSON of which each character is one octet, so that its length is known without encoding it first. */
+const asciiJson = (value: object) =>
+  JSON.stringify(value).replaceAll(
+    /[^\0-\x7f]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
 /** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */
 async function answer(
   context: PluginContext,
@@ -138,21 +145,37 @@ async function answer(
       }),
     },
   };
-  const octets = new TextEncoder().encode(JSON.stringify({ ...core, ...given, restoreCookies }));
-  const response = new Response(octets, ANSWER);
-  response.headers.set('content-length', String(octets.byteLength));
+  const text = asciiJson({ ...core, ...given, restoreCookies });
+  const response = new Response(text, ANSWER);
+  response.headers.set('content-length', String(text.length));
   for (const line of lines) response.headers.append('set-cookie', line);
   return response;
 }
 
 /** The domain of the page that sends the request. Throws where the page or its loader is not the site's. */
 async function domainOf({ loader, url }: BootRequest, context: PluginContext): Promise<RegistryDomain> {
+  const domain = domainOfPage(url, context);
+  if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
+  if (domain === undefined) throw context.problem('unknown_site');
+  return domain;
+}
+
+/** The domains of origins that the isolate has seen, because parsing an address is slow. Dropped with the site's documents. */
+const origins = new WeakMap<PluginContext['site'], Map<string, RegistryDomain>>();
+const MAX_ORIGINS = 100;
+
+function domainOfPage(url: string, { site, domainOf, problem }: PluginContext): RegistryDomain | undefined {
+  const known = origins.get(site);
+  const seen = known?.get(url);
+  if (seen !== undefined) return seen;
   const page = URL.parse(url);
   if (page === null || !/^https?:$/.test(page.protocol)) {
-    throw context.problem('malformed_request', 'url must be an http(s) address');
+    throw problem('malformed_request', 'url must be an http(s) address');
   }
-  if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
-  const domain = context.domainOf(page.hostname);
-  if (domain === undefined) throw context.problem('unknown_site');
+  const domain = domainOf(page.hostname);
+  // An older loader's whole address would take the place of an origin.
+  if (domain !== undefined && url === page.origin) {
+    origins.set(site, (known && known.size < MAX_ORIGINS ? known : new Map()).set(url, domain));
+  }
   return domain;
 }

@@ -293,6 +293,11 @@ describe('a record', () => {
     expect(booted?.bytesIn).toBeGreaterThan(100);
     expect(booted?.bytesOut).toBe(Buffer.byteLength(boot.text));
 
+    const features = { 'größe 你好 👋': true };
+    const foreign = await stage.boot(await stage.site({ features }));
+    expect(foreign.json.features).toEqual(features);
+    expect((await recorded(1))[0]?.bytesOut).toBe(Buffer.byteLength(foreign.text));
+
     stage.upstream.reply = () => ({ headers: { 'content-length': '5' }, body: 'hello' });
     expect(await recordOf('/healthy', post('four'))).toMatchObject({ bytesIn: 4, bytesOut: 5 });
     stage.upstream.take = (_incoming, outgoing) => {
