@@ -17,7 +17,7 @@ packages=(
   pebble                    # an ACME server
   opensmtpd                 # a mail server
   webext-ublock-origin-firefox    # EasyList and EasyPrivacy
-  python3-venv              # of the program that judges configurations of nginx
+  python3-venv              # for the program that judges configurations of nginx
   python3-certbot-dns-cloudflare  # a client of Cloudflare's API that others wrote
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
@@ -73,19 +73,19 @@ if [ ! -s "$database" ]; then
   rm -r "$packed"
 fi
 
-# It judges configurations of nginx; without a reach of PyPI its tests are skipped.
+# It judges configurations of nginx; without access to PyPI its tests are skipped.
 "$(dirname "$0")"/setup-gixy.sh || echo "setup-debian: gixy was not installed" >&2
 
-# Definitions that a test gives to a cluster, whose network has no way to Go's modules.
+# Definitions for a cluster of the tests, which can't download them itself.
 if command -v go >/dev/null; then
   (cd "$(dirname "$0")/gateway/gateway-api" && go mod download) ||
     echo "setup-debian: the Gateway API's definitions were not fetched" >&2
 fi
 
-# A server of S3; without a reach of Go's modules its tests are skipped.
+# A server of S3; without access to Go's modules its tests are skipped.
 "$(dirname "$0")"/setup-versitygw.sh || echo "setup-debian: versitygw was not built" >&2
 
-# An OpenID provider; without a reach of Maven Central its tests are skipped.
+# An OpenID provider; without access to Maven Central its tests are skipped.
 "$(dirname "$0")"/setup-keycloak.sh || echo "setup-debian: Keycloak was not installed" >&2
 
 docker_answers() { "${root[@]}" docker info >/dev/null 2>&1; }

@@ -2,7 +2,7 @@
 {{- if eq .Release.Name "tagyard" }}tagyard{{ else }}{{ printf "tagyard-%s" .Release.Name | trunc 53 | trimSuffix "-" }}{{ end -}}
 {{- end -}}
 
-{{- /* Names outside of namespaces: two releases of one name in two namespaces must not meet. */ -}}
+{{- /* Names outside of namespaces: two releases of one name in two namespaces must not clash. */ -}}
 {{- define "tagyard.clusterName" -}}
 {{ printf "%s-%s" .Release.Namespace (include "tagyard.name" .) | trunc 63 | trimSuffix "-" }}
 {{- end -}}
