@@ -54,7 +54,7 @@ export type Edge = (request: Request, waitUntil: WaitUntil) => Promise<Response>
 /** What is known of a request's arrival once its site is known. */
 type Arrived = { -readonly [Member in 'bodyHolder' | 'prefix']: Arrival[Member] } & { hop?: Hop };
 
-/** What a request is recorded with, whatever becomes of it. */
+/** What the record of a request needs, whether it succeeds or fails. */
 interface Recorded {
   readonly notes: Notes;
   readonly waitUntil: WaitUntil;
@@ -137,10 +137,10 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   }
 
   /**
-   * A wildcard route also catches hosts of others: their requests reach their own servers untouched, and so do the
-   * answers, Cloudflare's own statuses for a server that it doesn't reach included. `undefined`: this request isn't one,
-   * or nothing answers there. Our proxy forwards requests for sites only, and no other server may see its secret. The
-   * cache's own addresses stay the worker's.
+   * A wildcard route also catches requests for hosts of others. They and their answers are passed on unchanged to and from
+   * those hosts' own servers, including Cloudflare's own statuses for a server that it can't reach. `undefined`: this is no
+   * such request, or no server answers. A request from our proxy is none, because it is for a site, and no other server may
+   * see its secret. Nor is one for the cache's own addresses.
    */
   async function passed(request: Request, error: unknown): Promise<Response | undefined> {
     const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
@@ -198,7 +198,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       plugins: guard.timings,
       colo: platformName(request.cf?.colo),
       bytesIn: octetsOf(request),
-      // An answer without a body may state the length of another answer's.
+      // An answer to HEAD and a 304 have no body, but may state the length of the full answer's.
       bytesOut: isHead || final.status === 304 ? 0 : octetsOf(final),
       bot: isBotRequest(request, arrived),
       probe: await isProbe(request, startedAt),

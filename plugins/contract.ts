@@ -84,8 +84,8 @@ interface Visitor {
   readonly country: string | null;
   readonly region: string | null;
   /**
-   * The platform or a hop with a valid secret or token states the address. False where the peer may be a server between,
-   * whose address it then is.
+   * The platform or a hop with a valid secret or token states the address. False where the peer may be a server in between:
+   * then the address may be that server's.
    */
   readonly isTrusted: boolean;
 }
@@ -126,7 +126,7 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** The scripts that the enabled plugins add to the loader, and the cookies that they ask the page to send. */
   readonly pageScripts: readonly string[];
   readonly wantedCookies: readonly string[];
-  /** Those of them, or of a disabled plugin, of which keys of profiles are derived. */
+  /** The cookies from which plugins, disabled ones included, derive keys of profiles. */
   readonly keyCookies: readonly string[];
   readonly profiles: ProfileStore;
   /** A cache of data that is the same for every site and reveals nothing of any. Its key must name what the data depends on. */
@@ -147,7 +147,7 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly isBot: boolean;
   /**
    * Whether an enabled plugin keeps something in the profile's record; undefined while EDGE_CONFIG can't be read. Where it
-   * is false, a record of earlier is deleted.
+   * is false, an earlier record is deleted.
    */
   readonly keepsProfiles: boolean | undefined;
   /** Milliseconds from an identity's start to its end. */
@@ -157,8 +157,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** HMAC-SHA256 of a text as 64 hex digits, with a key of the deployment; differs between plugins and sites. */
   sign(text: string): Promise<string>;
   /**
-   * Whether EDGE_CONFIG allows this plugin. Waits for a document that is late until the lookup that the request began with
-   * ends, which is once for the request; a document that can't be read forbids nothing.
+   * Whether EDGE_CONFIG allows this plugin. If the document is late, waits for the end of the lookup that the request has
+   * already begun; there is no second lookup. A document that can't be read forbids nothing.
    */
   isConfirmed(): Promise<boolean>;
   /** The site's rules of consent at the visitor's place; the strictest ones where the place is unknown. */
@@ -238,8 +238,8 @@ interface PluginBase<Settings> {
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /**
-   * Addresses that other software names, only under the prefix of a domain: GET by path and query. They match before all
-   * routes but those of many paths (`/_/*`). Answers 304 where `if-none-match` names the response's etag.
+   * Addresses below a domain's prefix that other software has chosen, for GET, recognised by path and query. They match before
+   * all routes but those of many paths (`/_/*`). Answers 304 where `if-none-match` names the response's etag.
    */
   readonly prefixed?: {
     /** `path` is without the prefix; `query` begins with `?`, or is empty. */
@@ -250,11 +250,11 @@ interface PluginBase<Settings> {
   identityDays?(settings: Settings): number | undefined;
   /** True where it keeps something in the profiles' records. */
   readonly keeps?: true;
-  /** Derives the key of the visitor's record, in place of the id; for a disabled plugin, too, so that all is deleted. */
+  /** Derives the key of the visitor's record, in place of the id. Also called if disabled, so that all is deleted. */
   profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
   /**
-   * Names of the cookies of which `profileKey` derives its keys. The loader sends them with a withdrawal, too. Where there is
-   * none, `profileKey` isn't called.
+   * Names of the cookies from which `profileKey` derives its keys. The loader sends them with a withdrawal, too. If the list
+   * is empty, `profileKey` isn't called.
    */
   keyCookies?(settings: Settings): readonly string[];
   /**
@@ -274,13 +274,13 @@ interface PluginBase<Settings> {
   boot?(context: PluginContext<Settings>, draft: BootDraft): unknown;
   /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
   readonly bootMember?: string;
-  /** The domains that are served, if the registry has them as active. Without an enabled plugin with this hook: the first. */
+  /** Chooses the domains to serve; inactive ones are never served. If no enabled plugin has this hook: the first domain. */
   domains?(all: readonly RegistryDomain[]): readonly RegistryDomain[];
 }
 
 /**
- * A mandatory plugin is on unless the site's options say `enabled: false`, which one that is `alwaysOn` ignores; an
- * optional one is on by its flag.
+ * A mandatory plugin is on unless the site's options say `enabled: false`; with `alwaysOn` it is on in any case. An optional
+ * one is on by its flag.
  */
 export type Plugin<Settings = unknown> = PluginBase<Settings> &
   (

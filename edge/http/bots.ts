@@ -7,9 +7,9 @@ const MAX_AGENT = 512;
 const CERTAIN_SCORE = 1;
 
 /**
- * User agents that don't prove a bot: a site's own servers and checks use such names, HTTP clients of Node, or headless
- * browsers. Some entries of the library's list match by shape, for example any single word. Entries that match one of
- * these user agents are not used.
+ * User agents that don't prove a bot: a site's own servers and checks use such names, and so do HTTP clients of Node and
+ * headless browsers. Some entries of the library's list match by shape, for example any single word. Entries that match one
+ * of these user agents are not used.
  */
 const NEUTRAL = 'agent\nshop-agent\nshop/1\nshop/1.0\nshop/1.0 (server)\nnode\nundici\nHeadless';
 

@@ -25,9 +25,8 @@ export const FORWARDER_HEADERS = {
 
 /**
  * Matches headers that claim an address, a host, a scheme, a place, a path or the hop secret. Each platform has its own
- * names; those of Google's front ends are its own at a tag server.
- * Separators other than hyphens are replaced by hyphens first, because CGI and its successors treat all separators
- * alike.
+ * names; a tag server takes those of Google's front ends for its own platform's. Separators other than hyphens are replaced
+ * by hyphens first, because CGI and its successors treat all separators alike.
  */
 const CLAIM = new RegExp(
   [

@@ -45,7 +45,7 @@ async function applyFault(namespace: Store): Promise<void> {
   calls += 1;
   if (fault === 'fail' || (fault === 'alternate' && calls % 2 === 0)) throw new Error(`${namespace} is down`);
   if (typeof fault === 'number') await scheduler.wait(fault);
-  // Asked again and again: no request may wait for another one's promise.
+  // Polled, because a request must not wait for a promise of another request.
   while (faults[namespace] === 'hold') await scheduler.wait(10);
 }
 

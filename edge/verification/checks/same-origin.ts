@@ -3,7 +3,7 @@ import { type Finding, failed, passed, skipped } from '../result.ts';
 import { described, isProblem, type Visit } from '../visit.ts';
 import { findPages } from './pages.ts';
 
-/** What is found of one property of a prefix: a fault, a proof, or `open`, why neither could be found. */
+/** The result for one property of a prefix: a fault, a proof, or (`open`) the reason why there is neither. */
 type Outcome =
   | { readonly detail: string; readonly fix: string }
   | { readonly proven: string; readonly advice?: string }
