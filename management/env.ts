@@ -233,7 +233,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   };
 }
 
-/** Throws if the raw logs' bucket is named, but not how to enter it. */
+/** Throws if the raw logs' bucket is named, but its credentials are missing. */
 function demandBucket(env: z.output<typeof environment>): void {
   const needed = {
     RAW_LOGS_S3_URL: ['RAW_LOGS_S3_ACCESS_KEY', 'RAW_LOGS_S3_SECRET_KEY'],
@@ -247,7 +247,7 @@ function demandBucket(env: z.output<typeof environment>): void {
   }
 }
 
-/** Throws if people shall log in here, but a setting for that is missing or invalid. */
+/** Throws if people are to log in here, but a setting for that is missing or invalid. */
 function demandLogin(env: z.output<typeof environment>): void {
   if (env.OIDC_CLIENT_ID === undefined) return;
   if (env.PUBLIC_URL === undefined) {

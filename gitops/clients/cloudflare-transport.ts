@@ -20,7 +20,7 @@ interface PacedFetchOptions {
   readonly pauseSeconds?: number | undefined;
   /** Milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
-  /** Asked before each request but GET is sent, after the wait for the rate limit; false: it is refused. */
+  /** Called before each request except GET, after the wait for the rate limit; false: the request is not sent. */
   readonly mayWrite?: (() => boolean) | undefined;
 }
 

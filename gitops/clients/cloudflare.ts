@@ -75,7 +75,7 @@ export interface CloudflareOptions {
   readonly clock?: Clock;
   /** Milliseconds since 1970, for dates in answers. */
   readonly now?: () => number;
-  /** Asked before each request that may change something is sent; false: it is refused. Default: always true. */
+  /** Called before each request that may change something; false: it is not sent. Default: always true. */
   readonly mayWrite?: (() => boolean) | undefined;
 }
 

@@ -74,7 +74,7 @@ async function run(request: GitRequest): Promise<GitAnswer> {
     const { stdout } = await running;
     return { id, stdout };
   } catch (error) {
-    const { code, stderr, message } = error as Error & { readonly code?: unknown; readonly stderr?: Buffer }; // execFile's
+    const { code, stderr, message } = error as Error & { readonly code?: unknown; readonly stderr?: Buffer }; // of execFile
     const said = messageOf(stderr?.toString() ?? '');
     if (isSilent)
       return { id, failure: { exitCode: -1, message: `no progress for ${silenceMs / 1000} s; ${said}` } };

@@ -30,7 +30,7 @@ const TYPES = ['Request', 'Response', 'Message'] as const;
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'];
 /** GA4's own rule for names of events. */
 const EVENT_NAME = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
-/** What names of events have less often than ids and tokens. */
+/** Found in ids and tokens more often than in names of events. */
 const LIKE_AN_ID = /\d{4}|[A-Za-z]\d+[A-Za-z]/;
 const uuid = z.uuid();
 const REFUSED =

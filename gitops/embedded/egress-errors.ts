@@ -10,7 +10,7 @@ const STATUSES: Readonly<Record<string, number>> = {
 const CERTIFICATE = /CERT|^UNABLE_TO_|^INVALID_(?:CA|PURPOSE)$|^HOSTNAME_MISMATCH$/;
 const HANDSHAKE = /SSL|TLS|^EPROTO$/;
 
-/** The status with which Cloudflare answers where it gets no answer of an origin (docs/facts.md, Cloudflare Workers). */
+/** The status with which Cloudflare answers where it gets no answer from an origin (docs/facts.md, Cloudflare Workers). */
 export function statusOfFailure({ code = '' }: NodeJS.ErrnoException): number {
   if (CERTIFICATE.test(code)) return 526;
   return STATUSES[code] ?? (HANDSHAKE.test(code) ? 525 : 520);

@@ -26,7 +26,7 @@ export interface HostOptions {
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Asked before each write; false: another replica may lead. Unset: there is none. */
+  /** Called before each write; false: another replica may lead. Unset: there is no other replica. */
   readonly mayWrite?: (() => boolean) | undefined;
 }
 

@@ -32,7 +32,7 @@ interface Leadership {
   mayWrite(): boolean;
   /** Why an operator has stopped all changes; `null`: none has. */
   frozen(): string | null;
-  /** What is known of the state, of which `saved` is what this replica had saved. */
+  /** The state to continue from. `saved`: the state that this replica itself has saved. */
   known(saved: State | null): (State & { readonly isLost?: boolean }) | null;
   /** Ends the standby's server, and returns its port for the daemon's own. */
   freePort(): Promise<number>;
@@ -106,9 +106,9 @@ export async function lead(
 }
 
 /**
- * Of another leader's state only the last revision is known: by it a branch that is gone isn't an empty one, and a
- * rewritten history is noticed. Everything else counts as lost. The same revision as saved: this replica led last, or the
- * one that did had nothing new.
+ * Of another leader's state only the last revision is known. It is enough to tell a branch that is gone from an empty one,
+ * and to notice a rewritten history. Everything else counts as lost. If the revision is the saved one, either this replica
+ * led last, or the one that did had nothing new.
  */
 function stateAfter(passedOn: string | null, saved: State | null) {
   if (passedOn === null || saved?.revision === passedOn) return saved;

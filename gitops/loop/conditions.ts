@@ -25,7 +25,7 @@ export function initialStatus(site: string, host: string): SiteStatus {
 export interface SiteObstacle {
   readonly reason: Reason;
   readonly message: string;
-  /** It ends without anybody's action; every other obstacle needs one. */
+  /** It ends without anybody's action; every other obstacle needs an action. */
   readonly transient?: true;
 }
 

@@ -40,7 +40,7 @@ export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen
   readonly intervalSeconds: number;
   readonly runsAtOnce?: SiteRunsDeps['runsAtOnce'];
   readonly certificates?: Pick<Certificates, 'follow' | 'uncertified'>;
-  /** Asked before each change; false: another replica may lead. Default: always true. */
+  /** Called before each change; false: another replica may lead. Default: always true. */
   readonly mayWrite?: SiteRunsDeps['mayWrite'];
   /** The state of an earlier process; `null`: it was lost. */
   readonly known: KnownState | null;

@@ -172,7 +172,7 @@ const shape = z.strictObject({
   host: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/, 'must be 1 to 24 of a-z, 0-9 and -'),
   state: z.enum(['present', 'absent']).default('present'),
   suspend: z.boolean().default(false),
-  /** Not a default of `true`: see `unproven`. */
+  /** No default of `true`: see `unproven`. */
   serving: z.boolean().optional(),
   protect: z.boolean().default(false),
   adopt: z.boolean().default(false),
@@ -185,7 +185,7 @@ const shape = z.strictObject({
     .default([]),
   domains: z.array(domainEntry).min(1).max(20),
   customDomains: z.array(ownableDomain).max(20).default([]),
-  /** Not a default of `[]`: a manifest without the key and its record in the database are the same. */
+  /** No default of `[]`, so that a manifest without the key equals its record in the database. */
   unproven: z.array(ownableDomain).max(40).optional(),
   image: imageReference,
   tls: z.strictObject({ mode: z.enum(['files', 'acme']) }).prefault({ mode: 'files' }),

@@ -17,7 +17,7 @@ export interface JudgedSite {
   readonly unusable: boolean;
 }
 
-/** What git says of a site with objects on this host that isn't listed. */
+/** What git says of a site that isn't listed, but has objects on this host. */
 export interface Removal {
   /** A commit of the branch deleted its file, and git has it in no other form; or the file names another host. */
   readonly confirmed: boolean;

@@ -59,7 +59,7 @@ export const containerLogsPage = z.object({
 /** Lines after a position, in the order of their arrival. */
 export const newerContainerLogs = z.object({
   logs: z.array(containerLog),
-  /** The id behind which to ask next. */
+  /** The id after which to ask next. */
   position: z.string(),
   /** The number of lines after the given position that are not kept any more; `null`: an unknown number. */
   missed: z.number().int().nullable(),

@@ -49,7 +49,7 @@ class Search implements Visitor {
   readonly #holds: Holds;
   readonly #isNewEnd: boolean;
 
-  /** `isNewEnd`: nothing was there before a commit that adds the file. Between merged branches that is not so. */
+  /** `isNewEnd`: a commit that adds the file ends the search. Within a merge it doesn't: another branch may have the file. */
   constructor(holds: Holds, { isNewEnd }: { isNewEnd: boolean }) {
     this.#holds = holds;
     this.#isNewEnd = isNewEnd;

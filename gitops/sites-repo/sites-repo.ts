@@ -143,7 +143,7 @@ export class SitesRepo {
     return await this.#committer.commit(edit);
   }
 
-  /** The commits of the branch with the sites that each touched, newest first, behind `before` if it is given. */
+  /** The commits of the branch with the sites that each touched, newest first; with `before`, only those older than it. */
   async commits(limit: number, before?: string): Promise<CommitEntry[]> {
     const newest = before ?? (await this.head());
     return newest === null ? [] : await this.#history.all(limit, newest, before === undefined ? 0 : 1);

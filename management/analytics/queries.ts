@@ -1,6 +1,6 @@
 /** A part of the points: the layout is that of edge/logs/request-record.ts. Only documented functions are used. */
 export interface SumsQuery {
-  /** `null`: of everything, also of unknown hosts. Sites are the points' index; not all of the containers may have one. */
+  /** `null`: of everything, also of unknown hosts. Sites are the points' index; `sites` is `null` if a container has none. */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */
   readonly from: Date;

@@ -89,7 +89,7 @@ const READ = new WeakMap<readonly unknown[], ReadonlyMap<string, string>>();
 
 type Site = Pick<ManifestView, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>;
 
-/** What an export says of the checklist's points; the others are absent. Nothing that the export has is in the details. */
+/** What an export says of the checklist's points; the others are absent. The details quote nothing of the export. */
 export function judgeExport(given: ContainerExport, site: Site): PointVerdict[] {
   const { usageContext } = given.containerVersion.container;
   const kinds = usageContext.map((kind) => kind.toUpperCase());

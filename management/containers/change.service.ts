@@ -50,7 +50,7 @@ export interface ContainerChange {
 /** With the caller's role, unless the caller acts as an operator. */
 type ChangedContainer = ContainerWithOperation & { readonly role?: Role };
 
-/** What a change is judged by, whenever its edit is made. */
+/** What a change is checked against each time that its edit is made. */
 type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose'>;
 
 /**

@@ -17,7 +17,7 @@ export interface Organisations {
   name: string;
   /** Not `null`: hidden from lists, and without clients that aren't archived. */
   archived_at: Generated<Date | null>;
-  /** As of clients. */
+  /** The same as `blob` of clients. */
   blob: Generated<string | null>;
   created_at: CreatedAt;
 }

@@ -37,8 +37,8 @@ export class AskedHosts {
   }
 
   /**
-   * Lets the next questions about these names go to the resolvers. Returns the seconds to wait where that was done for the
-   * domain just before; `null`: it is done now.
+   * Forgets the answers for these names, so that the next questions go to the resolvers. Returns the seconds to wait if that
+   * was done for the domain just before; `null`: it is done now.
    */
   forget(domain: string, names: readonly string[]): number | null {
     const now = this.#context.clock.now();

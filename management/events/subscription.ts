@@ -11,7 +11,7 @@ export interface Subscriber {
   readonly caller: Actor;
   readonly authorization: string | undefined;
   readonly filter: Omit<EventFilter, 'caller'>;
-  /** The stream ends when the caller may no longer read this client; `null`: it reports what he may still read. */
+  /** The stream ends when the caller may no longer read this client; `null`: it reports what the caller may still read. */
   readonly client: string | null;
 }
 

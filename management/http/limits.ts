@@ -15,7 +15,7 @@ export interface Limits {
   readonly streamsPerSubject: number;
 }
 
-/** Requests a minute of one address for pages without a login that make the API ask others, such as resolvers. */
+/** Requests a minute of one address for the pages without a login that make the API ask other servers, such as resolvers. */
 const PAGES = 60;
 
 /** The seconds until the next such page; `null`: it may be answered now. */

@@ -61,7 +61,7 @@ export function nextProof(before: ProofState, verdict: RecordVerdict, now: Date)
   return isLost ? { ...before, status: 'lost' } : before;
 }
 
-/** When the proof of a domain is lost whose record is missing. */
+/** When a proof whose record is missing is lost. */
 export function proofEnd(absentSince: Date): Date {
   return new Date(absentSince.getTime() + ABSENT_DAYS * DAY_MS);
 }

@@ -110,7 +110,7 @@ export async function countContainers(
   return await (client === undefined ? counted : counted.where('client_id', '=', client)).execute();
 }
 
-/** Makes one row of the rows that each count is the sum of. */
+/** Replaces the rows whose sum is a count by a single row. */
 export async function foldCounts(db: Database): Promise<void> {
   await sql`select fold_container_counts()`.execute(db);
 }

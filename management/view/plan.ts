@@ -25,7 +25,7 @@ export const dryRun = z
   .optional()
   .meta({ description: '`1`: answers what would change, and changes nothing' });
 
-/** The query of a mutation that has no other parameters. Misspelled, `dryRun` would make the change after all. */
+/** The query of a mutation that has no other parameters. With a misspelled `dryRun`, the change would be made after all. */
 export const dryRunQuery = z.looseObject({ dryRun }).superRefine((query, context) => {
   for (const key of Object.keys(query)) {
     if (key === 'dryRun' || key.toLowerCase().replace(/[^a-z]/g, '') !== 'dryrun') continue;
@@ -54,7 +54,7 @@ const SECRETS: ReadonlySet<string> = new Set([
 const SECRET = '(secret)';
 const NEW_SECRET = '(new secret)';
 
-/** The members that tell the entries of a list apart, the first one that all entries have. */
+/** The members that can identify the entries of a list. The first one that all entries have is used. */
 const IDENTITIES = ['id', 'domain', 'token', 'subject'] as const;
 
 type Members = Readonly<Record<string, unknown>>;

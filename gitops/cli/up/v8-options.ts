@@ -13,8 +13,8 @@ export const V8_OPTIONS = ['--max-semi-space-size=4', '--heap-growing-percent=30
 export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 
 /**
- * Options for the parts of one machine. They halve what V8 keeps beside the live objects. Its optimising compiler would take
- * another 6 to 10 MB of each, and makes a start slower.
+ * Options for the parts of one machine. They halve what V8 keeps beside the live objects, and switch its optimising compiler
+ * off, which would take another 6 to 10 MB in each part and makes a start slower.
  */
 export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no-opt'] as const;
 

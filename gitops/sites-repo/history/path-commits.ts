@@ -23,8 +23,8 @@ interface Git {
 
 /**
  * Which commits of a branch touched each path, in memory: even with git's own index, a search for one path's commits
- * passes through all commits of the branch. It has the commits behind the newest merge only, because which ones git
- * shows of merged branches depends on all of them. Kept in a file, because reading a long history takes minutes.
+ * passes through all commits of the branch. It has only the commits that are newer than the last merge, because which
+ * commits of merged branches git shows depends on all of these. Kept in a file, because reading a long history takes minutes.
  */
 export class PathCommits {
   readonly #git: Git;

@@ -63,7 +63,7 @@ async function versionsOf(
     site,
     revisions.flatMap((revision) => [revision, `${revision}^`]),
   );
-  // Most versions are those of two commits.
+  // Most versions are both after one commit and before the next, so they are asked for twice.
   const parse = (text: string) => {
     const path = `${site}.yaml`;
     const known = parsed.get(`${path} ${text}`);

@@ -33,8 +33,8 @@ export function transferOf({ to, caller, requestId, ifMatch }: Transfer, id: str
 }
 
 /**
- * Why containers can't be transferred; what isn't in it can. A refused container keeps all those that have names in one
- * registrable domain with it: only together do they change their client.
+ * By container, why it can't be transferred; the others can. A refused container keeps back all those that have names in
+ * the same registrable domain: they change their client only together.
  */
 export async function refusals(
   context: Context,

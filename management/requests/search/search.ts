@@ -261,7 +261,7 @@ export class RequestSearch {
     await this.#clear(day);
   }
 
-  /** Empties the day and reads it again, behind what fills it now. */
+  /** Empties the day and reads it again, after a filling that runs now has ended. */
   async #clear(day: Day): Promise<void> {
     await day.filling;
     day.wholeAt = null;

@@ -11,7 +11,7 @@ interface Verdict {
 
 /**
  * Counts calls and returns the API's rate-limit headers for each. The call beyond the limit is refused, and so is every
- * call of the window that follows it (docs/facts.md, Cloudflare API).
+ * call in the window that begins with it (docs/facts.md, Cloudflare API).
  */
 export function callLimiter({ calls, seconds }: CallLimit, now: () => Date): () => Verdict {
   const windowMs = seconds * 1000;

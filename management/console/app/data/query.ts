@@ -28,7 +28,7 @@ interface Entry {
 
 /** Data that are younger are not read again when a view opens, milliseconds. */
 const FRESH_MS = 1_500;
-/** Queries that are kept for a way back. */
+/** Queries that are kept for a return to their page. */
 const MOST_KEPT = 60;
 
 const entries = new Map<string, Entry>();

@@ -13,7 +13,7 @@ export interface UsageDays {
 
 export interface Usage {
   readonly items: readonly UsageItem[];
-  /** Days of which not everything is known, by how much of them has passed. */
+  /** Days of which not everything is known, apart from the time that is still to come. */
   readonly gaps: ReadonlySet<string>;
   /** There are more rows than a page shows. */
   readonly isCut: boolean;
@@ -21,7 +21,7 @@ export interface Usage {
 
 const OF_PAGE = 200;
 const MOST_PAGES = 50;
-/** The collector is at most so far behind while all is well, milliseconds. */
+/** How far behind the collector may be while all is well, milliseconds. */
 const BEHIND_MS = 15 * 60_000;
 
 /** Reads what was used, at most 10,000 rows. */
@@ -52,7 +52,7 @@ export async function readUsage(
   return { items, gaps: gapsOf(missing, days), isCut: true };
 }
 
-/** The days that these times touch. What lies ahead, or wasn't collected just now, is no gap. */
+/** The days that these times touch. Times in the future, or too recent to be collected yet, are no gap. */
 function gapsOf(missing: readonly { from: string; to: string }[], { timeZone, ...span }: UsageDays) {
   const known = Date.now() - BEHIND_MS;
   const touched = missing.flatMap(({ from, to }) => {
@@ -65,7 +65,7 @@ function gapsOf(missing: readonly { from: string; to: string }[], { timeZone, ..
 
 /** The day of a time in a zone, as `YYYY-MM-DD`. */
 export function zoneDay(time: number, timeZone: string): string {
-  // Sweden writes dates so.
+  // Swedish dates have this form.
   return new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' }).format(time);
 }
 
@@ -105,7 +105,7 @@ export function sumUsage(items: readonly UsageItem[]): UsageSums {
   };
 }
 
-/** The names of what an id names. */
+/** The names of clients and containers by their ids. */
 export interface UsageNames {
   client(id: string): string;
   container(id: string): string;

@@ -30,7 +30,7 @@ export function ContainerPicker({ value, set }: { value: string | null; set: (id
   );
 }
 
-/** The name of a container; the beginning of its id while that isn't known, or can't be. */
+/** The name of a container; the beginning of its id until the name is known, or if it can't be read. */
 export function ContainerName({ id }: { id: string }) {
   const { data } = useQuery(`container ${id}`, () => readContainer(id));
   return <>{data?.container.name ?? id.slice(0, 8)}</>;

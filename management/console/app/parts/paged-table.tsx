@@ -2,7 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import type { Paged } from '../data/paging.ts';
 import { Known } from './states.tsx';
 
-/** A list of the API as a table of one page, with the way to the others. `rows`: how many a skeleton shows. */
+/** A table of one page of an API's list, with buttons for the other pages. `rows`: how many a skeleton shows. */
 export function PagedTable<Item>({
   pages: { query, isFirst, next, back },
   rows,

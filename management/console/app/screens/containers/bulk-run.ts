@@ -14,7 +14,7 @@ export interface BulkAction {
   readonly body?: BulkItem['body'];
   /** Its effect can't be taken back with one click: the number must be typed. */
   readonly isDanger?: boolean;
-  /** It is done although it changes no value, such as a verification. */
+  /** It is also done where it changes no value, such as a verification. */
   readonly isAlways?: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface BulkResult {
   readonly problem: { readonly text: string; readonly code: string | null } | null;
 }
 
-/** As many as one request can have. */
+/** The most containers in one request. */
 const AT_ONCE = 100;
 
 /** Sends the action for each container. `onDone` gets the number of those that were answered so far. */

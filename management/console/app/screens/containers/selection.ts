@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { fetchContainers, type ListedContainer, type ListFilter } from '../../data/containers.ts';
 import { mayEdit } from '../../data/session.ts';
 
-/** As many as one answer of the API can have. */
+/** The most containers in one answer of the API. */
 const PAGE = 200;
 
 export interface Selection {
@@ -19,7 +19,7 @@ export interface Selection {
   clear(): void;
 }
 
-/** Only these can be changed by the person at all. */
+/** Whether the person may change the container at all. */
 export function isChoosable({ clientId }: ListedContainer): boolean {
   return mayEdit(clientId);
 }

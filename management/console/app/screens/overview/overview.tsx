@@ -101,7 +101,7 @@ export function Overview() {
           }
         </Known>
       </Section>
-      {/* Below what is as high as its data: it would move when they arrive. */}
+      {/* Only once the section above has its data, and so its height: shown earlier, this would move down. */}
       {(newest.data !== undefined || newest.error !== null) && <AllTraffic />}
     </Page>
   );

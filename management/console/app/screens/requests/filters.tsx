@@ -134,7 +134,7 @@ export function Typed({
   const [isValid, setValid] = useState(true);
   const latest = useRef(set);
   latest.current = set;
-  /** What the address got from here. Another value comes from a link or the history. */
+  /** The last value that this field gave to the address. Any other value there is from a link or the history. */
   const sent = useRef(value);
   useLayoutEffect(() => {
     if (value === sent.current) return;
