@@ -35,8 +35,8 @@ const runs = await Promise.all(
 const probes = served === null ? probe(runs.flatMap(({ files }) => files)) : {};
 if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 
-// A pool computes for half of its time to two thirds of it, so that one more than cores keep them busy. With still more of
-// them, tests wait for a core until they time out.
+// A pool computes for half to two thirds of its time, so one pool more than there are cores keeps the cores busy. With still
+// more pools, tests wait for a core until they time out.
 const beside = limit(availableParallelism() + 1);
 const network = limit(1);
 await Promise.all(

@@ -9,7 +9,7 @@ import { load, type Shot } from './wrk.ts';
 /** Rounds of four slices, each of this number of requests, for one ratio each. A slice takes a tenth to half a second. */
 const PAIRED_ROUNDS = 31;
 const SLICE = 300;
-/** Before a route is measured: V8 compiles for good what has run a few thousand times. */
+/** Requests before a route is measured: V8 optimises code only after a few thousand runs. */
 const WARM_UP = 6000;
 const ROUNDS = 9;
 const SECONDS = 2;
@@ -87,8 +87,8 @@ async function latency(bench: Bench, bed: Bed): Promise<void> {
 }
 
 /**
- * Edge, control, control, edge: a drift of the machine's speed costs both the same, and so does what one worker has kept for
- * V8 to collect.
+ * Edge, control, control, edge: a drift of the machine's speed costs both the same, and so does the garbage that a worker
+ * makes for V8 to collect later.
  */
 async function alternately(bed: Bed, shot: Shot, of: Contenders<Slices>): Promise<Contenders<Taken>[]> {
   const slice = async (contender: Slices): Promise<Taken> => {
@@ -126,7 +126,7 @@ async function compare(
   await figure('CPU a request, control', 'ms', (round) => round.control.cpu / (2 * SLICE));
 }
 
-/** All routes alternately on an edge that has seen its sites, while every second call of KV fails. */
+/** All routes alternately on an edge that has served its sites before, while every second call of KV fails. */
 async function mixed(bench: Bench, bed: Bed): Promise<void> {
   const shots = Object.values(bed.shots);
   for (const shot of shots) await bed.send('flaky', shot);

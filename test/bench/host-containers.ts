@@ -49,8 +49,8 @@ type Manifests = readonly ReturnType<HostBed['manifest']>[];
 /**
  * Measures docker-compose and Tagyard alternately, so that both have the same noise. The containers are polled one after
  * the other until the last one is healthy. Polling all at once would cost Tagyard more than docker-compose: it needs a TLS
- * handshake for each poll, and is polled from the commit on. Returns the daemon's memory without a site, after it has had
- * some: code that it loaded and compiled for the first site doesn't count as memory of a site.
+ * handshake for each poll, and is polled from the commit on. Returns the daemon's memory without a site, after its
+ * sites were removed: code that it loaded and compiled for the first site doesn't count as memory of a site.
  */
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {

@@ -13,8 +13,8 @@ const LIMIT_SECONDS = 15;
 const SAMPLES = 3;
 
 /**
- * Restarts the provisioner while visitors send 200 requests a second through nginx to a container, and kills the
- * container while git is there and away.
+ * Restarts the provisioner while visitors send 200 requests a second through nginx to a container. Then kills containers,
+ * some while git can be reached and some while it can't.
  */
 export const hostRestart: Suite = async (bench) => {
   const docker = new Docker();

@@ -13,7 +13,7 @@ import { eventually } from '../support/eventually.ts';
 const STORED = 'GA1.1.1111111111.1700000000';
 const NEWER = 'GA1.1.2222222222.1800000000';
 const HOSTS = ['custom', 'edge'] as const;
-/** The name in the browser's list of hosts under which each of them is. */
+/** The pattern of each of them in the browser's map of hosts to addresses. */
 const TARGETS = { custom: 'metrics.*', edge: '*' } as const;
 
 /** Lets the test know before the loader sends the bootstrap. */
@@ -162,7 +162,7 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
     await page.close();
     await open(browser, site, 'blog');
     await open(browser, site);
-    // A report would be sent after the tag has loaded; the witness's own comes later than any.
+    // Any report of the site would be sent before that of the witness, whose page is opened last.
     const witness = await stage.site();
     stage.serve('/', witness.snippet());
     await using other = await chromium.newContext();

@@ -189,7 +189,7 @@ describe('a rotated token', () => {
     const headers = stated(OLD_TOKEN, page);
     const current = await outcome(stated(TOKEN, page));
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
-    // So that the site's documents, and what was proved by them, are as fresh when it ends.
+    // Late enough that the copies of the site's documents, and what they have proved, are still fresh when the token ends.
     await stage.forward(until - Date.now() - 20_000);
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
     await stage.forward(20_000);

@@ -95,7 +95,7 @@ export class Repository {
     ]);
   }
 
-  /** Moves the branch, forced; the daemons commit to it, too, so `next` is computed again until none came between. */
+  /** Force-moves the branch. If a daemon has committed to it meanwhile, `next` is computed again. */
   async move(next: (head: string) => Promise<string>): Promise<string> {
     return await eventually(
       async () => {

@@ -72,7 +72,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await cluster?.[Symbol.asyncDispose]();
   });
 
-  /** Requests to a site's Service from a pod of others, without an answer after a second or with an error: `lost`. */
+  /** The answers to requests to a site's Service from a foreign pod; `lost`: an error, or no answer within a second. */
   async function asked(times = 1): Promise<string[]> {
     const ip = await kubectl('get', 'service', PROCESSING, '--output', 'jsonpath={.spec.clusterIP}');
     const { processing } = acme.ports;
@@ -102,7 +102,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
   });
 
   test('makes no call while there is nothing to do', async () => {
-    // What the site's start still causes has arrived.
+    // This observes the changes that the site's start still causes.
     await runs.plan(acme);
     const own = () => cluster.requests().filter(({ user }) => user === ACCOUNT).length;
     const before = own();

@@ -19,7 +19,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
 
   beforeAll(async () => {
     cluster = await Cluster.start({ nodes: 1 });
-    // As long as names that were read are still asked at their old address.
+    // For this time, clients may still use the old address of a name that they have resolved.
     hosts = await TwoHosts.open(await importTagServer(cluster), { DRAIN_SECONDS: '1' });
     tlsPort = await hosts.startMachine();
     await hosts.startCluster({ KUBECONFIG: cluster.kubeconfig, KUBERNETES_ADMIT_CIDRS: '0.0.0.0/0' });

@@ -20,7 +20,7 @@ afterAll(() => world.close());
 const clientId = async (): Promise<string> =>
   (await world.call('GET', `/server-containers/${calls.container}`, { as: 'owner' })).body.clientId;
 
-/** Who may do most: owners, and the operator where only that one may. */
+/** The caller with the most rights: an owner, or the operator for what only operators may do. */
 const callerOf = ({ access }: RouteAccess) => (access === 'operate' ? 'root' : 'owner');
 const named = ({ method, url }: RouteAccess) => `${method} ${url}`;
 

@@ -208,7 +208,7 @@ describe('a site that fails', () => {
         to: first.fromImage,
       })),
     );
-    // The host recovers: a back that fails first would need to be repeated.
+    // The host recovers first: otherwise going back would fail, and would have to be repeated.
     daemon.control.fault = () => undefined;
     const answer = await post(`/image-rollouts/${id}/back`);
     expect([answer.status, answer.body.status]).toEqual([202, 'reverting']);

@@ -31,11 +31,11 @@ export interface Exchange {
   readonly responseBody: unknown;
 }
 
-/** What an API has beyond its document, or has otherwise. */
+/** Where an API differs from its document: what it has in addition, and what is different. */
 export interface Overlay {
   /** Operations by path and method, as in an OpenAPI document. */
   readonly paths?: Readonly<Record<string, Readonly<Record<string, object>>>>;
-  /** Members of the schema of a query parameter that are otherwise: by path, method and name. */
+  /** Members that differ in the schema of a query parameter: by path, method and name. */
   readonly query?: readonly (readonly [path: string, method: string, name: string, change: object])[];
   /** Members of a JSON request that can be absent: by path, method and name. */
   readonly optional?: readonly (readonly [path: string, method: string, name: string])[];

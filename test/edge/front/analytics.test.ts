@@ -2,7 +2,7 @@ import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bundleAnalytics, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
 
-/** A worker that writes what it is sent, and answers what that throws. */
+/** A worker that writes the points that it is sent, and answers with the error that a write throws. */
 const WRITER = `export default {
   async fetch(request, env) {
     try {

@@ -66,7 +66,7 @@ describe('the collector', () => {
     await db.deleteFrom('traffic_collectors').execute();
     await new Collector({ ...parts(), clock: ahead }).collect();
     expect((await collectedUntil(db))?.getTime()).toBeLessThanOrEqual(Date.now());
-    // What an earlier version has noted so is corrected.
+    // A time in the future that an earlier version has noted is corrected.
     await sql`update traffic_leases set collected_until = now() + interval '1 day'`.execute(db);
     await collect();
     expect((await collectedUntil(db))?.getTime()).toBeLessThanOrEqual(Date.now());
@@ -158,7 +158,7 @@ describe('the collector', () => {
     expect(await requests(SHOP)).toBe(4);
   });
 
-  test('a running one finds new objects by themselves, and none twice', async () => {
+  test('a running one finds new objects by itself, and counts none twice', async () => {
     const stopping = new AbortController();
     const running = (await started()).run(stopping.signal);
     for (const sum of [3, 6, 9]) {

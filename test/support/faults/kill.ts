@@ -24,7 +24,7 @@ export interface Outcome {
   readonly writes: number;
 }
 
-/** What is there when everything of a life's step is applied, by step. */
+/** For each step of a life, the state once it is fully applied. */
 type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
 /**
@@ -50,7 +50,7 @@ export async function reference(stage: Stage, life: readonly Asked[], of = /./) 
 }
 
 /**
- * Sends the requests of a step, kills the daemon at `cut`, starts another and waits until it has converged. Answers the
+ * Sends the requests of a step, kills the daemon at `cut`, starts another and waits until it has converged. Returns the
  * running daemon and the outcome; the outcome is `null` if the step ended before `cut`: it has no more boundaries. Each
  * creation is the first one in its zone.
  */
@@ -148,7 +148,7 @@ async function files(stage: Stage): Promise<unknown> {
   return head === null ? [] : (await stage.repo.read(head)).map(({ site, text }) => ({ site, text }));
 }
 
-/** A line for each boundary with both moments: the number of effects until the next start had converged. */
+/** A line for each boundary: for a kill before and after it, how many effects the next start needed to converge. */
 export function table(outcomes: readonly Outcome[]): string {
   const rows = Map.groupBy(outcomes, ({ asked, cut }) => `${asked} ${cut.kind} ${cut.index}`);
   const lines = [...rows.values()].map((both) => {

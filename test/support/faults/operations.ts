@@ -47,7 +47,7 @@ export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): A
   ];
 }
 
-/** Sends all requests at once. Answers those that the killed daemon did not accept. */
+/** Sends all requests at once. Returns those that the killed daemon did not accept. */
 export async function ask(daemon: RunningDaemon, requests: readonly Request[]): Promise<Request[]> {
   const answers = await Promise.all(
     requests.map(async (request) => {
@@ -65,7 +65,7 @@ export async function ask(daemon: RunningDaemon, requests: readonly Request[]): 
 
 /**
  * How many resources of each kind a site has, in the order of dependency. A wildcard belongs to all sites, so it counts
- * for those whose edge hostname has its record: others can't be asked for.
+ * only for those whose edge hostname has a record: without one, no request for the site arrives.
  */
 export function standing(world: Snapshot, site: string) {
   const { containers, proxy, kv, routes, dns } = world;

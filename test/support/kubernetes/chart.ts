@@ -34,7 +34,7 @@ export async function importStandIn(cluster: Cluster, repository: string): Promi
   return await cluster.importByDigest(image, repository);
 }
 
-/** What an operator makes before: the Secrets, and here also a volume, the folder `provisioner` of the cluster's. */
+/** What an operator creates first: the Secrets, and here also a volume, the folder `provisioner` in the cluster's. */
 export async function prerequisites(
   { folder }: Cluster,
   namespace: string,

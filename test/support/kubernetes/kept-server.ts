@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Cluster } from './cluster.ts';
 import { writeProgramImage } from './image.ts';
 
-/** What a connection is given to: reads requests with their bodies, and answers with the configuration. */
+/** The script for each connection: reads requests with their bodies, and answers with the configuration. */
 const CONNECTION = `
 b=/bin/busybox
 read -r config < /tmp/config

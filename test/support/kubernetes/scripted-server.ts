@@ -4,11 +4,11 @@ import type { ClusterConfig } from '../../../gitops/clients/kubernetes/config.ts
 
 export type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server that answers each request as the next of the list says, and the last one again and again. */
+/** A server that gives the answers of a list in order, one to each request, and then repeats the last one. */
 export class ScriptedServer implements AsyncDisposable {
   /** The requests so far. */
   readonly seen: { readonly url: URL; readonly authorization: string | undefined }[] = [];
-  /** Its configuration. The token is another one after each refusal. */
+  /** A client's configuration for it. The token changes after each refusal. */
   readonly config: ClusterConfig;
   readonly #server;
 

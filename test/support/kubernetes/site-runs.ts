@@ -15,7 +15,7 @@ interface RunResult {
 /** Passes over all sites of a cluster, as the loop makes them. */
 export class SiteRuns {
   readonly appliers: readonly Applier[];
-  /** What changes have waited for, as they have said it. */
+  /** The messages of changes about what they wait for. */
   readonly progress: string[] = [];
   readonly #signal = new AbortController().signal;
   readonly #desired = new DesiredResources();

@@ -21,7 +21,7 @@ export class Visitor {
     return response;
   }
 
-  /** Follows redirects, until an answer is none or `until` matches the next address. Returns the last address, too. */
+  /** Follows redirects until an answer isn't one, or `until` matches the next address. Also returns the last address. */
   async visit(url: string | URL, until?: RegExp, init: RequestInit = {}): Promise<Visit> {
     let address = new URL(url);
     let response = await this.request(address, init);

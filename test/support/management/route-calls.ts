@@ -120,7 +120,7 @@ export class RouteCalls {
       ...('to' in example ? { to: other, containers: [randomUUID()] } : {}),
       ...('private_key' in example ? { private_key: serviceAccountJson().private_key } : {}),
       ...('domains' in example && operation === 'orderDomains' ? { domains: ['acme.example'] } : {}),
-      // A further domain would need more than the options of one.
+      // A domain that the container has already: another one would need further members of the body.
       ...(operation === 'addDomain' ? { domain: 'acme.example' } : {}),
     };
   }

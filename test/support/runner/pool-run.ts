@@ -8,7 +8,7 @@ import { filesOf, ON_ONE_NETWORK, OWN_NETWORK, POOLS, type Pool } from '../../su
 import { type FileOutcome, readModule } from '../report.ts';
 
 const CLOSE_DEADLINE_MS = 30_000;
-/** In a process that runs one pool for the runner: the pool, and the file for what known of it, as `poolOutcome`. */
+/** In a process that runs one pool for the runner: the pool, and the file to which it writes its `poolOutcome`. */
 const POOL_VARIABLE = 'TAGYARD_TEST_POOL';
 const OUTCOME_VARIABLE = 'TAGYARD_TEST_OUTCOME';
 
@@ -34,7 +34,7 @@ interface PoolRun {
   close(): Promise<string | null>;
 }
 
-/** The one pool that this process runs for another one, with the file for what known of it; `null`: it runs them all. */
+/** The one pool that this process runs for another process, and the file for its outcome; `null`: it runs them all. */
 export function servedPool(): { readonly pool: string; readonly file: string } | null {
   const { [POOL_VARIABLE]: pool, [OUTCOME_VARIABLE]: file } = process.env;
   return pool === undefined || file === undefined ? null : { pool, file };

@@ -58,7 +58,7 @@ const objects = openRawObjects({
 });
 if (objects === null) throw new Error('the bucket isn’t named');
 const db = open();
-// As after fifteen seconds: a killed process has lost its parts.
+// As if fifteen seconds had passed, after which a killed process has lost its parts.
 if (!given.database.startsWith('postgres:')) {
   await sql`update traffic_leases set until = now() - interval '1 s'`.execute(db);
   await sql`update traffic_collectors set seen_at = now() - interval '1 min'`.execute(db);

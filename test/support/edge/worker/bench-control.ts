@@ -33,7 +33,7 @@ const NOTHING: Noted = {
   consent: null,
   events: {},
 };
-/** What the edge's records say beyond the request: records without it would be smaller, and cheaper to send. */
+/** What the edge adds to a request's record: records without it would be smaller, and cheaper to send. */
 const NOTED: readonly (readonly [path: RegExp, noted: Noted])[] = [
   [/\/l\/[^/]+$/, { ...NOTHING, route: '/l/:token.js', plugins: { custom_loader: 0 } }],
   [/\/c\/[^/]+$/, { ...NOTHING, route: '/c/:token.js', cache: 'hit' }],
@@ -45,7 +45,7 @@ const NOTED: readonly (readonly [path: RegExp, noted: Noted])[] = [
 ];
 const noted = new Map<string, Noted>();
 
-/** Found once a path: a bare worker would know its routes. */
+/** Found once per path: a bare worker would know its routes. */
 function notedOf(pathname: string): Noted {
   const own = noted.get(pathname) ?? NOTED.find(([path]) => path.test(pathname))?.[1] ?? NOTHING;
   noted.set(pathname, own);
@@ -59,8 +59,8 @@ let keep: ReturnType<typeof rawLog> | undefined;
 
 /**
  * The baseline for the edge's benchmark: a worker that does the minimum of each route. It reads the same keys of KV as
- * often, and of a bootstrap the body as JSON, which names a key. It answers the same octets and headers as the edge, without
- * making them, and writes the same logs. It checks, decides and signs nothing.
+ * often as the edge does, and parses the body of a bootstrap, which names a key. It answers the same octets and headers,
+ * ready-made, and writes the same logs. It checks, decides and signs nothing.
  */
 export default class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
@@ -90,7 +90,7 @@ export default class Control extends WorkerEntrypoint<Env> {
     return answer === undefined ? new Response(null, { status: 404 }) : new Response(answer.body, answer);
   }
 
-  /** The KV reads that the edge needs for a site: every document once for each time that a copy is fresh. */
+  /** The KV reads that the edge needs for a site: every document once in the time that a copy is fresh. */
   private async readDocuments(host: string): Promise<void> {
     const { ROUTES, SITE_REGISTRY, LOADER_TOKEN_MAP, EDGE_CONFIG } = this.env;
     await Promise.all([
