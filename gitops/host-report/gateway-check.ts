@@ -39,7 +39,7 @@ export async function checkGateway(origin: string, deps: GatewayCheckDeps): Prom
       const trusted = await visit(ARRIVAL_PATH, { ...claim, [hopHeader]: hopSecret });
       if (trusted.body !== CLAIMED_ADDRESS) {
         throw new Error(
-          `at ${origin}, the edge’s word for the visitor’s address doesn’t count: what answers (status ${trusted.status}) has another HOP_SECRET, or drops x-tagyard-* headers`,
+          `at ${origin}, the visitor’s address that the edge states isn’t used: the server that answers (status ${trusted.status}) has another HOP_SECRET, or drops x-tagyard-* headers`,
         );
       }
       const untrusted = await visit(ARRIVAL_PATH, claim);
@@ -90,6 +90,6 @@ async function demandProven(origin: string, socket: TLSSocket, deps: GatewayChec
   const { raw } = socket.getPeerCertificate();
   if (delivered !== null && new X509Certificate(delivered).raw.equals(raw)) return;
   throw new Error(
-    `at ${origin} answers a server whose certificate isn’t the delivered one, nor one that this machine trusts: ${socket.authorizationError}`,
+    `the server at ${origin} has a certificate that is neither the delivered one nor one that this machine trusts: ${socket.authorizationError}`,
   );
 }

@@ -51,9 +51,9 @@ describeWith('nginx', 'the check of a gateway by a site’s public name', () => 
     [
       'another certificate',
       { certificate: () => certificateOf('other.example.net') },
-      /isn’t the delivered one/,
+      /neither the delivered one/,
     ],
-    ['no certificate', { certificate: async () => null }, /isn’t the delivered one/],
+    ['no certificate', { certificate: async () => null }, /neither the delivered one/],
   ] satisfies [string, Partial<Deps>, RegExp][])('fails for %s', async (_, changed, detail) => {
     expect(await check(changed)).toMatchObject({ status: 'failed', detail: expect.stringMatching(detail) });
   });

@@ -130,7 +130,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(kept).toEqual([]);
   });
 
-  test('of others doesn’t meet the same key', async () => {
+  test('by another caller is independent of the same key', async () => {
     const headers = keyed();
     const first = await post(kind, kind.body(), headers);
     const as = kind.as === 'root' ? 'root' : 'admin';

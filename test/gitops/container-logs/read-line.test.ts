@@ -94,7 +94,7 @@ describe.each(PERSONAL)('%s passes', (personal) => {
   });
 });
 
-test('a trace id that is none, and names that are none, are not kept', () => {
+test('what doesn’t have the form of a trace id or a name is not kept as one', () => {
   const line = { Name: 'X', TraceId: 'ada', EventName: 'Ada Lovelace', RequestMethod: 'ADA', Type: 'Ada' };
   expect(kept(line)).toEqual({
     ...{ kind: 'tag', level: 'info', name: 'X' },

@@ -71,7 +71,7 @@ describe('a quota', () => {
     expect(await check()).toMatchObject({ status: 'passed', fix: null });
   });
 
-  test('that isn’t near is no metric’s 1, even where something is unused', async () => {
+  test('that isn’t near is not shown as near by the metrics, even where something is unused', async () => {
     limit = 100;
     const mark = formatMark({ instance: 'test', host: 'tag-2' }, '-', '0123abcd');
     const unused = { type: 'A', name: '*.example.net', content: '198.51.100.9', comment: mark };

@@ -12,11 +12,11 @@ import {
 
 const DOCUMENT = readFileSync(new URL('../../../docs/http.md', import.meta.url), 'utf8');
 
-/** The members of the first braces behind `mark` in docs/http.md, with `?` for those that may be missing. */
+/** The members of the first braces after `mark` in docs/http.md, with `?` for those that may be missing. */
 function documented(mark: string): string[] {
   const [, after] = DOCUMENT.split(mark);
   const [, inner] = /\{([^{}]*)\}/.exec(after ?? '') ?? [];
-  if (inner === undefined) throw new Error(`docs/http.md has no members behind ${mark}`);
+  if (inner === undefined) throw new Error(`docs/http.md has no members after ${mark}`);
   return inner.split(',').map((member) => member.trim().replace(/:.*$/, ''));
 }
 
