@@ -55,7 +55,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
     await insert(request, { ...subjectOf(request, id), ...ownerOf(request, id) });
   });
 
-  // Its admins read what they got, and from whom it came. Who may read the row is judged like that of the other client.
+  // Admins of the receiving client read what it got, and from whom. Who may read this row is judged as for the other row.
   api.addHook('preHandler', async (request) => {
     if (request.routeOptions.schema?.operationId !== 'transferContainers') return;
     const { id } = inPath.safeParse(request.params).data ?? {};

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { files } from './architecture/tree.ts';
 import { headings } from './conform/headings.ts';
 
-/** Facts of systems outside, with the files whose tests hold the product or a stand-in to them, under that heading. */
+/** Facts about outside systems, each with its heading and the files whose tests hold the product or a stand-in to it. */
 const SOURCED: readonly (readonly [fact: string, heading: string, files: readonly string[]])[] = [
   [
     'CONTAINER_CONFIG is canonical base64',

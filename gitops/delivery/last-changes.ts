@@ -1,13 +1,13 @@
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 
 /**
- * When objects that others renew last changed, by the reader's own clock. The times that they hold are other
- * machines', and are never compared.
+ * When objects that others renew last changed, by the reader's own clock. The times in the objects are those of other
+ * machines' clocks, and are never compared.
  */
 export class LastChanges {
   #known: ReadonlyMap<string, { readonly version: string; readonly at: number }> = new Map();
 
-  /** Notes all objects as they are at `now`. By name: since when each is so; one that wasn't known counts as changed. */
+  /** Notes all objects as of `now`. Returns, by name, when each last changed; one that wasn't known has changed now. */
   note(objects: Iterable<KubernetesObject>, now: number): ReadonlyMap<string, number> {
     const known = new Map<string, { version: string; at: number }>();
     for (const { metadata } of objects) {

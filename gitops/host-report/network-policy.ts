@@ -2,7 +2,7 @@ import { BlockList, connect, isIP } from 'node:net';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart } from './check-part.ts';
 
-/** Milliseconds that a connection may take to be made: what refuses without an answer takes all of them. */
+/** Milliseconds that a connection attempt may take. It takes all of them if packets are dropped. */
 const CONNECT_MS = 1_000;
 /** No tag server listens there (tcpmux), and no policy admits it. */
 const CLOSED_PORT = 1;
@@ -27,12 +27,12 @@ interface PolicyTrial {
   readonly isAdmitted: boolean;
 }
 
-/** `silent`: no answer in time, as of what drops packets. `from`: the own address of a connection that was made. */
+/** `silent`: no answer in time, as when packets are dropped. `from`: the local address of a connection that was made. */
 type Outcome = { readonly kind: 'made'; readonly from: string } | { readonly kind: 'refused' | 'silent' };
 
 /**
- * Tries a connection that the policies of the sites refuse. A cluster accepts policies without a word where nothing
- * enforces them, so only this shows it. What can't be tried is `skipped`, as unproven. Never throws.
+ * Tries a connection that the policies of the sites refuse. A cluster accepts policies silently even if nothing
+ * enforces them, so only a try shows that. What can't be tried is `skipped`, as unproven. Never throws.
  */
 export async function checkNetworkPolicies(
   trial: (signal: AbortSignal) => Promise<PolicyTrial>,

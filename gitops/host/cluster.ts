@@ -20,7 +20,7 @@ import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';
 import { createAppliers, openSharedServices, reportSettings, sharedPartChecks } from './shared.ts';
 
-/** Sites whose pods a connection is tried to: what enforces policies does so for all. */
+/** A connection is tried to the pods of this many sites: policies are enforced for all sites or for none. */
 const TRIED_SITES = 3;
 /** Source: Kubernetes, Accessing the API from a Pod. */
 const NAMESPACE_FILE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
@@ -36,7 +36,7 @@ export async function buildCluster(
   const shared = openSharedServices(env, { log, now, mayWrite });
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const port = env.KUBERNETES_TLS_PORT;
-  // What is delivered is needed to open the cluster, and the cluster's client to know where names lead.
+  // The cluster is opened with what is delivered, and the delivery needs the cluster's client to know where names lead.
   let destination: ReturnType<typeof gatewayDestination>;
   const delivered = await gatewaySource(env, stack, {
     ...{ log, now },

@@ -20,7 +20,7 @@ export const EXPORTS = exportForms<AuditEntry>([
   'revision',
 ]);
 
-/** All rows that match, as they are read. What the first query refuses is thrown before any text. */
+/** All rows that match, as they are read. An error of the first query is thrown before any text. */
 export async function* exported(
   { db }: Pick<Context, 'db'>,
   filter: AuditFilter,

@@ -242,7 +242,7 @@ interface AuditLog {
   request_id: string;
   container_id: string | null;
   client_id: string | null;
-  /** Of its change, members, invitations, tokens or webhooks. Rows of its clients have the client only. */
+  /** If the row is about the organisation, its members, invitations, tokens or webhooks. Rows of its clients lack it. */
   organisation_id: Generated<string | null>;
   /** HTTP status of the answer; `null`: the process ended before it answered. */
   status: number | null;

@@ -152,7 +152,7 @@ export async function unsettledProofs(db: Database, most: number): Promise<Proof
   return await db.selectFrom('domain_proofs').selectAll().where('settled', '=', false).limit(most).execute();
 }
 
-/** Git says of all sites what `status` says, unless that has changed again. */
+/** Records that git agrees with `status` for all sites, unless the status has changed again. */
 export async function settleProof(db: Database, { client_id, domain, status }: ProofRow): Promise<void> {
   await db
     .updateTable('domain_proofs')

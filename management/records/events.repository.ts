@@ -25,7 +25,7 @@ export interface EventFilter {
 
 interface EventPage {
   readonly limit: number;
-  /** Id of an event: the page begins behind it. */
+  /** Id of an event: the page begins after it. */
   readonly cursor?: string | undefined;
   readonly order: 'asc' | 'desc';
 }

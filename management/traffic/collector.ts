@@ -85,7 +85,7 @@ export class Collector {
     let isIdle = true;
     for (const prefix of prefixes) {
       for await (const listed of this.#newObjects(prefix)) {
-        // A pass over a large backlog takes long: what another process has leased meanwhile is its.
+        // A pass over a large backlog takes long: parts that another process has leased meanwhile belong to that process.
         const set = listed.filter((object) => this.#passing.has(partOf(objectId(object))));
         if (set.length === 0) continue;
         isIdle = false;
@@ -113,7 +113,7 @@ export class Collector {
     );
   }
 
-  /** What is listed now. Infinity marks the sweeps that this poll makes, until all of it is counted. */
+  /** The prefixes to list now. Infinity marks the sweeps that this poll makes, until all that they find is counted. */
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {

@@ -25,7 +25,7 @@ type Latency = ReturnType<typeof presentCounts>['latency'];
 interface KnownPoints {
   /** `null`: nothing. */
   readonly known: { readonly since: Date; readonly until: Date } | null;
-  /** By the start of the step, milliseconds since 1970. Latencies are those of the counts where there are no others. */
+  /** By the start of the step, milliseconds since 1970. Without `latency`, it is computed from the counts. */
   readonly steps: ReadonlyMap<
     number,
     { readonly counts: ReadonlyMap<string, number>; readonly latency?: Latency }
@@ -33,7 +33,7 @@ interface KnownPoints {
   readonly sampled: boolean;
 }
 
-/** More containers are summed by the database. */
+/** Beyond this many rows, the database sums them. */
 const MOST_ROWS = 20_000;
 
 /**

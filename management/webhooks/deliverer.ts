@@ -23,7 +23,7 @@ import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 const AT_ONCE = 32;
 const PER_WEBHOOK = 8;
 const PER_OWNER = 8;
-/** How long one queue is sent before others that are due. */
+/** After this time, a queue waits until the others that are due have been sent. */
 const SLICE_MS = 30_000;
 /** Deliveries that are read at once. */
 const BATCH = 50;
@@ -117,7 +117,7 @@ export class Deliverer {
     else this.#active.delete(webhook);
   }
 
-  /** Sends the deliveries of one queue in order, until one fails, none is left, or others must have their time. */
+  /** Sends the deliveries of one queue in order, until one fails, none is left, or its time is over. */
   async #send(leased: Leased, signal: AbortSignal): Promise<void> {
     const { db, clock } = this.#parts;
     const begun = clock.now();
@@ -128,7 +128,7 @@ export class Deliverer {
       if (webhook === undefined || next === null) return;
       if (signal.aborted || !webhook.enabled) return await releaseQueue(db, leased, null);
       for (const delivery of next.deliveries) {
-        // What was released is due now, so after all that waited.
+        // A released queue is due now, so it is sent after all that waited.
         const isOver = clock.now() - begun >= SLICE_MS;
         if (signal.aborted || isOver) return await releaseQueue(db, leased, null);
         if (!(await this.#attempt({ ...leased, attempts }, webhook, delivery, signal))) return;

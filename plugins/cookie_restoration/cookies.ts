@@ -3,8 +3,8 @@ import type { RestoredCookie } from '../contract.ts';
 import type { StoredCookie } from '../profile.ts';
 
 /**
- * Cookies that count a session's hits, so that their values change with every page view. Storing a value that is half an
- * hour old at most would cost a write a view; a restored one continues the count of the session before.
+ * Cookies that count a session's hits, so that their values change with every page view. Replacing a stored
+ * value within half an hour would cost a write a view; a restored one continues the count of the session before.
  */
 const COUNTER = /^_ga_/;
 const COUNTER_MS = 30 * 60_000;

@@ -85,7 +85,7 @@ export async function keepProfile(
   await profiles.write(key, record, endsAt);
 }
 
-/** Whether a write would change nothing but the session, which alone is none. */
+/** Whether a write would change nothing but the session, which alone is no reason for one. */
 function keepsTheSame(before: ProfileRecord, after: ProfileRecord): boolean {
   const { isShared = false, browsers = [] } = before;
   return (

@@ -132,7 +132,7 @@ function objectsOf(day: string): RawObjects {
   };
   return {
     async *list(prefix) {
-      // As large as its text is about: the search reads a few megabytes at once.
+      // About as large as its text: the search reads a few megabytes at once.
       if (prefix === `raw/dt=${day}/`) for (const key of keys) yield { key, size: OF_OBJECT * 450 };
     },
     read: async (key) => Buffer.from(text(keys.indexOf(key))),

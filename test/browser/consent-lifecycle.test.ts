@@ -38,7 +38,7 @@ describeWith('chromium', 'consent on pages that are strict, kept, prerendered or
     await stage.close();
   });
 
-  /** The bodies' number that the edge hostname has received, from whatever page. */
+  /** How many bootstraps the edge hostname has received, from any page. */
   const boots = (host: string) =>
     stage.asked().filter((one) => one.host === host && one.method === 'POST' && one.path === '/boot').length;
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-/** An idle server answers so late, milliseconds: its client asks all the time, and needs no pause of its own. */
+/** The server answers after this many milliseconds: its client asks all the time, and needs no pause of its own. */
 const DELAY_MS = 100;
 
 /** The idle server of `control.ts`. It ends with its parent. */

@@ -17,7 +17,7 @@ const instanceSchema = z.object({
   hopSecret: z.string(),
   /** It has a default, because homes of releases before verification lack it. */
   verificationSecret: z.string().default(newSecret),
-  /** By which management knows the edge's deliveries. It has a default, because older homes lack it. */
+  /** The secret by which management recognizes the edge's deliveries. It has a default, because older homes lack it. */
   ingestSecret: z.string().default(newSecret),
   /** The key of forwarders' tokens. It has a default, because homes of releases before same origin lack it. */
   forwarderKey: z.string().default(newSecret),

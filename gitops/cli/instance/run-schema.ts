@@ -16,7 +16,7 @@ export const runSchema = z.object({
   database: z.string(),
   drivers: z.object({ dns: z.string(), edge: z.string(), proxy: z.string(), containers: z.string() }),
   demo: z.object({ clientId: z.string(), token: z.string(), container: z.string(), pageUrl: z.string() }),
-  /** Seconds of each phase of the start. The parts start beside each other. */
+  /** Seconds of each phase of the start. The parts start at the same time. */
   phases: z.record(z.string(), z.number()).optional(),
 });
 export type Run = z.infer<typeof runSchema>;

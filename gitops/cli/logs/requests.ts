@@ -54,7 +54,7 @@ export interface Gap {
   readonly missed: number | null;
 }
 
-/** What to follow: the end of the address, and the event that a row has. */
+/** What to follow: the end of the address, and the name of the events that carry a row. */
 interface Followed {
   readonly path: string;
   readonly row: string;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /**
  * Starts the runtime in a session of its own, so that Ctrl-C doesn't reach it before its logs are sent, and has the system
  * end it together with the thread that started it, even one that was killed (prctl(2), PR_SET_PDEATHSIG). Without util-linux
- * it is started as it is: then the next start ends what a killed one has started.
+ * it is started directly: then the next start ends a runtime that a killed process left running.
  */
 const STARTER = `#!/bin/sh
 command -v setsid >/dev/null && command -v setpriv >/dev/null || exec "$RUNTIME_PROGRAM" "$@"

@@ -29,7 +29,7 @@ const SESSION_SECONDS = 86_400;
 
 /**
  * The OpenID provider of an embedded instance, with a login page that has a button for each account. A `login_hint` that
- * is an account's subject is the button, pressed on a page of the client.
+ * is an account's subject logs in as that account's button does: the choice was made on a page of the client.
  */
 export function buildProvider(options: ProviderOptions): RequestListener {
   const provider = new Provider(options.url, configuration(options));
@@ -56,7 +56,7 @@ export function buildProvider(options: ProviderOptions): RequestListener {
   };
 }
 
-/** Ends the login of a session before another account's: else the provider asks the person for a logout in between. */
+/** Ends a session's login before another account logs in: otherwise the provider first asks the person to log out. */
 async function detach(provider: Provider, uid: string): Promise<void> {
   const session = await provider.Session.findByUid(uid);
   if (session === undefined) return;

@@ -37,7 +37,7 @@ describe('the rows of KV', () => {
     return { front, row, slept: clock.now };
   }
 
-  /** Reads of a value are answered like this, after `skipped` true answers. */
+  /** After `skipped` real answers, reads of a value are answered like this. */
   function spoilReads(front: FaultyCloudflare, times: number, status: number, body: string, skipped = 0) {
     let left = skipped;
     front.plan(

@@ -136,7 +136,7 @@ describeWith('reference', 'the tables of external-dns', () => {
 function after(current: readonly ListedRecord[], changes: readonly Change[]): (RecordSpec | ListedRecord)[] {
   const records = new Map<string, RecordSpec | ListedRecord>(current.map((record) => [record.id, record]));
   for (const { key, desired, observed } of changes as readonly Change<RecordSpec, DnsRef>[]) {
-    // The cast is true: all changes are of the plan for DNS.
+    // The cast is safe: all changes come from the plan for DNS.
     for (const id of [observed?.ref.keep, ...(observed?.ref.surplus ?? [])]) records.delete(id ?? '');
     if (desired !== undefined) records.set(`new ${key}`, desired.spec);
   }

@@ -118,6 +118,6 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
 /** Index of a role in the specs of a site with one replica. */
 export const [PROCESSING, PREVIEW] = [0, 1];
 
-/** True for a change of a processing server, the role that an `auth` which Google refuses ends. */
+/** True for a change of a processing server, the role that ends if Google refuses its `auth`. */
 export const isOfProcessing = ({ desired }: Change<ContainerSpec>): boolean =>
   desired?.spec.role === 'processing';

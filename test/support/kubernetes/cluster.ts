@@ -26,7 +26,7 @@ interface ClusterOptions {
   readonly nodes?: number;
   /** metrics-server runs, too, so that an HPA scales. */
   readonly metrics?: boolean;
-  /** This many nodes on which nothing runs besides. */
+  /** This many further nodes, on which nothing runs. */
   readonly simulated?: number;
   /** A node that says nothing for this many seconds counts as lost; default: as Kubernetes has it. */
   readonly lostAfter?: number;

@@ -4,9 +4,9 @@ import type { KeyPair } from './pki.ts';
 export type Flags = Readonly<Record<string, string | number | boolean>>;
 
 interface Keys {
-  /** Of the API server; also what it asks other servers with. */
+  /** The API server's, also as a client of other servers. */
   readonly server: KeyPair;
-  /** Of the administrator. */
+  /** The administrator's. */
   readonly admin: KeyPair;
   /** Signs the tokens of service accounts. */
   readonly tokens: KeyPair;

@@ -55,7 +55,7 @@ export const manifests: fc.Arbitrary<LoadedManifest> = fc
     hasAccount: fc.boolean(),
   })
   .map(({ site, processing, requested, preview, ports, hasAccount }) => {
-    // As much as the limit is the most that may be requested.
+    // The limit itself is the most that may be requested.
     const requests = {
       ...(requested?.memory ? { memory: processing.memory } : {}),
       ...(requested?.cpus ? { cpus: processing.cpus } : {}),

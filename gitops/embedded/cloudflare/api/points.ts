@@ -13,12 +13,12 @@ interface WrittenPoint {
   readonly doubles: readonly number[];
 }
 
-/** From which rates on a row counts for several points (docs/facts.md, Cloudflare Workers). */
+/** The rates above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
-  /** The points of one index that are all stored in one window. If there are more, about as many are stored. */
+  /** Up to this many points of one index are all stored in a window. Of more, about this many are stored. */
   readonly points: number;
   readonly seconds: number;
-  /** Rows that a query reads. Of more it reads a tenth, a hundredth … */
+  /** The most rows that a query reads. Of more, it reads a tenth, a hundredth … */
   readonly rows: number;
 }
 

@@ -32,7 +32,7 @@ const PLACES: readonly Place[] = [
   { path: '/console/audit', name: 'Audit' },
 ];
 
-/** So many screens fit beside the rest of the bar; more have a row of their own. */
+/** This many screens fit beside the rest of the bar; if there are more, they get a row of their own. */
 const MOST_IN_ROW = 9;
 
 export function visiblePlaces(): readonly Place[] {

@@ -7,7 +7,7 @@ import { answerShapes } from '../../../../gitops/cli/instance/answer-shapes.ts';
 import { readAnswer } from '../../../../gitops/cli/instance/answers.ts';
 import { convert, Mismatch, type Shape } from '../../../../gitops/cli/instance/shape.ts';
 
-const SHAPES = answerShapes() as Record<keyof Answers, Shape>; // of JSON Schema, `convert` knows a part
+const SHAPES = answerShapes() as Record<keyof Answers, Shape>; // `convert` knows a part of JSON Schema
 const NAMES = Object.keys(ANSWER_SCHEMAS) as (keyof Answers)[]; // Object.keys forgets the key type
 
 test('the generated shapes are those of the schemas: npm run generate:shapes', () => {

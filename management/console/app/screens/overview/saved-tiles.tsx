@@ -3,7 +3,7 @@ import { useQuery } from '../../data/query.ts';
 import { type SavedFilter, savedFilters } from '../../data/saved-filters.ts';
 import { count } from '../../text/format.ts';
 
-/** As many are counted. */
+/** Beyond this number, matches aren't counted. */
 const MOST = 100;
 
 /** The person's own filters of the containers, each with the number that matches now. */
