@@ -332,7 +332,7 @@ describe('a record', () => {
     expect((await recordOf('/healthy')).webContainerVersion).toBeNull();
   });
 
-  test('has of signals the known names only; the tag server gets them as they are', async () => {
+  test('has only the known names of signals; the tag server gets the signals as they are', async () => {
     const session = { id: 'b'.repeat(32) };
     const signals = { adblock: true, itp: false, erika_mustermann: false, t0ken: true };
     const body = JSON.stringify({ loader: site.loader, session, signals });

@@ -43,7 +43,7 @@ describe('the Cloudflare client', () => {
     test.each([
       ['by a number of seconds', { 'retry-after': '7' }, 7],
       ['by a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
-      ['without a word how long', {}, 60],
+      ['without saying how long', {}, 60],
     ])('pauses every call %s', async (_name, headers: Record<string, string>, seconds) => {
       const client = clientOf();
       faulty.plan({ kind: 'refuse', status: 429, headers });

@@ -64,7 +64,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
       expect(await planOf(applier, ...sites(2))).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('that is gone by then lets no site’s own route be deleted', async () => {
+    test('that is gone before the sites’ own routes are deleted keeps them from being deleted', async () => {
       await converge(kv(), ...sites(2));
       await converge(routeApplier(routeOptions()), ...sites(2));
       const own = await patterns();

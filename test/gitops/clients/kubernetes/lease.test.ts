@@ -57,7 +57,7 @@ test('a new holder is counted, a renewal keeps the time of the acquisition', () 
   });
 });
 
-test('annotations are added to those that it has, and stay when another one holds it or it is given up', () => {
+test('annotations are added to those of the Lease, and stay when its holder changes or gives it up', () => {
   const first = observe(held('a', null, AT, { one: '1', two: '2' }), null, 0);
   const second = observe(held('b', first, AT, { two: '3' }), first, 0);
   expect(second.object.metadata.annotations).toEqual({ one: '1', two: '3' });
