@@ -50,8 +50,8 @@ const OBJECTS: Readonly<Record<string, { readonly what: string; readonly compare
 const READING = ['GET', 'HEAD'];
 
 /**
- * Adds `If-Match` to the mutations of an object with an ETag, and of what is below its address, that don't compare it
- * themselves. A change that is a commit compares the tag again when it is made.
+ * Adds `If-Match` to mutations that don't compare it themselves, of an object with an ETag and of what is below its
+ * address. A change that is a commit compares the tag again when it is made.
  */
 export function registerIfMatch(api: FastifyInstance, parts: Parts): void {
   api.addHook('onRoute', (route) => {

@@ -12,7 +12,7 @@ export interface R2Options {
   /** Calls per second on average, and in a burst; see `CloudflareOptions`. */
   readonly rate?: number;
   readonly burst?: number;
-  /** Most milliseconds of one call. */
+  /** The most milliseconds that one call may take. */
   readonly timeoutMs?: number;
 }
 

@@ -22,7 +22,7 @@ const DNS_TIMEOUT_MS = 3_000;
 
 interface SourceDeps extends Pick<ClusterOptions, 'log' | 'now'> {
   readonly cloudflare: CloudflareClient;
-  /** Where the sites' names lead; asked only once it is known. */
+  /** Where the sites' names lead. Called only once that is known. */
   readonly destination: () => Pick<FollowedDestination, 'current'>;
 }
 

@@ -40,7 +40,7 @@ export async function listLinks(
   return await query.execute();
 }
 
-/** Links that haven't ended, and those of the last day: else a client could send mails without end by short links. */
+/** Links that haven't ended, and those of the last day: otherwise short-lived links would allow any number of mails. */
 export async function countLinks(db: Database, client: string, now: Date): Promise<number> {
   const dayAgo = new Date(now.getTime() - 86_400_000);
   const { count } = await db

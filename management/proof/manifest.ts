@@ -14,8 +14,8 @@ function provableNames({
 }
 
 /**
- * A client's manifest with all domains listed that are not proven to be the client's, and no others, whatever the manifest
- * said before: it may be an old version, or another client's.
+ * A client's manifest that lists as unproven all domains that are not proven to be the client's, and no others, whatever
+ * it listed before: it may be an old version, or another client's.
  */
 export async function markUnproven<Given extends ManifestInput>(
   db: Database,
@@ -35,7 +35,7 @@ function withUnproven<Given extends ManifestInput>(
   return domains.length === 0 ? manifest : { ...manifest, unproven: [...domains].sort() };
 }
 
-/** A file of a live site with one domain listed as unproven or not. Any other text stays as it is. */
+/** The file of a live site, changed to list one domain as unproven or no longer. Any other text is returned as it is. */
 export async function rewriteProof(
   text: string | null,
   site: string,

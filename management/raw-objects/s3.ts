@@ -7,7 +7,7 @@ interface S3Options {
   readonly accessKey: string;
   readonly secretKey: string;
   readonly bucket: string;
-  /** Most milliseconds of one call. */
+  /** The most milliseconds that one call may take. */
   readonly timeoutMs?: number;
 }
 

@@ -38,9 +38,9 @@ export async function unprovenDomains(
 
 /**
  * Brings the proofs of a site's domains up to date with its manifest. A domain that is new here is proven unless the
- * manifest lists it: git is what remains of a lost database, and sites may be older than the proofs. Where another
- * client has proven the domain, the client of the site must show its own record in time. A manifest that disagrees with
- * what is known of the domain is corrected later.
+ * manifest lists it as unproven: git is what remains of a lost database, and sites may be older than the proofs. Where
+ * another client has proven the domain, the client of the site must show its own record in time. A manifest that
+ * disagrees with what is known of the domain is corrected later.
  */
 export async function rememberProofs(
   db: Database,

@@ -11,7 +11,7 @@ import { readTenant } from './tenants.repository.ts';
 interface Granted {
   readonly ref: TenantRef;
   readonly tenant: Tenant;
-  /** As what the caller acts: operators act as owners of every client and organisation. */
+  /** The role in which the caller acts: operators act as owners of every client and organisation. */
   readonly role: Role;
 }
 

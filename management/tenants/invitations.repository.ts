@@ -120,7 +120,7 @@ export async function findInvitation(
     .executeTakeFirst();
 }
 
-/** Marks an invitation as accepted, unless it was accepted before or has expired: then there is none. */
+/** Marks an invitation as accepted. `undefined`: there is none, it was accepted before, or it has expired. */
 export async function takeInvitation(
   db: Database,
   { hash, subject, now }: Acceptance,

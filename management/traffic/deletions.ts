@@ -33,7 +33,7 @@ interface Deletion {
 
 /**
  * Deletes the sums of these containers, also from the totals, and demands that their records in the bucket are deleted.
- * Records of later requests are kept. What the containers have printed by then is deleted on their host.
+ * Records of requests after `at` are kept. What the containers have printed until `at` is deleted on their host.
  */
 export async function demandDeletion(
   db: Database,

@@ -37,7 +37,7 @@ export async function lockDeletions(trx: Database): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
 }
 
-/** The first day whose objects and records are all noted, once they were counted; empty: all are. */
+/** The first day of which all counted objects and records are noted; empty: those of all days are. */
 export async function notedFrom(db: Database): Promise<string> {
   const { rows } = await sql<{
     day: string | null;

@@ -136,7 +136,7 @@ const firstManifest = (site: string): Edit => ({
   content: { of: 'manifest', site, change: 'same', other: site },
 });
 
-/** A refusal is an answer, a fault of the part is none. 503 says what is away, such as git. */
+/** A refusal is a valid answer, a fault of the part is not. 503 is valid: it says what is away, such as git. */
 async function answered(world: World, method: 'POST', path: string, body?: object): Promise<void> {
   const { status, body: said } = await world.call.provisioner(method, path, body);
   if (status >= 500 && status !== 503) {

@@ -9,7 +9,7 @@ const WINDOW_MS = 20;
 type Send = (changes: readonly RecordChange[], signal: AbortSignal) => Promise<void>;
 
 interface BatchOptions {
-  /** Returns a function that sends several changes as one transaction; called once for all changes of one window. */
+  /** Called once for all changes of one window. Returns a function that sends several of them as one transaction. */
   sender(): Send;
   /** How much of a transaction's `room` a change takes. */
   cost(change: RecordChange): number;

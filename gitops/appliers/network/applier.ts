@@ -30,7 +30,7 @@ interface NetworkOptions {
 }
 
 const CHECK_EVERY_MS = 10_000;
-/** Most subnets that the engine may refuse in a row. It knows of networks that it doesn't list. */
+/** How many subnets the engine may refuse in a row. It knows of networks that it doesn't list. */
 const MOST_REFUSED = 64;
 
 type NetworkChange = Change<null, string>;

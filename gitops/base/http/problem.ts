@@ -1,7 +1,7 @@
 /** A service's closed set of error codes, each with its HTTP status and the title that explains it. */
 type ErrorTable = Readonly<Record<string, readonly [status: number, title: string]>>;
 
-/** Most fields at fault that a body lists. A request of 256 KiB can have a hundred thousand. */
+/** The most fields at fault that a body lists. A request of 256 KiB can have a hundred thousand. */
 const MAX_ERRORS = 20;
 
 /** A field of a request that is at fault, by its dotted path: `domains.0`. */

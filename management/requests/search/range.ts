@@ -33,7 +33,7 @@ interface RangeRows {
   readonly damaged: readonly { readonly at: number; readonly cause: unknown }[];
 }
 
-/** The newest rows of some hours, each record once. Where the files of an hour are damaged, those of the others. */
+/** The newest rows of some hours, each record once. If the files of an hour are damaged, only those of the other hours. */
 export async function readRange(
   reader: RangeReader,
   filter: RequestFilter,

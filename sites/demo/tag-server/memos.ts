@@ -8,7 +8,7 @@ export interface Memos {
   take(session: string, abandoned: AbortSignal): Promise<readonly unknown[] | null>;
 }
 
-/** Most posts that one answer has; the next poll gets the others. */
+/** The most posts that one answer has; the next poll gets the others. */
 const MOST_POSTS = 5;
 
 type Batch = readonly unknown[];

@@ -24,7 +24,7 @@ export function defaultContainer(id: string): WebContainer {
 }
 
 interface Served {
-  /** Under which the scripts' own vendor answers: absolute, or a path of the script's own host. */
+  /** The base URL of the scripts' vendor: absolute, or a path of the script's own host. */
   readonly base: string;
   readonly dataLayer: string;
 }

@@ -195,7 +195,7 @@ export class Cluster {
       'service-cluster-ip-range': `${services}.0.0/16`,
       'audit-policy-file': policy,
       'audit-log-path': join(folder, 'audit.log'),
-      // In megabytes: what is counted must be in one file.
+      // In megabytes: large, because only one file of the log is counted.
       'audit-log-maxsize': 4_096,
     });
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));

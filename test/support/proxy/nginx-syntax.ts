@@ -1,4 +1,4 @@
-/** One directive: its name, its arguments as nginx reads them, and the block behind it, if there is one. */
+/** One directive: its name, its arguments as nginx reads them, and the block after it, if there is one. */
 interface Directive {
   readonly name: string;
   readonly args: readonly string[];
@@ -8,8 +8,8 @@ interface Directive {
 type Token = { readonly word: string } | { readonly mark: ';' | '{' | '}' };
 
 /**
- * Reads nginx's language as `ngx_conf_read_token` does, and stricter: whatever that one would have to make a guess
- * about (a quote within a word, an escape, a control character, text right behind a closing quote) is an error here.
+ * Reads nginx's language as `ngx_conf_read_token` does, and stricter: whatever that function would have to guess
+ * about (a quote within a word, an escape, a control character, text right after a closing quote) is an error here.
  */
 export function parseNginx(text: string): Directive[] {
   const tokens = [...tokensOf(text)];

@@ -10,7 +10,8 @@ const BATCH_MS = 200;
 const KINDS = ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof', 'policy'];
 
 /**
- * Follows the events of all containers that the person may read, and reads again what they concern. Returns what ends it.
+ * Follows the events of all containers that the person may read, and reads again what they concern. Returns a function
+ * that ends this.
  */
 export function followEvents(): () => void {
   const concerned = new Set<string>();

@@ -29,7 +29,7 @@ const KEYS = [
   'resources',
 ] as const satisfies readonly (keyof SettingsDraft)[];
 
-/** A value that two people changed, or that the other one did. */
+/** A value that differs between two states of the settings. */
 export interface Difference {
   readonly path: string;
   readonly from: unknown;
