@@ -44,7 +44,7 @@ export function domainStatesRoutes(
   const hosts = new AskedHosts(context);
   const states = new DomainStates(context, hosts);
 
-  /** Asks the resolvers again, about the custom domain or domain and all that it depends on, for the next answers. */
+  /** Makes the next answers ask the resolvers again about the custom domain or domain, and all that it depends on. */
   async function recheck(row: ContainerWithOperation, name: string, reply: FastifyReply): Promise<void> {
     const { manifest } = row;
     const { origin, edge } = manifest.hostnames;

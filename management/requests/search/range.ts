@@ -44,7 +44,7 @@ export async function readRange(
     const files = await Promise.all(hours.map(({ from }) => reader.files(from)));
     return { rows: await uniqueRows(reader, filter, { ...query, files: files.flat() }), damaged: [] };
   } catch {
-    // One of the files is damaged, or was replaced meanwhile: hour by hour it shows which.
+    // One of the files is damaged, or was replaced meanwhile: reading hour by hour shows which.
   }
   const rows: KeyedRow[] = [];
   const damaged: { at: number; cause: unknown }[] = [];
