@@ -1,5 +1,5 @@
 module tagyard.invalid/test/kubernetes/gateway-api
 
-go 1.26
+go 1.26.0
 
 require sigs.k8s.io/gateway-api v1.6.1
