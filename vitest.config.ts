@@ -13,8 +13,8 @@ const project = (name: Project, settings: object) => ({
 /** Suites that start real components: long timeouts, and no two files of a project at once. */
 const REAL = { testTimeout: 360_000, hookTimeout: 360_000, fileParallelism: false };
 /**
- * All files in one process. To load the code and to bundle the edge again for each of them takes two seconds of CPU time a
- * file: in ten files of `daemons`, a third of all of it.
+ * All files in one process. Loading the code and bundling the edge again takes two seconds of CPU time for each file: in ten
+ * files of `daemons`, a third of their CPU time.
  */
 const ONE_PROCESS = { isolate: false };
 

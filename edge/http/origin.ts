@@ -12,8 +12,8 @@ const HOP_BY_HOP = /^(?:connection|expect|keep-alive|proxy-.*|te|trailer|transfe
 export const ORIGIN_TIMEOUT_MS = 30_000;
 
 /**
- * The part of that time within which a connection must have failed for a request to be sent again, 20 s: Cloudflare gives a
- * silent address up after 19 s. Its 522 after a connection takes 90 s, so within this time there was none.
+ * A request is sent again only if it fails within this part of that time, 20 s: Cloudflare gives up a silent address after
+ * 19 s. Once connected, Cloudflare answers 522 only after 90 s, so a 522 within 20 s means that nothing was sent.
  */
 const RESEND_PART = 2 / 3;
 

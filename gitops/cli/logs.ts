@@ -64,7 +64,7 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
     past = await printPast(api, { ...filters, ...range }, options);
   }
   if (follow !== true) return;
-  // What was printed may have arrived behind the last one, too.
+  // Printed rows may have arrived after the last one that was printed: the stream would repeat them.
   const printed = new Set(past.map(({ id }) => id));
   for await (const one of liveRequests(api, filters, past.at(-1)?.id)) {
     if ('missed' in one || !printed.delete(one.id)) printLive(one, options);

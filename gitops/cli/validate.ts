@@ -70,7 +70,7 @@ type Valid = { readonly file: string; readonly manifest: Manifest };
 
 /**
  * Finds what the provisioner would refuse as `NameTaken`. Ports are unique per host, everything else on all hosts, and
- * a registrable domain belongs to one client. The files don't say which claim is older, so that of the first file wins.
+ * a registrable domain belongs to one client. The files don't say which claim is older, so the claim of the first file wins.
  */
 function conflicts(valid: readonly Valid[]): Problem[] {
   const live = new Map<string, Valid>();

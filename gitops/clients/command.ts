@@ -40,13 +40,13 @@ const KEPT = 10_000;
 const MAX_OUTPUT = 1_000_000;
 
 /**
- * Most processes of one program at once. Each program has its own limit, so one that hangs doesn't delay the others.
+ * The most processes of one program at once. Each program has its own limit, so one that hangs doesn't delay the others.
  */
 const MAX_PROCESSES = 8;
 const processes = new Map<string, ReturnType<typeof limit>>();
 
 /**
- * Runs a program without a shell and returns its output. Waits while eight calls of the program run. Throws
+ * Runs a program without a shell and returns its output. Waits while `MAX_PROCESSES` of the program run. Throws
  * `CommandError`.
  */
 export async function runCommand(

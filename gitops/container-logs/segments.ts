@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { containerLog } from '../report/container-logs.ts';
 
-/** The time after which the output of a container (its id) and stream is read again, and the place among equal times. */
+/** Where reading a stream of a container (its id) continues: the time, and the place among lines of that time. */
 const position = z.tuple([z.string(), z.enum(['stdout', 'stderr']), z.string(), z.number()]);
 export type StoredPosition = z.output<typeof position>;
 
@@ -76,8 +76,8 @@ export function lineText(line: StoredLine): string {
 }
 
 /**
- * The lines of a segment's text, and what its header and its lines say of what follows. With `isAsked`, only the lines
- * whose text it accepts.
+ * The lines of a segment's text, the number of the line that follows, and the positions that its header and its lines name.
+ * With `isAsked`, only the lines whose text it accepts.
  */
 export function parseSegment(text: string, isAsked: (text: string) => boolean = () => true) {
   const lines: StoredLine[] = [];

@@ -54,7 +54,7 @@ export class SiteLog {
     this.#limits = limits;
   }
 
-  /** The positions after which a container's output is read again. */
+  /** Where reading a container's output continues: its position in each stream. */
   async positions(id: string): Promise<readonly StoredPosition[]> {
     await this.#open();
     return [...this.#positions.values()].filter(([of]) => of === id);

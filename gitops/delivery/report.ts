@@ -38,7 +38,7 @@ const annotations = z.object({
 });
 const refusals = z.record(z.string(), z.string());
 const ages = z.record(z.string(), z.number().nonnegative());
-/** The times are worth nothing here. Only uses of late were reported: each counts as one of now. */
+/** The times mean nothing here. Only recent uses were reported, so each counts as a use now. */
 const times = z.record(
   z.string(),
   z.number().transform(() => 0),

@@ -10,7 +10,7 @@ const FORWARDED = 'x-tagyard-forwarded';
 /** Headers of one connection (RFC 9110, 7.6.1). */
 const OF_A_CONNECTION = [
   ...['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
-  // This server has met it.
+  // This server has already met the expectation.
   'expect',
 ];
 /** The longest that the leader may take to begin its answer, milliseconds. */
@@ -69,7 +69,7 @@ async function answerOf(
   }
 }
 
-/** A body of unknown length is sent on as one. */
+/** A body of unknown length is sent on in chunks. */
 const framing = (headers: IncomingMessage['headers']) =>
   headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
 

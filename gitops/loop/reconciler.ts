@@ -116,7 +116,7 @@ export class Reconciler {
     if (isFull) this.#deps.index.update(desired.sites.size);
     if (this.#revision !== revision || !isEmpty) this.#deps.onChange();
     // The old revision stays the reference until the guarded changes are approved or gone (docs/reconciler.md, rule 4).
-    // A target that wasn't observed may hide some.
+    // A target that wasn't observed may hide guarded changes.
     const isUndecided = this.#hasGuardedChanges || (plan !== null && plan.unobserved.size > 0);
     if (!(input.historyRewritten && isUndecided)) this.#revision = revision;
   }

@@ -2,7 +2,7 @@ import { type Expression, sql } from 'kysely';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import type { Actor, Database } from '../db/database.ts';
 
-/** Answers to callers who are no members: only operators see these rows. */
+/** Codes of answers to callers who are no members: only operators see these rows. */
 const FOREIGN: readonly string[] = [
   'unknown_client',
   'unknown_organisation',

@@ -45,8 +45,8 @@ export async function claimContainer(
 }
 
 /**
- * The manifest of `claimContainer`, which is undone. Throws the same problems. `winnable`: domains that the request would
- * move to the client before.
+ * The manifest that `claimContainer` would give: the claim is made and undone. Throws the same problems. `winnable`: domains
+ * that the request would move to the client first.
  */
 export async function tryClaim(
   context: Context,

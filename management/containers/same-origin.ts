@@ -4,7 +4,7 @@ import type { Manifest, ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
 
-/** Days for which a rotated token can be accepted: the time to change a server's configuration, not a second token. */
+/** Most days for which a rotated token is accepted: enough to change a server's configuration. It is no second token. */
 const MAX_GRACE_DAYS = 90;
 const DAY_MS = 86_400_000;
 
@@ -57,8 +57,8 @@ export function withSameOrigin(
 
 /**
  * The domain's forwarder gets the token of the next generation. The old one is accepted until `until`, if that is still
- * ahead. Throws if that is too far ahead, or if a token before it is still accepted, unless none is to be accepted any
- * more.
+ * ahead. Throws if `until` is too far ahead, or if it is ahead while an even older token is still accepted. With an `until`
+ * that has passed, neither of them is accepted any more.
  */
 export function rotateForwarderToken(
   current: Manifest,

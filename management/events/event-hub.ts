@@ -58,7 +58,7 @@ export class EventHub {
   }
 
   /**
-   * Whether no newer event than this one was reported yet, so that a stream that is open by now gets all later ones from
+   * True if no event newer than this one has been reported. Then a stream that is open by now gets all later ones from
    * the hub. `false` before the first report.
    */
   isAt(position: string): boolean {

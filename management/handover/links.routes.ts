@@ -73,7 +73,7 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
         }
         if ((await countLinks(db, client_id, now)) >= MOST_OPEN) {
           throw new ManagementProblem('limit_reached', {
-            detail: `there are ${MOST_OPEN} links, with those that were made and ended within a day; wait until one is older`,
+            detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; wait until one is older`,
           });
         }
         if (isDryRun(request.query)) {

@@ -7,7 +7,7 @@ declare module 'fastify' {
   }
 }
 
-/** The secret at the end of an address: who reads the log must not open the page. */
+/** The secret at the end of an address: a reader of the log must not be able to open the page. */
 const SECRET = /\btgh_[\w-]+/g;
 
 /** A request's members in the log. */

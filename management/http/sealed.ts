@@ -4,13 +4,13 @@ const ALGORITHM = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What only the caller has, and what is sealed with it: another purpose has another key. */
+/** The secret that only the caller has, and what is sealed with it: each purpose has a key of its own. */
 interface Seal {
   readonly secret: string;
   readonly purpose: 'session tokens' | 'answers';
 }
 
-/** Encrypts with a key that only the secret yields: who reads the database learns nothing. */
+/** Encrypts with a key that only the secret yields: a reader of the database learns nothing. */
 export function seal(by: Seal, value: object): string {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv(ALGORITHM, keyOf(by), iv);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a text of another media type holds, and one as the API sends it. */
+/** What an answer contains that isn't JSON, and an example as the API sends it. */
 interface Text {
   readonly description: string;
   readonly example: string;

@@ -18,9 +18,9 @@ interface NewPlan {
 }
 
 /**
- * Keeps a plan by its checksum, and forgets old ones. A plan that can't be approved doesn't replace one that can, because
- * `head` is the newest revision or no `ref` was named: then nothing is kept, and the answer is `undefined`. A plan of the
- * same revision is still approved unless the provisioner holds its changes again, as after its restart.
+ * Keeps a plan by its checksum, and forgets old ones. A plan can be approved if no `ref` was named, or if its revision is
+ * `head`. One that can't be approved doesn't replace one that can: then nothing is kept, and the answer is `undefined`. A
+ * plan of the same revision is still approved unless the provisioner holds its changes again, as after its restart.
  */
 export async function keepPlan(
   db: Database,

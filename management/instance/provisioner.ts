@@ -27,14 +27,14 @@ const certificatesSchema = z.object({
   sites: z.array(z.object({ site: z.string(), resources: z.array(z.looseObject({})).default([]) })),
 });
 
-/** The provisioner's codes that have one of management's. */
+/** The provisioner's error codes that have an equivalent in management. */
 const CODES: Readonly<Record<string, ManagementErrorCode>> = {
   unknown_ref: 'unknown_ref',
   unknown_site: 'unknown_container',
   checksum_mismatch: 'plan_changed',
 };
 
-/** What operators ask of the provisioner. A fault of it is answered as a problem of its own. */
+/** What operators ask of the provisioner. An error of the provisioner is thrown as a problem of management. */
 export function instanceOf({ provisioner }: Pick<Context, 'provisioner'>, requestId: string) {
   const context = { requestId };
   async function asked<Answer>(ask: Promise<Answer>): Promise<Answer> {

@@ -149,7 +149,7 @@ export class IdentityProvider {
     };
   }
 
-  /** A new one for each use: with it the keys are read again, so that a rotation is known at once. */
+  /** A new configuration for each use: it reads the keys again, so that a rotation is known at once. */
   async #configuration(): Promise<openid.Configuration> {
     const { clientId, clientSecret } = this.#login;
     const metadata = await this.#readMetadata();

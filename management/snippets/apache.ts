@@ -2,8 +2,8 @@ import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieNames, preamble } from './parts.ts';
 
 /**
- * `edit*` matches again in what follows a match, where `^` would match too: a separator in front takes its place. Apache
- * joins several lines of cookies by a comma and a space.
+ * After a match, `edit*` continues in the rest of the text, and `^` would match at its start, too. So a separator is put in
+ * front, and the pattern begins with a separator. Apache joins several lines of cookies by a comma and a space.
  */
 export function apacheSnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;

@@ -11,8 +11,8 @@ interface NewToken extends Pick<TokenRow, 'id' | 'hash' | 'name' | 'role' | 'cre
 }
 
 /**
- * The token is a member from now on. One that exists gets the new value: that of an earlier attempt of the same creation
- * was never answered.
+ * The token is a member from now on. An existing token gets the new value: it is from an earlier attempt of the same
+ * creation, whose value was never answered.
  */
 export async function insertToken(db: Database, { of, ...row }: NewToken): Promise<TokenRow> {
   const isClient = of.kind === 'clients';
@@ -41,7 +41,7 @@ export async function insertToken(db: Database, { of, ...row }: NewToken): Promi
 }
 
 /**
- * With it end the tokens that it made, their memberships and their event streams: otherwise who has stolen a token would
+ * The tokens that it made end with it, and so do their memberships and event streams: otherwise a thief of a token would
  * keep what he made with it.
  */
 export async function revokeToken(db: Database, id: string): Promise<void> {

@@ -66,7 +66,7 @@ export async function noteCollected(
   );
 }
 
-/** The time until which everything is counted that was in the bucket then; `null`: of some part nothing is. */
+/** Everything that was in the bucket at this time is counted; `null`: of some part, nothing is counted yet. */
 export async function collectedUntil(db: Database): Promise<Date | null> {
   const { rows } = await sql<{ until: Date | null }>`
     select case when bool_and(collected_until is not null) then min(collected_until) end as until

@@ -1,4 +1,4 @@
-/** Operations of Cloudflare that 1,000 requests of usual visits cause, and list prices a million (docs/costs.md). */
+/** Operations of Cloudflare that 1,000 requests of usual visits cause, and list prices per million (docs/costs.md). */
 const PER_VISITS = {
   requests: 5800,
   kvReads: 6100,
@@ -11,7 +11,7 @@ const DOLLARS = { requests: 0.3, kvReads: 0.5, kvWrites: 5, queueOperations: 0.4
 type Operation = keyof typeof PER_VISITS;
 type EdgeOperations = Record<Operation, number>;
 
-/** What the requests cause at the edge: their own number is exact, the others are those of usual visits. */
+/** What the requests cause at the edge: their own number is exact, the other numbers assume usual visits. */
 export function edgeOperations(requests: number): EdgeOperations {
   const of = (operation: Operation) => Math.round((requests * PER_VISITS[operation]) / PER_VISITS.requests);
   return {

@@ -28,7 +28,7 @@ interface UsageQuery {
 
 const countOf = (name: string) => sql`coalesce((sums.counts->>${name})::bigint, 0)`;
 
-/** What of an hour's count is of the day. The first quarter has what the others lack. */
+/** The part of an hour's count that is of the day. The first quarter's count is the hour's without the other three. */
 function countOfQuarters(name: string) {
   const others = [1, 2, 3].map((quarter) => countOf(`${name}${quarter}`));
   const first = sql`${countOf(name)} - ${sql.join(others, sql` - `)}`;

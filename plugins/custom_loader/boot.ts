@@ -44,8 +44,8 @@ export const bootRoute = defineRoute({
     const cookies = { sent: body.cookies ?? {}, header: ownHeader };
     const sentId = wellFormedId(...cookieValues(ownHeader, '_fpid'), body.fpid);
     if (context.isBot || !consent.identify) {
-      // A denial deletes the stored profile. A visitor who has not chosen yet has denied nothing: the place may be unknown for
-      // once, and its rules stricter. For a bot nothing is written.
+      // A denial deletes the stored profile. A visitor who has not chosen yet has denied nothing: the place may be unknown
+      // only this time, so that stricter rules apply. For a bot nothing is written.
       const ended = context.isBot || !consent.isDenied ? [] : await withdraw(context, sentId, cookies);
       const none = { sent: {}, header: null };
       return answer(context, { domain, consent, cookies: none, cookieHeader, visitor: null, ended });

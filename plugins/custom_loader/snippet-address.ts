@@ -10,7 +10,7 @@ export interface Snippet {
 }
 
 const LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
-/** `/*` names every path that isn't the edge's own, and the loader's is. */
+/** `/*` names every path that isn't the edge's own; the loader's path is the edge's own. */
 const isNarrow = (path: string) => path !== '/*';
 const ENVIRONMENT = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'];
 
@@ -34,7 +34,7 @@ export function isScriptAddress(
   return id === undefined ? path === `/${scriptPath}` : site.domains.some(({ webTagId }) => webTagId === id);
 }
 
-/** `null`: the data layer's name is none. */
+/** `null`: the data layer's name is not valid. */
 export function readSnippet({ searchParams }: URL): Snippet | null {
   const layer = searchParams.get('l') || 'dataLayer';
   if (!LAYER.test(layer)) return null;

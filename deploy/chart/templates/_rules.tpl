@@ -47,7 +47,7 @@ names but not our labels, and write by server-side apply: `patch`, and `create` 
 - apiGroups: [""]
   resources: [resourcequotas]
   verbs: [get, list, watch, create, patch]
-# With these of others in it, a namespace of ours isn't deleted.
+# A namespace of ours that contains any of these, made by others, isn't deleted.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [list]

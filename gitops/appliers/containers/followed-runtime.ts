@@ -4,7 +4,7 @@ import { keyOfName } from './desired.ts';
 import type { OutputSink, OutputSource } from './output/output.ts';
 import type { ContainerInstance, Runtime } from './runtime.ts';
 
-/** Milliseconds before the output of a stopped container is read again. They end early when it is known to run. */
+/** Milliseconds before the output of a stopped container is read again; sooner when the container is known to run. */
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
 /** How long a removal waits for the last lines. */

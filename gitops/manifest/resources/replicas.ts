@@ -19,8 +19,8 @@ export function replicasOnHost(replicas: Replicas): number {
 }
 
 /**
- * In a cluster a number is at least 2: 1 is what a manifest has that doesn't name it, and suffices only for a single host.
- * `{ min: 1, … }` does ask for a single one.
+ * In a cluster a number is raised to at least 2: the default is 1, which suffices only for a single host. `{ min: 1, … }` does
+ * ask for a single replica.
  */
 export function replicasInCluster(replicas: Replicas): ReplicaRange {
   if (typeof replicas !== 'number') return replicas;

@@ -55,7 +55,7 @@ export function reverted(
   return result;
 }
 
-/** The names that the commit removed, which undoing it adds. All others may have been lost to another client since. */
+/** The names that the commit removed and a revert adds again. Another client may have taken any other name since. */
 export function addedNames({ before, after }: CommitVersions): string[] {
   const kept = claimedNames(after);
   return claimedNames(before).filter((name) => !kept.includes(name));

@@ -1,6 +1,6 @@
 import type { RecordedRequest } from './record.ts';
 
-/** Containers whose requests are deleted, each with the time before which they are (milliseconds since the epoch). */
+/** Containers with deleted requests, each with the time before which those are deleted (milliseconds since the epoch). */
 export type DeletedRequests = ReadonlyMap<string, number>;
 
 /** Which requests are asked for. A member that is missing asks for all. */

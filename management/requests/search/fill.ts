@@ -137,14 +137,14 @@ function* rowsOf(key: string, text: string): Generator<KeyedRow | null> {
   }
 }
 
-/** Merges the files of hours that have many: of an hour's whole file and small ones only the small ones. */
+/** Merges the files of hours that have many. Beside a much larger file, only the small ones are merged. */
 async function compact(duck: DuckDb, cache: DayCache, signal: AbortSignal): Promise<void> {
   const byHour = Map.groupBy(cache.files, ({ hour }) => hour);
   for (const [hour, all] of byHour) {
     if (signal.aborted || all.length <= MOST_FILES) continue;
     const sizes = all.map(({ rows }) => rows).sort((a, b) => a - b);
     const small = sizes.slice(0, -1).reduce((sum, rows) => sum + rows, 0);
-    // A large file is written again only when the small ones together are as large: so each row is written seldom.
+    // A large file is written again only when the small ones together are half as large: so each row is written seldom.
     const largest = sizes.at(-1) ?? 0;
     const files = small * 2 < largest ? all.filter(({ rows }) => rows < largest) : all;
     const merged = await mergeFiles(duck, cache, { hour, files });

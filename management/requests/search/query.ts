@@ -14,7 +14,7 @@ export interface HoursQuery {
   readonly limit: number;
 }
 
-/** The newest rows first. A record that is in several files is there as often. */
+/** The newest rows first. A record that is in several files is returned once for each. */
 export async function queryHours(
   duck: DuckDb,
   filter: RequestFilter,

@@ -7,15 +7,15 @@ import { values } from './values.ts';
 export const SESSION = 'tagyard_session';
 /** Seconds for which the edge continues a session: also if the browser ends in between. */
 export const SESSION_LIFE = 1800;
-/** After it, an edge that doesn't answer counts as failing, so that later choices are followed. */
+/** An edge that hasn't answered by then counts as failing, so that later choices are followed. */
 const ANSWER_TIMEOUT_MS = 30000;
 /** At the end of a session's token: no bootstrap of the session was allowed analytics yet. */
 export const UNMEASURED = '-';
 
 /**
- * Without consent, only the loader's token and the page's origin are sent. `old` asks the edge to forget a visitor: with the
- * id and the cookie that is the key of what is kept, and with credentials, because only the answer can end cookies that
- * scripts don't see. A simple request, whose body is text: a JSON type would cost a preflight.
+ * Without consent, only the loader's token and the page's origin are sent. `old` asks the edge to forget a visitor. It adds
+ * the id and the cookie under which data is kept, and credentials, because only the answer can end cookies that scripts don't
+ * see. It is a simple request, with a text body: a JSON type would cost a preflight.
  */
 export async function sendBootstrap(
   { analytics, ads, choices, refuses }: Decision,
@@ -31,7 +31,7 @@ export async function sendBootstrap(
       referrerPolicy: 'no-referrer',
       // A page may be left as soon as the visitor has withdrawn.
       keepalive: !!old,
-      // Not in all browsers.
+      // Some browsers lack `AbortSignal.timeout`.
       signal: AbortSignal.timeout?.(ANSWER_TIMEOUT_MS),
       body: JSON.stringify({
         loader: values.loader,

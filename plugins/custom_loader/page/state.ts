@@ -8,7 +8,7 @@ export interface TagyardPage {
   gtm?: 'waiting' | 'pending' | 'edge' | 'direct' | 'loaded' | 'failed';
   /** The snippet's fallback: loads the vendor's script, unless the web tag is already being loaded. */
   direct?: () => void;
-  /** The fallback has run, or must not run: the loader unsets it when it may. */
+  /** The fallback has run, or must not run; the loader unsets this when the fallback may run. */
   tried?: boolean;
   /** Adds a script without delaying the page's `load` event. Older snippets don't set it. */
   add?: (src: string, load: () => void, fail: () => void) => void;

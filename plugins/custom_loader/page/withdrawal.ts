@@ -5,7 +5,7 @@ import { drop, pickCookies, store, stored } from './jar.ts';
 /** In the page's storage, from a withdrawal until the edge has heard of it: the id to forget, or `-`, which is none. */
 const ITEM = 'tagyard.forget';
 
-/** The item where the browser forbids storage. */
+/** Replaces the stored item where the browser forbids storage. */
 let item = '';
 
 /** What the edge must forget: an id, or `-`: only what is kept under keys from other cookies. Empty: nothing. */

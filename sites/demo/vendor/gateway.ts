@@ -13,7 +13,7 @@ import { hasRegion, placeInHeaders } from './place.ts';
 interface GatewayOptions {
   /** The web container whose host this is: `<id>.fps.goog`, in lower case. */
   readonly id: string;
-  /** Default: as for the vendor. */
+  /** Default: that of the stand-in for the vendor. */
   readonly containerOf?: ContainerOf;
 }
 

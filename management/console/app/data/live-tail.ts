@@ -136,7 +136,7 @@ export function useTail<Row extends { readonly time: string }>(
     const end = followStream(address, {
       kinds: [kind, 'gap'],
       onOpen: () => {
-        // The API says what a short loss of the connection has missed; of a stream that ended it can't.
+        // After a short loss of the connection the API says what was missed; after a stream that ended it can't.
         show({ isOpen: true, error: null });
         hasOpened = true;
       },

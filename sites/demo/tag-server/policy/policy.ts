@@ -88,7 +88,7 @@ export async function fetchPolicy(
   return runPolicy(text, container);
 }
 
-/** Also of what a script throws, which is of another realm. */
+/** Works for what a script throws, too: it is of another realm, where `instanceof Error` is false. */
 function messageOf(error: unknown): string {
   const hasMessage = typeof error === 'object' && error !== null && 'message' in error;
   return String(hasMessage ? error.message : error);

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { forgetFilter, savedFilters, saveFilter } from '../../data/saved-filters.ts';
 
-/** What a saved filter has of the list's address: everything but the page. */
+/** The part of the list's address that a saved filter keeps: everything but the page. */
 export function filterText(query: Readonly<Record<string, string>>): string {
   const kept = ['q', 'client', 'status', 'health', 'sort'] as const;
   const text = new URLSearchParams();
