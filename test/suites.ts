@@ -6,8 +6,8 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same thing of the machine or would need too much of its
- * processors at once; the pools run beside each other, one more than there are cores, in this order: the longest first.
- * Each pool is one or more projects of `vitest.config.ts`.
+ * processors at once. One more pool than there are cores runs at a time, in this order, with the longest first. Each pool is
+ * one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
   /** Daemons, hosts and whole instances that are killed again and again. */

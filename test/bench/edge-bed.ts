@@ -90,7 +90,7 @@ export interface Bed extends AsyncDisposable {
   readonly shots: ReturnType<typeof shotsOf>;
   /** Makes the control answer as the edge does. */
   imitate(): Promise<void>;
-  /** Throws for an answer from 400. */
+  /** Throws if the status is 400 or above. */
   send(contender: Contender, shot: Shot): Promise<Known>;
 }
 
@@ -114,8 +114,8 @@ export async function startBed(): Promise<Bed> {
     bindings: {
       HOP_SECRET: 'a-hop-secret',
       TAG_UPSTREAM: 'http://vendor.test',
-      // The edge has a deployment's default: with a second, Miniflare's cache, which is a worker in the same process, would
-      // answer and store every document once a second. The flaky edge has to need its stores often.
+      // The edge keeps documents as long as a deployment does by default. With one second, Miniflare's cache, a worker in the
+      // same process, would answer and store each document every second. The flaky edge must need its stores often.
       ...(name === 'flaky' && { CONFIG_TTL_SECONDS: '1' }),
     },
     kvNamespaces: [...HOST_NAMESPACES],

@@ -38,7 +38,7 @@ function serviceOf(spec: ContainerSpec): object {
   return {
     image: Image,
     user: User,
-    // Compose takes a dollar for a variable of its own.
+    // Compose reads a dollar sign as the start of a variable.
     environment: Env.map((line) => line.replaceAll('$', '$$$$')),
     ports: [`${spec.boundAddress}:${spec.port}:8080`],
     extra_hosts: HostConfig.ExtraHosts,

@@ -22,7 +22,7 @@ const DENIED = { analytics_storage: 'denied', ad_storage: 'denied' };
 const LATER = 60_000;
 const STRICT = { consent: 'required', consentMode: 'basic' } as const;
 
-describeWith('chromium', 'a page whose visitor has not chosen, grants and withdraws', () => {
+describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, then withdraws', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   beforeAll(async () => {

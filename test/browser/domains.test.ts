@@ -47,7 +47,7 @@ describeWith('chromium', 'a site of two domains', () => {
       expect(await settled(page)).toMatchObject({ gtm: 'loaded', edge: site.url.edge });
       expect(asked).toContain(`${site.url.edge}/c/${token}.js`);
       expect((await ran(page)).containers).toEqual([webTag]);
-      // Without the cookie by which the detection tries for a moment whether the browser keeps any.
+      // Without the cookie that the detection sets for a moment, to see whether the browser keeps cookies.
       const cookies = (await browser.cookies(url)).filter(({ name }) => name !== 'tagyard_probe');
       expect(cookies).toMatchObject([
         { name: '_fpid', domain, path: '/' },

@@ -16,7 +16,7 @@ export interface OpenTarget<Target> {
   readonly target: Target;
   /** What exactly is tried, such as an image's digest. */
   readonly subject: string;
-  /** Why what happened since the last question says nothing about the target, such as a lost network; `null`: it does. */
+  /** Why the outcome since the last question says nothing about the target, such as a lost network; `null`: it does. */
   readonly lost?: () => string | null;
   /** What may explain a difference, such as a container's log; asked after a behaviour that differs. */
   readonly evidence?: () => Promise<string>;

@@ -12,7 +12,7 @@ import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 const ANSWER_MS = 2000;
-/** How often a part is asked that refuses, or that is silent while the machine stalls. */
+/** How many times a part is asked that refuses, or that is silent while the machine stalls. */
 const ATTEMPTS = 5;
 const SETTLE_MS = 60_000;
 /** The edge caches what KV says, and so does the browser's side of the proxy during a reload. */

@@ -9,8 +9,8 @@ import type { Step } from './steps.ts';
 process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 /**
- * `npm run fuzz [-- --seed N] [--corpus] [--seconds S] [--shrink-seconds S]`: fuzzes an instance. `--steps '<JSON>'`
- * makes the steps that a failure has printed, instead. Exit code 1 where an invariant does not hold.
+ * `npm run fuzz [-- --seed N] [--corpus] [--seconds S] [--shrink-seconds S]`: fuzzes an instance. With `--steps '<JSON>'`,
+ * it only repeats the steps that a failure has printed. Exit code 1 where an invariant does not hold.
  */
 const { values } = parseArgs({
   options: {

@@ -101,7 +101,7 @@ export function bytesOf(content: Content, manifests: ReadonlyMap<string, Manifes
     case 'no end':
       return Buffer.from(plain.slice(0, plain.length / 2));
     default:
-      // Not by the product: most of these are no valid manifests.
+      // Not written by the product's own code: most of these are no valid manifests.
       return Buffer.from(stringify({ ...own, ...CHANGES[content.change](own, other) }));
   }
 }

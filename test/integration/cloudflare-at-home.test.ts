@@ -178,7 +178,7 @@ describe('Cloudflare at home', () => {
     await converge(dnsApplier({ provider, identity, zone, hostAddress: '127.0.0.1' }), manifest);
 
     const collect = () => statusAt(edge, 'shop.tagyard.localhost', '/g/collect?v=2&en=page_view');
-    // The worker sees what was written to KV later than the API says so; until then a request waits for the name's origin.
+    // The worker sees a KV write later than the API confirms it; until then a request waits for the name's origin.
     await eventually(async () => expect(await collect()).toBe(204), { timeoutMs: 60_000 });
 
     origin.closeAllConnections();

@@ -123,7 +123,7 @@ test('what a tag said is beside the request that fired it, live and searched, wi
   for (const text of PERSONAL) expect(kept).not.toContain(text);
 });
 
-test('a killed provisioner loses no line that is kept, and what comes later has no line twice', async () => {
+test('a killed provisioner loses no line that was kept, and none is there twice after it is back', async () => {
   const before = await logs({ limit: 1_000 });
   const { url, secret } = instance.run.provisioner;
   const provisioner = readdirSync('/proc').find((pid) => {

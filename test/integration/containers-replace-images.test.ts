@@ -12,7 +12,7 @@ import { tagServerImage } from '../support/containers/tag-server-image.ts';
 import { manifestInput } from '../support/manifest.ts';
 
 describeWith('docker', 'a start with Docker after one with child processes', () => {
-  test('gives sites the image that is here, if theirs is a local one that is not', async () => {
+  test('gives sites the image that this engine has, if theirs is a local one that it lacks', async () => {
     const docker = new Docker();
     await using built = await tagServerImage(docker, 'test-replace-images');
     const dir = await mkdtemp(join(tmpdir(), 'tagyard-replace-images-'));

@@ -190,7 +190,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
       expect(passed).toMatch(kind === 'haproxy' ? /_ga=1|_gcl_au=4/ : /_ga=1.*_gcl_au=4/);
     });
 
-    test('keeps no answer, and passes a condition and its 304', async () => {
+    test('caches no answer, and passes a conditional request and its 304', async () => {
       const [one, two] = [await visit(`${PATH}/l/x.js`), await visit(`${PATH}/l/x.js`)];
       expect([one.body, two.body]).toEqual(['the answer of the edge', 'the answer of the edge']);
       expect((await visit(`${PATH}/l/x.js`, { headers: { 'if-none-match': '"v1"' } })).status).toBe(304);

@@ -14,8 +14,7 @@ import { proxyHome, put } from '../support/proxy/proxy.ts';
 const upstreams = [{ address: '127.0.0.1', port: 9 }];
 /** The checks that are left out, and why. */
 const SKIPPED = {
-  hsts_header:
-    'the answers are those of tag servers and of the edge: whose headers visitors get, they decide',
+  hsts_header: 'tag servers and the edge decide which headers visitors get, because the answers are theirs',
   worker_rlimit_nofile_vs_connections:
     'Node, which starts nginx, has raised the limit to the most that is allowed',
 };

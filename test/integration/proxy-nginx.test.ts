@@ -168,12 +168,12 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(second.backend, 'acme');
   });
 
-  test('is outdated, not edited, where a newer release or setting writes other files', async () => {
+  test('counts as outdated, not edited, where a newer release or setting writes other files', async () => {
     const first = await start();
     await install(first.backend, 'acme', 'beta');
     const [acme] = await first.backend.installed();
     await first.backend.close();
-    // The upstream of custom domains is in each of their files, as the templates are.
+    // A new upstream of custom domains changes each of their files, as a new template does.
     const { backend } = await start({ edgeUpstream: { scheme: 'http', address: '127.0.0.9', port: 9 } });
     const states = async () => (await backend.installed()).map(({ intact, outdated }) => [intact, outdated]);
     expect(await states()).toEqual([

@@ -126,7 +126,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     expect(JSON.stringify(after.spec)).toContain('other.example.net');
   });
 
-  /** A site that the account of the chart has made loses no request while the work is done, which may roll it out. */
+  /** Does the work, which may roll the site out. A site that the chart's account has made loses no request meanwhile. */
   async function withSiteUnderLoad(work: (rollOut: () => Promise<void>) => Promise<unknown>): Promise<void> {
     const of = (env: string) => ({
       ...loadedManifest('loaded-shop', 0),
@@ -286,7 +286,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       const used = asked.flatMap(({ verb, resource, code }) =>
         [verb, ...(verb === 'patch' && code === 201 ? ['create'] : [])].map((one) => `${one} ${resource}`),
       );
-      // These only where a pod doesn't say itself why it isn't ready, or after a conflict with another writer.
+      // Used only where a pod doesn't say itself why it isn't ready, or after a conflict with another writer.
       const rare = ['list events', 'get namespaces', 'get resourcequotas'];
       expect(granted.filter((right) => !used.includes(right))).toEqual(rare);
     });

@@ -11,7 +11,7 @@ import { run } from '../support/kubernetes/machine.ts';
 const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
 const WEB_IMAGE = 'web.test/web:1';
 
-/** A server that answers with its pod's name, two of it on different nodes behind a Service. */
+/** Two pods of a server that answers with its pod's name, on different nodes behind one Service. */
 const WEB = {
   apiVersion: 'v1',
   kind: 'List',

@@ -201,7 +201,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     expect(writers()).toEqual(['one', 'two']);
   });
 
-  test('a killed leader is replaced within the term by one with an older state, which removes only what git has not', async () => {
+  test('a killed leader is replaced within the term by one with an older state, which removes only what git no longer has', async () => {
     one = await replica('one');
     expect(await (await one.call('GET', '/healthz', '')).json()).toMatchObject({ status: 'standby' });
     await two.kill();
@@ -214,7 +214,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     );
   });
 
-  test('with an empty state and the branch gone, the new leader takes nothing for an empty branch', async () => {
+  test('with an empty state, a new leader doesn’t take a missing branch for an empty one', async () => {
     const three = await replica('three');
     const tip = git('rev-parse', 'refs/heads/main');
     await eventually(async () =>

@@ -33,7 +33,7 @@ function homeless(object: KubernetesObject): KubernetesObject {
   return { ...object, spec: { ...spec, template: { ...spec.template, spec: own } } };
 }
 
-/** A pod that takes all that a client's quota has beside the pods of `acme`. */
+/** A pod that takes the rest of a client's quota, beside the pods of `acme`. */
 const ROOMY = {
   name: 'roomy',
   spec: {
@@ -84,7 +84,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect((await runs.run(acme)).errors).toEqual([]);
   });
 
-  /** What the processing pods answer that are ready. */
+  /** What the ready processing pods answer. */
   async function answers(): Promise<string[]> {
     const found = JSON.parse(
       await kubectl('get', 'pods', '--selector', 'tagyard/role=processing', '--output', 'json'),
@@ -166,11 +166,11 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect((await runs.run(configured(acme, '2'))).errors).toEqual([]);
   });
 
-  /** Pods that end have the room of the client's quota until they are gone; so has this one. */
+  /** Takes the client's quota with one pod, as pods that end do until they are gone. */
   async function takeRoom(): Promise<void> {
     const { name, spec } = ROOMY;
     onTestFinished(giveRoom);
-    // Until pods of earlier rollouts are gone, they have some of it.
+    // Until pods of earlier rollouts are gone, they take some of the quota.
     await eventually(
       () => cluster.create({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace }, spec }),
       WAIT,
@@ -180,7 +180,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     await kubectl('delete', 'pod', ROOMY.name, '--ignore-not-found');
   }
 
-  test('waits for the room that pods have in the client’s own quota until they are gone', async () => {
+  test('waits while pods that end take up the client’s own quota', async () => {
     await takeRoom();
     runs.progress.length = 0;
     const rolling = runs.run(configured(acme, '2'));

@@ -115,7 +115,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     expect(await secretNames()).toContain(name);
   });
 
-  test('are checked once an hour at the latest, without a call before', async () => {
+  test('are checked at least once an hour, and cause no call before that', async () => {
     clock.advance(HOUR);
     expect(await runs.plan(acme)).toEqual(NONE);
     await kubectl('delete', 'secret', nameOf(acme));
@@ -200,7 +200,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     }, WAIT);
   });
 
-  test('took only the right to create them', () => {
+  test('needed only the right to create them', () => {
     const asked = cluster
       .requests()
       .filter(({ user, resource }) => user === ACCOUNT && resource === 'secrets');

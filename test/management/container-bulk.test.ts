@@ -156,7 +156,7 @@ test('plans every verb by a dry run, and clones once for one key', async () => {
     });
   const first = await once();
   expect(first.body.items.map(({ status }: Outcome) => status)).toEqual([202, 202, 200]);
-  // As after a process that died with the answer: the request is done again.
+  // As if the process had died before it stored the answer: the request is done again.
   await world.owner.deleteFrom('idempotency_keys').where('key', 'like', 'sha256:%').execute();
   const again = await once();
   expect(again.body.items.slice(0, 2).map(({ answer }: Outcome) => answer.id)).toEqual(

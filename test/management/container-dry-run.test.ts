@@ -159,7 +159,7 @@ test('is marked in the audit log', async () => {
   expect(row).toEqual({ action: 'removeContainer', status: 200, code: 'dry_run', container_id: id });
 });
 
-test('checks no domain, so that the next check is not one too many', async () => {
+test('checks no domain, so it doesn’t count against the limit of checks', async () => {
   await world.call('POST', `/server-containers/${id}/custom-domains`, {
     as: 'owner',
     body: { domain: 'tags.acme.example' },

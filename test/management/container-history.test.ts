@@ -155,7 +155,7 @@ test('refuses the commits of others, of a creation, and what only operators chan
   expect((await read(one.id)).image).toBe(image);
 });
 
-test('reverts no operator’s lowering of the resources for a tenant', async () => {
+test('lets no tenant revert an operator’s lowering of the resources', async () => {
   const { id } = await create('Large');
   await world.call('PUT', `/clients/${client}/members/root`, { as: 'root', body: { role: 'owner' } });
   for (const memory of ['4g', '1g']) {
@@ -198,7 +198,7 @@ test('restores a removed container with its names, tokens and ports', async () =
   expect(/processing: (\d+)/.exec((await world.file(before.siteId)) ?? '')?.[1]).toBe(ports);
 });
 
-test('gives a restored container other ports if its own are leased, and refuses one whose name is', async () => {
+test('gives a restored container other ports if its own are leased, and refuses one whose name is taken', async () => {
   const before = await create('Moved');
   const taken = await create('Taken');
   for (const { id } of [before, taken]) {

@@ -111,14 +111,14 @@ test('follows the configured branch, and polls a remote at the configured interv
 
 test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
   ['a setting is missing', () => ({ AUTH_AUDIENCE: '' }), /^management: AUTH_AUDIENCE: .*\n$/],
-  ['a setting is no good', () => ({ PORT_POOL: '20-30' }), /^management: PORT_POOL: .*\n$/],
+  ['a setting is invalid', () => ({ PORT_POOL: '20-30' }), /^management: PORT_POOL: .*\n$/],
   [
-    'the sites repo is none',
+    'the sites repo is not a repository',
     () => ({ SITES_REPO: join(dir, 'nowhere') }),
     /neither a bare git repository.*\n$/,
   ],
   [
-    'the database is away',
+    'the database is unreachable',
     () => ({ DATABASE_URL: 'postgres://x@127.0.0.1:9/x' }),
     /^management: .*database.*\n$/,
   ],

@@ -56,7 +56,7 @@ describe('the members of `consent`', () => {
     expect(JSON.stringify(records)).not.toContain('SECRET');
   });
 
-  test('data for ads and personalization neither identify nor keep from it', async () => {
+  test('ad_user_data and ad_personalization neither allow nor prevent identifying a visitor', async () => {
     const required = await stage.site({ consent: 'required' });
     const consent = { ad_user_data: 'granted', ad_personalization: 'granted' };
     expect((await stage.boot(required, { consent })).json.profile).toBeNull();
@@ -93,7 +93,7 @@ describe('under a denial', () => {
     expect(await stage.get('COOKIES', key)).toBeNull();
   });
 
-  test('a grant later identifies then', async () => {
+  test('a later grant identifies the visitor', async () => {
     const required = await stage.site({ consent: 'required' });
     expect((await stage.boot(required, {})).json.profile).toBeNull();
     const { json } = await stage.boot(required, { consent: { analytics_storage: 'granted' } });

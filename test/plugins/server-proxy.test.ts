@@ -235,7 +235,7 @@ describe('GET /c/<container token>.js', () => {
   });
 
   test.each([404, 403, 429])(
-    'a %i of the vendor is remembered for a minute, and in the log with its cause',
+    'a %i of the vendor is remembered for a minute, and logged with its cause',
     async (status) => {
       const site = await stage.site();
       const cause = `the vendor answered ${status} text/html`;

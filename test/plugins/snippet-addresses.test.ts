@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterAll(() => stage.close());
 
-/** A site whose registry names its loader token. A stage numbers these tokens from 1, and `shops` counts along. */
+/** A site whose registry names its loader token. A stage numbers these tokens from 1, and `shops` is the newest number. */
 async function shop(modules = {}, proxyPaths: string[] = []): Promise<StagedSite> {
   shops += 1;
   const loader = `lt_loader0token${String(shops).padStart(5, '0')}`;

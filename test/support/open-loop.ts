@@ -3,7 +3,8 @@ const TICK_MS = 5;
 
 /**
  * Calls `send` with 0, 1, 2 and so on, `perSecond` times a second until `end()`: each on time, whether or not earlier calls
- * have resolved. While `mostOpen` (default: no limit) have not, what is due is omitted, not made up for. `send` never rejects.
+ * have resolved. While `mostOpen` calls (default: no limit) are open, those that are due are omitted for good. `send` never
+ * rejects.
  */
 export function startOpenLoop(
   { perSecond, mostOpen = Number.POSITIVE_INFINITY }: { perSecond: number; mostOpen?: number },
@@ -32,7 +33,7 @@ export function startOpenLoop(
     sent: () => sent,
     /** The numbers of those that have not resolved. */
     waiting: () => new Set(open.keys()),
-    /** Resolves when all that were sent have, to their number. */
+    /** Resolves to the number of calls once all of them have resolved. */
     async end(): Promise<number> {
       clearInterval(timer);
       await Promise.all(open.values());

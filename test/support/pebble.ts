@@ -64,7 +64,7 @@ export async function startPebble(options: PebbleOptions) {
         env: {
           PATH: PATH_WITH_SBIN,
           PEBBLE_WFE_NONCEREJECT: String(refusedNonces),
-          // An authorization that is still valid would spare the visit that is to be seen.
+          // With an authorization that is still valid, the visit that tests wait for would not come.
           PEBBLE_AUTHZREUSE: '0',
           ...(slowSeconds === undefined
             ? { PEBBLE_VA_NOSLEEP: '1' }
@@ -94,7 +94,7 @@ export async function startPebble(options: PebbleOptions) {
     caFile: ca.caFile,
     /** PEM of the root that its certificates lead to; another after each start. */
     root: () => fetchText(`https://localhost:${managementPort}/roots/0`),
-    /** How many requests for a path it answered, refused nonces and all. */
+    /** How many requests for a path it answered, those with refused nonces included. */
     requests: (path: string) => output.split(` POST ${path} `).length - 1,
     /** How many orders it took. */
     orders: () => output.split(' Added order ').length - 1,

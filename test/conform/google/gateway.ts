@@ -55,7 +55,7 @@ export const gatewayBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'the gateway’s script names its path for what follows it',
+    name: 'the gateway’s script names the path to which its own requests go',
     source: SOURCE,
     async check(target) {
       const { text } = await get(target, `${PATH}/`, PLACES[0]);

@@ -95,7 +95,7 @@ describe('a script with defaults for some regions', () => {
     "gtag('consent','default',{ad_storage:'denied',region:['ES','US-AK']})",
     '"vtp_html":"gtag(\\u0027consent\\u0027,{region: [\\u0027DE\\u0027]})"',
     '"vtp_html":"{\\"region\\": [\\"DE\\"]}"',
-  ])('passes with the advice how each visitor gets the own place’s: %s', async (text) => {
+  ])('passes, and advises how visitors get the defaults of their own region: %s', async (text) => {
     const found = await served(text);
     expect(found.map(({ status }) => status)).toEqual(['passed', 'passed']);
     for (const { detail, fix } of found) {

@@ -143,7 +143,7 @@ describe('tagyard image', () => {
     expect(await imageOf('alpha')).not.toBe(NEW);
   });
 
-  test('tries a bad image on one well site only, also after skipped sites', async () => {
+  test('tries a bad image on one ready site only, also after skipped sites', async () => {
     await makeUnwell('alpha');
     refusing.set('beta', new TerminalError('it crash-loops'));
     expect(await outcomes('--max-failures', '9')).toMatchObject({

@@ -229,7 +229,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3']);
   });
 
-  test('of a mass stay until as many endpoints are back', () => {
+  test('of endpoints that vanished together stay until as many are back', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2, 3), 0);
     peers.listed('a/b', [], 1_000);
@@ -240,7 +240,7 @@ describe('the last known peers', () => {
     peers.listed('a/b', ready(3, 4, 5), 122_000);
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3', '10.0.0.4', '10.0.0.5']);
     accepting(peers, 1, 2);
-    // Fewer later are as many as there should be.
+    // The count from before the loss no longer matters: an endpoint that vanishes alone is gone.
     peers.listed('a/b', ready(3, 4, 5, 6, 7), 140_000);
     peers.toConnect(151_000);
     peers.listed('a/b', ready(3, 4, 5, 6), 160_000);

@@ -26,7 +26,7 @@ describe('the resolver of pods', () => {
   });
   afterEach(async () => await resolver.close());
 
-  test('answers with all addresses, and keeps case out of it', async () => {
+  test('answers with all addresses, whatever the case of the name', async () => {
     const found = await client.resolve4('tag-A-processing.sites.PEERS', { ttl: true });
     expect(found).toEqual([
       { address: '10.0.0.1', ttl: 0 },
@@ -45,7 +45,7 @@ describe('the resolver of pods', () => {
     ['a service that fails', 'unknown.sites.peers', 'ESERVFAIL'],
     ['a name of another zone', 'example.net', 'EREFUSED'],
     ['a name with more labels', 'x.none.sites.peers', 'EREFUSED'],
-  ])('says so for %s', async (_case, name, code) => {
+  ])('answers with an error for %s', async (_case, name, code) => {
     await expect(client.resolve4(name)).rejects.toMatchObject({ code });
   });
 
@@ -62,7 +62,7 @@ describe('the resolver of pods', () => {
     expect([await asked, other]).toEqual([['10.0.0.9'], ['10.0.0.1', '10.0.0.2']]);
   });
 
-  test('outlasts whatever is sent to it', async () => {
+  test('survives whatever is sent to it', async () => {
     const socket = createSocket('udp4');
     const tcp = connect(port, '127.0.0.1');
     await once(tcp, 'connect');

@@ -33,7 +33,7 @@ test('a service is started once for all of its requests', async () => {
   expect(state.calls).toBe(2);
 });
 
-test('an error is that of all requests for five seconds, and is in the log', async () => {
+test('an error is the outcome of all requests for five seconds, and is logged', async () => {
   const { clock, state, start, warnings } = stage();
   state.fault = new TerminalError('403');
   const outcomes = await Promise.allSettled(Array.from({ length: 20 }, start));
@@ -48,7 +48,7 @@ test('an error is that of all requests for five seconds, and is in the log', asy
   expect(state.calls).toBe(2);
 });
 
-test('what was started may have a pod until it is stopped, and is started again if it was ready', async () => {
+test('a started service may have a pod until it is stopped, and is started again if it was ready', async () => {
   const { state, starts, start, warnings } = stage();
   expect(starts.isAsked(SERVICE)).toBe(false);
   await start();
@@ -65,7 +65,7 @@ test('what was started may have a pod until it is stopped, and is started again 
   expect(state.calls).toBe(3);
 });
 
-test('what can’t be started isn’t asked for, but may be if no answer came', async () => {
+test('a service that can’t be started has no pod, but may have one if the start got no answer', async () => {
   const { clock, state, starts, start } = stage();
   state.fault = new TerminalError('403');
   await expect(start()).rejects.toThrow();

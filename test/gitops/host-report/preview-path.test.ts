@@ -71,7 +71,7 @@ describe('the way from the processing server to the preview server', () => {
     });
   });
 
-  test('is reported if the processing server doesn’t answer, and on demand only as not known', async () => {
+  test('is reported if the processing server doesn’t answer; with a preview on demand, as unknown', async () => {
     const silent: RequestListener = () => undefined;
     const plain = await siteWith(silent);
     const asked = { ...plain, deps: { containerSettings: plain.settings(1), gateway: async () => null } };

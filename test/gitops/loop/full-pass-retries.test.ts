@@ -60,7 +60,7 @@ describe('a full pass with a failed observation', () => {
     }
   });
 
-  test('is repeated as soon as without the triggers in between', async () => {
+  test('is repeated as soon as it would be without the triggers in between', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(1);
     failObservations();
     daemon.loop.sync();

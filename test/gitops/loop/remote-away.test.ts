@@ -121,7 +121,7 @@ describe('a remote that doesn’t answer in time', () => {
     const startedMs = systemClock.now();
     const clock = {
       ...systemClock,
-      // A minute of the machine's own time can pass in a test on a busy one: a tenth of it counts.
+      // On a busy machine, a test can take a minute: only a tenth of the machine's time counts.
       now: () => startedMs + (systemClock.now() - startedMs) / 10 + aheadMs,
       // Passes wait for a twentieth of the time.
       sleep: (ms: number, options?: { signal?: AbortSignal }) => systemClock.sleep(ms / 20, options),

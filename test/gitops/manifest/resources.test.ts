@@ -13,7 +13,7 @@ const problemsOf = (processing: string) => {
   return result.ok ? [] : result.problems.map(({ path, message }) => `${path} ${message}`);
 };
 
-test('replicas are a number, or a range whose least is at most its most', () => {
+test('replicas are a number, or a range whose min is at most its max', () => {
   for (const valid of [
     '{ replicas: 16 }',
     '{ replicas: { min: 1, max: 16 } }',

@@ -141,7 +141,7 @@ describe('judge', () => {
     expect(judge(input({ sites: [entry], changes: [change('shop', 'update')] })).allowed).toEqual([]);
   });
 
-  test('holds, while others have or may have a name of a site, what would serve it under the name, and its earlier names', () => {
+  test('holds what would serve a site under a name that others have or may have, and the deletes of its earlier names', () => {
     const needing = (op: ChangeOp, name = 'shop', target: Target = 'kv'): Change => ({
       ...change(name, op, target),
       desired: resource(name, op, { target, needsNames: true }),

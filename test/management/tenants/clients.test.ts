@@ -348,7 +348,7 @@ describe('a transfer', () => {
     expect(taken.body.code).toBe('domain_in_use');
   });
 
-  test('moves no container of a registrable domain whose other one is refused', async () => {
+  test('moves no container of a registrable domain if another container of it is refused', async () => {
     const [from, to] = [await newClient(), await newClient()];
     const ids = [await newContainer(from, 'pair.example'), await newContainer(from, 'deep.pair.example')];
     const [broken, whole] = ids;

@@ -47,8 +47,8 @@ interface StageOptions {
 }
 
 /**
- * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the limits of the
- * real one, of a new free zone, and its worker sees KV as late.
+ * The world of a daemon, outside the daemon's process, so that it outlives a kill. Its Cloudflare has the real limits of a
+ * new free zone, and its worker sees KV writes as late as a real one does.
  */
 export async function stage({ mode = 'auto', limits: overridden = {} }: StageOptions = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-faults-'));
@@ -117,7 +117,7 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
       clock.advance(limits.kvDelayMs);
       await eventually(() => expect(workerKv()).toEqual(snapshot().kv));
     },
-    /** Moves Cloudflare's clock by a window of calls: for suites that kill in seconds what runs for days. */
+    /** Moves Cloudflare's clock past the window of the call limit: suites make the calls of days within seconds. */
     nextWindow: (): void => clock.advance(limits.calls.seconds * 1000),
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
       manifestInput(site, number, { containerConfig: cipher, ...extra }),
@@ -150,8 +150,8 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
       );
     },
     /**
-     * Adds foreign resources, with names of their own and with names that Tagyard uses. In a zone of the instance's own
-     * they lead no name of others anywhere.
+     * Adds foreign resources, with names of their own and with names that Tagyard uses. In a zone of the instance's own,
+     * they don't include records and routes that make others' names lead anywhere.
      */
     async plantForeign() {
       const zone = `/zones/${emulator.zone.id}`;

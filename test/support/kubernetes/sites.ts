@@ -114,8 +114,8 @@ interface DeploymentSpec {
 }
 
 /**
- * A pod counts as soon as it is ready. Pods ask for little, so that a machine can hold those of many sites. The
- * imported image has the place of the test manifests' one.
+ * A pod counts as soon as it is ready. Pods ask for little, so that a machine can hold those of many sites. The imported
+ * image replaces that of the test manifests.
  */
 function atOnce(object: KubernetesObject): KubernetesObject {
   const spec = object.spec as DeploymentSpec; // as the renderer makes it

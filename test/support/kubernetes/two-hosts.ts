@@ -59,7 +59,7 @@ export class TwoHosts implements AsyncDisposable {
   /** Starts Cloudflare, and no provisioner. `image`: of all sites. `env`: settings of both provisioners. */
   static async open(image: string, env: NodeJS.ProcessEnv): Promise<TwoHosts> {
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-hosts-'));
-    // What the names' addresses are asked counts as well.
+    // The calls that ask where names lead count as well.
     const emulator = await startEmulator({ limits: NO_LIMITS });
     const bare = join(folder, 'sites.git');
     await initSitesRepo(bare);

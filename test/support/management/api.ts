@@ -28,7 +28,7 @@ async function call(
 
 type Method = Parameters<typeof call>[1];
 
-/** What a request answers that is no dry run. */
+/** The answer to a request that is no dry run. */
 type Done<Data> = Exclude<Data, { readonly plan: unknown }>;
 
 /**

@@ -145,7 +145,7 @@ describe('two hosts that start at once', () => {
     expect(appliers[other(winner)].quota?.()).toMatchObject({ used: 5, perSite: 3 });
   });
 
-  test('a host that wrote the second wildcard and found nothing out gives it up without a gap', async () => {
+  test('a host that wrote the second wildcard and couldn’t check it gives it up without a gap', async () => {
     const appliers = { 'tag-1': start('tag-1'), 'tag-2': start('tag-2') };
     const plans = [
       await planOf(appliers['tag-2'], SITE['tag-2']),

@@ -54,7 +54,7 @@ describe('drift of an object in a cluster', () => {
     expect(objectDrift(applied, found([ours()], defaulted))).toBeNull();
   });
 
-  test('is a label by which copies of sites pass over an object, and no other label', () => {
+  test('is a foreign label that hides an object from the watched copies, and no other label', () => {
     const set = { 'f:metadata': { 'f:labels': { 'f:tagyard/gateway': {}, 'f:team': {} } } };
     const labelled = deployment(applied.spec as object, {
       labels: { ...LABELS, 'tagyard/gateway': 'site', team: 'web' },
@@ -87,7 +87,7 @@ describe('drift of an object in a cluster', () => {
     expect(objectDrift(applied, ending)).toBe('being deleted');
   });
 
-  test('is what others have added to what it does, which is removed in an order that keeps the places', () => {
+  test('includes additions that change what the object does; they are removed from the last to the first', () => {
     const added = (name: string) => ({ [`k:{"name":"${name}"}`]: { '.': {}, 'f:image': {} } });
     const sidecars = theirs({
       'f:spec': {
@@ -111,7 +111,7 @@ describe('drift of an object in a cluster', () => {
     ]);
   });
 
-  test('isn’t what is only about the object: it is named and stays', () => {
+  test('excludes additions to its metadata, which are named and stay', () => {
     const label = theirs({ 'f:metadata': { 'f:labels': { 'f:team': {} } } }, { manager: 'kubectl-label' });
     const labelled = found(
       [ours(), label],

@@ -73,7 +73,7 @@ class Stage {
     return deliveryDigest(this.secrets.values());
   }
 
-  /** Whether that waits on after the Leases were read. */
+  /** Whether `served` is still pending after the Leases were read. */
   async isPending(served: Promise<void>): Promise<boolean> {
     let isPending = true;
     const end = () => {

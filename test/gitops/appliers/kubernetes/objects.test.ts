@@ -32,7 +32,7 @@ const environment = (...of: Parameters<typeof container>): Record<string, string
   Object.fromEntries(container(...of).env.map(({ name, value }: Members) => [name, value]));
 
 describe('the objects of a site in a cluster', () => {
-  test('are the Deployments after all that they need', () => {
+  test('have the Deployments after all that they need', () => {
     const objects = siteObjects(loadedManifest(), CLUSTER);
     expect(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       'NetworkPolicy tag-acme-shop-processing',
@@ -149,7 +149,7 @@ describe('the objects of a site in a cluster', () => {
     });
   });
 
-  test('keep secrets in an immutable Secret that another content renames, and in nothing else', () => {
+  test('keep secrets in an immutable Secret whose name depends on its content, and in nothing else', () => {
     const manifest = withAccount(loadedManifest());
     const secret = find('Secret', manifest);
     expect(secret).toMatchObject({ immutable: true, type: 'Opaque' });
@@ -182,7 +182,7 @@ describe('the objects of a site in a cluster', () => {
     expect(new Set([...names, name]).size).toBe(4);
   });
 
-  test('roll without a pod less, spread over nodes and zones, and move soon off a lost node', () => {
+  test('roll out with no pod less, are spread over nodes and zones, and soon move off a lost node', () => {
     const { spec } = find('Deployment', loadedManifest(), CLUSTER, 'processing');
     expect(spec).toMatchObject({
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } },

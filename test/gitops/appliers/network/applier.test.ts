@@ -58,7 +58,7 @@ test('without the right to change the firewall, networks exist, and the missing 
   });
 });
 
-test('firewall rules in another form are written in every mode, without drift or a missing right of the sites', async () => {
+test('firewall rules in another form are rewritten in every mode, and sites have neither drift nor a missing right', async () => {
   const { applier, changes } = host({ kind: 'broken' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
   const [update] = await changes('shop');

@@ -51,7 +51,7 @@ describe('a call', () => {
     expect(server.seen).toHaveLength(2);
   });
 
-  test('is sent again after the pause that the API server asks for, whatever it is', async () => {
+  test('is sent again after the pause that the API server asks for, even if it changes something', async () => {
     const { transport, seen, clock } = await serve(
       answer(429, { 'retry-after': '2' }),
       answer(503, { 'retry-after': '3' }),

@@ -60,7 +60,7 @@ describe('the decoder of a watch', () => {
 });
 
 describe('the copy of the objects', () => {
-  test('answers what a listing changes, also an object that was replaced under its name', () => {
+  test('returns what a listing changes, also an object that was replaced under its name', () => {
     const copy = new ObjectCopy();
     expect(said(copy.listed([pod('a', 1), pod('b', 1), pod('c', 1)], '5'))).toEqual([
       'added a',
@@ -91,7 +91,7 @@ describe('the copy of the objects', () => {
     expect(copy.version).toBe('32');
   });
 
-  test('has a version once it shows it, a newer one, or the deletion', () => {
+  test('has a version of an object once it has that one, a newer one, or the deletion', () => {
     const copy = new ObjectCopy();
     copy.listed([pod('a', 9)], '20');
     expect(copy.has('a/a', '9')).toBe(true);
