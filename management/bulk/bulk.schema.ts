@@ -106,7 +106,7 @@ export const bulkRequest = z.strictObject({ items: z.array(item).min(1).max(MOST
         },
       ],
     },
-    'a domain less, and a new loader token': {
+    'one domain less, and a new loader token': {
       items: [
         { verb: 'removeDomain', id: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f', domain: 'old.acme.example' },
         { verb: 'rotateLoaderToken', id: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f' },

@@ -11,7 +11,8 @@ export const newLink = z
       .default([])
       .meta({ description: 'who gets one mail when all records are right' }),
     expiresAt: z.iso.datetime().optional().meta({
-      description: 'default: in 30 days; at most in 90, and at most that of a service token that calls',
+      description:
+        'default: in 30 days; at most in 90, and no later than the expiry of a calling service token',
     }),
   })
   .meta(

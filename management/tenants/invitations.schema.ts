@@ -14,7 +14,7 @@ export const newInvitation = z
     role: role.meta({ description: 'at most the caller’s own' }),
     expiresAt: z.iso.datetime().optional().meta({
       description:
-        'default: in seven days; at most in thirty, and at most that of a service token that calls',
+        'default: in seven days; at most in thirty, and no later than the expiry of a calling service token',
     }),
   })
   .meta(examples({ 'an editor': { email: 'ada@example.com', role: 'editor' } }));
