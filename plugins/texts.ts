@@ -1,4 +1,4 @@
-/** What a form shows of a plugin. Apart from its schema, so that the worker's bundle has none of it. */
+/** What a form shows of a plugin. It is apart from the schema, so that the worker's bundle omits it. */
 export interface PluginTexts {
   readonly title: string;
   readonly description: string;

@@ -11,7 +11,7 @@ export interface CheckContext {
   readonly visit: SiteVisits;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Whether the vendor is known to answer by the place that the edge states (docs/conformance.md). */
+  /** Whether it is known that the vendor's answer depends on the place that the edge states (docs/conformance.md). */
   readonly scriptsByPlace: boolean;
 }
 

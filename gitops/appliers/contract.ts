@@ -113,7 +113,7 @@ export interface Shortfall {
   readonly message: string;
 }
 
-/** Takes what a change waits for now, for people; empty: for nothing unusual any more. */
+/** Takes what a change waits for now, for people; empty: it no longer waits for anything unusual. */
 export type Progress = (message: string) => void;
 
 /** What one change can know and say of the run that it belongs to. */

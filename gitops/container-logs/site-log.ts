@@ -94,7 +94,7 @@ export class SiteLog {
     if (this.#current.size >= SEGMENT_OCTETS) await this.#rotate();
   }
 
-  /** Removes what is too old or too much. */
+  /** Removes segments that are too old, and the oldest ones beyond the size limit. */
   async prune(now: number): Promise<void> {
     await this.#open();
     await this.#exclusive(async () => {

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { StandbyDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 
-/** Names the replica that passed a request on: no second one does so, when two take each other for the leader. */
+/** Marks a request that a replica has passed on: no second one does so if two take each other for the leader. */
 const FORWARDED = 'x-tagyard-forwarded';
 /** Headers of one connection (RFC 9110, 7.6.1). */
 const OF_A_CONNECTION = [

@@ -11,7 +11,7 @@ export interface SiteRun {
   readonly removal: boolean;
   /** When the last DNS record of the site was deleted; `null`: none was, or the time is unknown. */
   readonly dnsRemovedAt: Date | null;
-  /** Aborts when a newer revision changes this site: the run ends after its current step, or during one that waits. */
+  /** Aborts when a newer revision changes this site: the run ends after its current step, or at once in a step that waits. */
   readonly superseded: AbortSignal;
 }
 
@@ -22,7 +22,7 @@ interface ExecuteDeps {
   /** Called when the drain starts. Save the time: a later run, even of another process, continues this drain. */
   readonly onDnsRemoved: (at: Date) => void;
   readonly onStep: (step: Step) => void;
-  /** Called with what a change waits for; empty: for nothing unusual any more. */
+  /** Called with what a change waits for; empty: it no longer waits for anything unusual. */
   readonly onProgress?: (change: Change, message: string) => void;
   /** Asked before each change; false: it fails. Default: always true. */
   readonly mayWrite?: (() => boolean) | undefined;

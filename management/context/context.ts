@@ -13,7 +13,7 @@ import type { OpenStreams } from '../http/open-streams.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import type { HostRoom } from './host-room.ts';
 
-/** The most that a client has; of members and tokens also an organisation. `null`: no limit. */
+/** The limits of a client; those of members and tokens hold for an organisation, too. `null`: no limit. */
 interface Quotas {
   /** Without removed and failed ones. */
   readonly containers: number | null;

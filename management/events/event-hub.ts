@@ -8,7 +8,7 @@ import { type Subscriber, Subscription } from './subscription.ts';
 
 /** The most events that one query reads. */
 export const PAGE = 500;
-/** Pages that are read for all streams after a break of the connection. If more was missed, each stream reads its own. */
+/** Pages that are read once for all streams after a break of the connection; if more was missed, each stream reads alone. */
 const MOST_MISSED_PAGES = 10;
 /** Queries for single streams and memberships that run at once. */
 const QUERIES = 4;

@@ -12,9 +12,9 @@ const CLOCK_TOLERANCE_SECONDS = 60;
 const TIMEOUT_SECONDS = 5;
 /** Milliseconds after which the provider's metadata is read again. */
 const METADATA_MS = 600_000;
-/** Milliseconds for which a provider that answered counts as there for a new login. */
+/** Milliseconds for which a provider that answered counts as reachable for a new login. */
 const PRESENT_MS = 5_000;
-/** Milliseconds between two fetches of keys. A logout token is sent once, also if its key is the first to be used. */
+/** Milliseconds between two fetches of keys. Short, because a logout token with a new key is sent only once. */
 const KEYS_PAUSE_MS = 1_000;
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 

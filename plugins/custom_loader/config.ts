@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 
-/** The options that a manifest may set. A function, so that the worker's bundle, which repeats no check, has none of it. */
+/** The options that a manifest may set. A function, so that the worker's bundle, which doesn't check them, omits it. */
 export function customLoaderConfig() {
   return z.strictObject({
     enabled: z._default(z.boolean(), true),

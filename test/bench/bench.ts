@@ -12,7 +12,7 @@ interface Figure {
 
 interface BenchOptions {
   readonly unit: string;
-  /** Answers one sample. */
+  /** Returns one sample. */
   run(): Promise<number> | number;
   /** How many samples; 1 where a second one would not be the same thing (a first start, say). */
   readonly times?: number;

@@ -187,7 +187,7 @@ export class Checks {
     return this.#view?.tree.some(({ path }) => path === `${site}.yaml`) ?? false;
   }
 
-  /** Invariant `removal`: what the host, KV and DNS have of each site that git still names. */
+  /** Invariant `removal`: host, KV and DNS have something of each site that git still names. */
   async #removal(): Promise<void> {
     for (const site of this.#standing) {
       if (this.#drifted.has(site)) continue;
@@ -200,7 +200,7 @@ export class Checks {
     }
   }
 
-  /** Invariant `tenants`: who answers under each hostname, at the edge and at the proxy. */
+  /** Invariant `tenants`: only its own site answers under a hostname, at the edge and at the proxy. */
   async #tenants(isRewritten: boolean): Promise<void> {
     const answers = await this.#ask();
     const { repository } = this.#world;

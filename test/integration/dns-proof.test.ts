@@ -56,7 +56,7 @@ describe('resolvers, each asked by itself', () => {
     expect(await ask(knots(), `no-such-name.${DOMAIN}`)).toEqual({ resolver: knots(), values: [] });
   });
 
-  test('that refuse, never answer or are not there have no answer, which is not an absence', async () => {
+  test('that refuse, never answer or don’t exist give no answer, which proves no absence', async () => {
     expect(await ask(knots(), 'another-zone.example')).toEqual({ resolver: knots(), problem: 'EREFUSED' });
     const away = `127.0.0.1:${silent.address().port}`;
     expect(await ask(away, DOMAIN)).toEqual({ resolver: away, problem: 'ETIMEOUT' });

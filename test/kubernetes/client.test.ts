@@ -309,7 +309,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await apply(service('silent'));
       one.clock.advance(150_000);
       await eventually(() => expect(one.copy.objects.has('default/silent')).toBe(true));
-      // It went on from its version; half an hour later all is listed, whatever the watch has shown.
+      // The watch continued from its version; half an hour later all is listed again, whatever the watch has shown.
       expect(calls('list').length).toBe(lists);
       one.clock.advance(34 * 60_000);
       await eventually(() => expect(calls('list').length).toBe(lists + 1));

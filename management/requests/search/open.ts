@@ -19,11 +19,11 @@ export interface SearchOptions {
 
 interface OpenCache {
   readonly duck: DuckDb;
-  /** Lets another process have the folder. */
+  /** Releases the folder for other processes. */
   close(): void;
 }
 
-/** Opens the folder for this process alone, without days of other versions and more than `days`. Throws an `Error`. */
+/** Opens the folder for this process alone. Keeps only `days` days, all of this version. Throws an `Error`. */
 export async function openCache(
   { dir, days }: Pick<SearchOptions, 'dir' | 'days'>,
   version: string,

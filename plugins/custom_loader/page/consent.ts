@@ -214,7 +214,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
         analytics: isSaid('analytics_storage', 'denied'),
         ads: isSaid('ad_storage', 'denied'),
       };
-      // An opt-out of the US says nothing of analytics: the choice about that may still come.
+      // A US opt-out says nothing about analytics: the choice about analytics may still come.
       const isDenied =
         refuses.analytics ||
         Object.values(said).some((own) => own !== ADS_DENIED && own.ad_storage === 'denied');

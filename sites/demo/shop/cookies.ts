@@ -5,7 +5,7 @@ export function isEdgeBlocked(cookieHeader: string | undefined): boolean {
 
 /**
  * `Set-Cookie` lines that delete every cookie that the browser has sent, those that scripts can't read included, on
- * `hostname` and on each domain above it that can have cookies. The blocked edge is no cookie of the visitor's.
+ * `hostname` and on each domain above it that can have cookies. The cookie that blocks the edge stays.
  */
 export function expireAll(cookieHeader: string | undefined, hostname: string): string[] {
   const labels = hostname.split('.');

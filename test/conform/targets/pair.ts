@@ -7,7 +7,7 @@ import { startPreviewFront } from './preview-front.ts';
 const CA_PATH = '/etc/tagyard/ca.pem';
 
 interface Deps {
-  /** This machine's address that containers reach. */
+  /** The address at which containers reach this machine. */
   readonly gateway: () => Promise<string | null>;
   /** The base URL of the preview server. Throws where there is none. */
   readonly preview: () => string;

@@ -58,7 +58,7 @@ describe('a page’s policy', () => {
     ['upper case', `DEFAULT-SRC 'SELF' HTTPS://WWW.GOOGLETAGMANAGER.COM`, []],
     ['the vendor by a wildcard', "default-src 'self' *.googletagmanager.com", []],
     [
-      'a wildcard that its own domain is no part of',
+      'a wildcard, which doesn’t include its own domain',
       "default-src 'self' *.www.googletagmanager.com",
       ALL.filter((source) => source.endsWith(VENDOR)),
     ],

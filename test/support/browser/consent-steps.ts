@@ -37,7 +37,7 @@ export async function expectNothingKnown(at: ConsentVisit, mode: Mode, site: Bro
   expect((await at.sent('/boot')).map(({ body }) => body)).toEqual(mode === 'basic' ? [] : [boot]);
   for (const { headers } of sent) {
     expect(headers).not.toHaveProperty('cookie');
-    // Chromium states an empty one for what it takes from its cache.
+    // Chromium states an empty referrer for what it takes from its cache.
     expect(headers.referer ?? '').toBe('');
   }
   expect(JSON.stringify(sent)).not.toMatch(/SECRET-CLICK|GA1\.1/);
