@@ -17,7 +17,7 @@ describe('the bench', () => {
     expect(renderFigure(three).replaceAll(/\s+/g, ' ')).toBe('start 2.00 s (1.00 to 412, 3 samples)');
   });
 
-  test('takes as many samples as asked, keeps them in order of taking, and names what failed', async () => {
+  test('takes as many samples as asked, in their order, and names what failed', async () => {
     const lines: string[] = [];
     const { bench, figures } = createRecorder((line) => lines.push(line));
     let next = 0;

@@ -23,7 +23,7 @@ const RESEND_PART = 2 / 3;
  */
 const NOT_SENT = /^52[12356]$/;
 
-/** RFC 9110, 9.2.1. A hit by GET counts all the same. */
+/** RFC 9110, 9.2.1. A hit sent by GET counts as safe, too. */
 const SAFE = /^(?:GET|HEAD|OPTIONS)$/;
 
 interface OriginDependencies {

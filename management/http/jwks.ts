@@ -23,7 +23,7 @@ export interface JwksOptions {
   /** Milliseconds after a failed fetch before the next attempt. */
   readonly pauseMs?: number;
   readonly clock?: Clock;
-  /** Called for published keys that can't be used, once for as long as they are the same. */
+  /** Called for published keys that can't be used, once until they change. */
   readonly onNotice?: (message: string) => void;
 }
 
@@ -32,7 +32,7 @@ type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Pr
 
 /**
  * The issuer's keys, fetched from its one URL; a token's `kid` only selects among them. While the issuer can't be
- * reached, known keys are used for an hour. Published keys that can't be used are as if unknown. Throws jose's errors.
+ * reached, known keys are used for an hour. Published keys that can't be used count as unknown. Throws jose's errors.
  * An error that isn't about the token means that the keys can't be fetched.
  */
 export function createKeySource(url: URL, options: JwksOptions = {}): KeySource {
@@ -70,7 +70,7 @@ export function createKeySource(url: URL, options: JwksOptions = {}): KeySource 
   };
 }
 
-/** Fetches a JWKS without the keys that can't be used, so that a fault of one is no fault of the fetch. */
+/** Fetches a JWKS and omits the keys that can't be used, so that one faulty key doesn't fail the fetch. */
 function fetchUsable(onNotice: (message: string) => void): FetchImplementation {
   let known = '';
   return async (url, init) => {

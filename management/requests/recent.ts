@@ -4,7 +4,7 @@ import type { KeyedRow } from './rows/record.ts';
 /** Rows kept of one container, and of all together. A row takes about half a kilobyte. */
 const MOST_OF_ONE = 6_000;
 const MOST = 40_000;
-/** By then a row is in the bucket. */
+/** After this time, a row is in the bucket. */
 const LONGEST_MS = 15 * 60_000;
 /** Batches whose repetition is noticed. */
 const MOST_BATCHES = 8_192;

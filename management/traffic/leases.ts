@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 
-/** Parts of the objects, by their names. The migration makes as many rows. */
+/** The number of parts that the objects are divided into, by their names. The migration makes a row for each. */
 const PARTS = 16;
 /** A process that didn't renew its parts for this long has lost them to the others. */
 const LEASE_SECONDS = 15;
@@ -12,8 +12,8 @@ const FORGET_SECONDS = 3_600;
 export const partOf = (id: string): number => Number.parseInt(id.slice(0, 1), 16) % PARTS;
 
 /**
- * Renews this process's parts, and takes or gives back some, so that all living processes have about as many. Two may
- * have the same part for a moment: that costs time, and no record counts twice. Resolves to the parts.
+ * Renews this process's parts, and takes or gives back some, so that all living processes have about the same number. Two
+ * may have the same part for a moment: that costs time, and no record counts twice. Resolves to the parts.
  */
 export async function renewLeases(db: Database, id: string): Promise<ReadonlySet<number>> {
   return await db.transaction().execute(async (trx) => {

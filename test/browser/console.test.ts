@@ -181,7 +181,7 @@ describeWith('chromium', 'the console', () => {
   test('shows slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
-    // Only the first read of the traffic is answered, after the times for further ones.
+    // Only the first read of the traffic is answered, and only after further ones would have been sent.
     const slow = Promise.withResolvers<void>();
     const traffic = new RegExp(`${shop}/traffic\\?`);
     await page.route(traffic, () => {});

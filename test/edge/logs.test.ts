@@ -140,7 +140,7 @@ describe('the raw logs', () => {
   });
 
   const poll = { timeout: 25_000, interval: 100 };
-  /** Those of `ids` that are archived, as often as they are. */
+  /** The archived ones of `ids`, each as many times as it is archived. */
   const archived = async (ids: readonly string[]) =>
     Object.values(await stage.rawLogs())
       .flatMap((records) => records.map(({ requestId }) => requestId))

@@ -15,7 +15,7 @@ const ANSWER_MS = 2000;
 /** How many times a part is asked that refuses, or that is silent while the machine stalls. */
 const ATTEMPTS = 5;
 const SETTLE_MS = 60_000;
-/** The edge caches what KV says, and so does the browser's side of the proxy during a reload. */
+/** For this long, names may answer as before: the edge caches what KV says, and the proxy takes time to reload. */
 const TRUTH_MS = 15_000;
 
 /** In these conditions a site may wait for something that no step gives it. */

@@ -186,7 +186,7 @@ describe('Cloudflare at home', () => {
     expect(seen).toEqual([{ url: '/g/collect?v=2&en=page_view', hop: 'a-hop-secret-for-tests' }]);
   });
 
-  test('with CLOUDFLARE_EMULATOR=real has the limits of the real one, and is as late (docs/facts.md, Cloudflare API)', async () => {
+  test('with CLOUDFLARE_EMULATOR=real has the limits and delays of the real one (docs/facts.md, Cloudflare API)', async () => {
     const { edge, accountId, zoneId, client, call } = await start({ CLOUDFLARE_EMULATOR: 'real' });
     const zone = `/zones/${zoneId}`;
     expect((await call('GET', zone)).headers.get('ratelimit-policy')).toBe('"default";q=1200;w=300');

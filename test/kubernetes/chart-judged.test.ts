@@ -40,7 +40,7 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     ['a setting that the chart sets', { settings: { HOST_NAME: 'other' } }, /settings/],
     ['a secret among the settings', { settings: { HOP_SECRET: 'secret' } }, /settings/],
     ['an image by its tag', { image: { repository: IMAGE, digest: 'latest' } }, /digest/],
-    ['a value that the chart has not', { copies: 2 }, /copies/],
+    ['a value that the chart doesn’t have', { copies: 2 }, /copies/],
     ['no replica', { replicas: 0 }, /replicas/],
     ['a gateway without an image', { gateway: { enabled: true } }, /gateway/],
     ['routes without names', { gateway: { gatewayApi: { enabled: true, className: 'example' } } }, /hosts/],

@@ -259,7 +259,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     await servesOn();
   });
 
-  test('isn’t waited for once a newer revision changes the site, which is rolled out', async () => {
+  test('is no longer waited for once a newer revision changes the site; that one is rolled out', async () => {
     isHomeless = true;
     const newer = new AbortController();
     const held = runs.runUntil(newer.signal, [configured(acme, '3')]);

@@ -187,7 +187,7 @@ test('makes a damaged or deleted cache anew, and follows what is deleted from th
   await eventually(async () => expect(await all()).toEqual(['kept']));
 });
 
-test('reads records of earlier releases and skips what is none', async () => {
+test('reads records of earlier releases and skips lines that are no records', async () => {
   const {
     batch: _,
     index: __,

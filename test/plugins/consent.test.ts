@@ -66,7 +66,7 @@ describe('the members of `consent`', () => {
 });
 
 describe('under a denial', () => {
-  test('what a request carries all the same is discarded: no cookie is set, stored or answered', async () => {
+  test('what a request carries nevertheless is discarded: no cookie is set, stored or answered', async () => {
     const answer = await stage.boot(
       site,
       { consent: denied, cookies: { _ga: 'GA1.1.1.1', _fbp: 'fb.1.1.1' }, session: { id: KNOWN } },

@@ -210,7 +210,7 @@ describe('a visitor of whom no choice is known', () => {
   });
 
   test.each([
-    { why: 'the place is unknown for once', headers: {}, isKept: true },
+    { why: 'the place is unknown this time', headers: {}, isKept: true },
     { why: 'Sec-GPC denies', headers: { 'sec-gpc': '1' }, isKept: false },
   ])('gets no id at stricter rules: $why; the record is kept: $isKept', async ({ headers, isKept }) => {
     const site = await on(inGermany);

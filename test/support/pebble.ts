@@ -15,7 +15,7 @@ export interface PebbleOptions {
   readonly dnsPort: number;
   /** The port on which it validates http-01 challenges. */
   readonly httpPort: number;
-  /** Percent of good nonces that it refuses all the same. */
+  /** Percent of good nonces that it refuses nevertheless. */
   readonly refusedNonces?: number;
   /** The longest pause before a validation, seconds; unset: none. */
   readonly slowSeconds?: number;

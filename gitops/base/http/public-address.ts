@@ -18,7 +18,7 @@ const REFUSED_IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ];
-/** Of IPv6 only global unicast is accepted, without what tunnels to IPv4, documentation and protocols. */
+/** Of IPv6, only global unicast is accepted, without the ranges of tunnels to IPv4, documentation and protocols. */
 const GLOBAL_IPV6 = ['2000::/3'];
 const REFUSED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 

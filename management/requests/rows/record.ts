@@ -79,8 +79,8 @@ const place = z.object({ batch: z.uuid(), index: z.number().int().min(0).max(MOS
 const SURROGATE = /\\ud[89a-f]/i;
 
 /**
- * The record of a line, or `null` if the line is none. `fallback` is the place of records of earlier releases, which name
- * none: the key of their object, and the number of the line. Without it they count as invalid.
+ * The record of a line, or `null` if the line is no record. Records of earlier releases don't name their place: `fallback`
+ * is the key of their object, and the number of the line. Without it they count as invalid.
  */
 export function keyedRow(line: string, fallback: Pick<RowKey, 'batch' | 'index'> | null): KeyedRow | null {
   let value: unknown;

@@ -7,7 +7,7 @@ import { values } from './values.ts';
 export const SESSION = 'tagyard_session';
 /** Seconds for which the edge continues a session: also if the browser ends in between. */
 export const SESSION_LIFE = 1800;
-/** An edge that hasn't answered by then counts as failing, so that later choices are followed. */
+/** After this time, an edge that hasn't answered counts as failing, so that later choices are followed. */
 const ANSWER_TIMEOUT_MS = 30000;
 /** At the end of a session's token: no bootstrap of the session was allowed analytics yet. */
 export const UNMEASURED = '-';

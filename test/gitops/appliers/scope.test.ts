@@ -58,6 +58,6 @@ test.each([
     ).toEqual([]);
     expect(found.length === wanted.length).toBe(byName);
   }
-  // By name: KV 4, the list of routes with the routing entry as their witness 2, DNS 3. Whole: 4, 2 and 1.
+  // Calls by name: 4 of KV, 2 for routes (their list, and the routing entry as their witness), 3 of DNS. Whole: 4, 2, 1.
   expect(calls).toBe(byName ? 9 : 7);
 });

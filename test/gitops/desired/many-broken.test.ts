@@ -115,7 +115,7 @@ describe('a name that many sites claim', () => {
     Object.keys(claim).flatMap((name) =>
       ['by one commit', 'by a commit each', 'by one merge'].map((how) => [name, how]),
     ),
-  )('needs as many git processes as one of a few: %s, %s', async (name, how) => {
+  )('needs as many git processes as a name that few sites claim: %s, %s', async (name, how) => {
     const ageIdentity = await generateIdentity();
     const containerConfig = await encryptSecret(await identityToRecipient(ageIdentity), 'aWQ9R1RNLVg=');
     const text = (site: string, number: number, extra: Partial<ManifestInput> = {}) =>

@@ -274,7 +274,7 @@ describe('the last known peers', () => {
   });
 });
 
-test('the endpoints of slices are ready, end on purpose, or are none', () => {
+test('the endpoints of slices are ready or end on purpose; others are left out', () => {
   const slice = (endpoints: object[], addressType = 'IPv4') => ({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice' as const,

@@ -25,9 +25,9 @@ async function ask(dir: string, ...statements: string[]): Promise<unknown> {
 }
 
 test.each<[string, (dir: string) => void]>([
-  ['is laid where there is none', () => undefined],
+  ['is created where there is none', () => undefined],
   [
-    'is laid anew where a first start was killed in the middle',
+    'is created anew where a first start was killed in the middle',
     (dir) => {
       mkdirSync(dir);
       mkdirSync(`${dir}.draft/base`, { recursive: true });

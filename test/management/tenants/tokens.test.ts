@@ -168,7 +168,7 @@ describe('a service token', () => {
     expect(put.status).toBe(400);
   });
 
-  test('is one of as many as the settings allow', async () => {
+  test('is refused once there are as many as the settings allow', async () => {
     for (let made = 0; made < 12; made += 1) await make('owner');
     expect((await make('owner')).body.code).toBe('limit_reached');
   });

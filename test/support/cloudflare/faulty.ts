@@ -8,7 +8,7 @@ export type Fault =
       readonly headers?: Record<string, string>;
       readonly body?: string;
     }
-  /** Carried out, and answered 500 all the same. */
+  /** Carried out, but answered 500. */
   | { readonly kind: 'fail after'; readonly status?: number }
   /** The true answer, cut in the middle, with the length of what is sent. */
   | { readonly kind: 'truncate' }
