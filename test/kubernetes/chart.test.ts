@@ -292,7 +292,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     });
   });
 
-  test('in one namespace of others, its account may change only what has our labels there', async () => {
+  test('in one namespace that others have made, its account may change only what has our labels', async () => {
     await cluster.kubectl('create', 'namespace', 'sites');
     const settings = { KUBERNETES_GATEWAY_SERVICE: `${NAMESPACE}/tagyard` };
     const flags = valueFlags({ ...values, namespace: 'sites', settings });

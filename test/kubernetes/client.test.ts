@@ -335,7 +335,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     });
   });
 
-  test('has one leader at once, also where the first one is stopped and continues', async () => {
+  test('has one leader at a time, also where the first one is stopped and continues', async () => {
     const file = join(cluster.folder, 'leaders');
     await writeFile(file, '');
     const children = new Map<string, ChildProcess>();

@@ -15,7 +15,7 @@ const NONE = { changes: [], conflicts: [] };
 const KINDS = 'deployment,secret,service,networkpolicy,poddisruptionbudget,horizontalpodautoscaler';
 
 /** One namespace, made by others, for the sites of all clients: KUBERNETES_NAMESPACE. */
-describeWith(['kubernetes', 'root'], 'sites in one namespace of others', () => {
+describeWith(['kubernetes', 'root'], 'sites in one namespace that others have made', () => {
   let cluster: Cluster;
   let sites: SitesCluster;
   let runs: SiteRuns;

@@ -119,7 +119,7 @@ test('the owner reads what an admin did with invitations and tokens', async () =
   ]);
 });
 
-test('a stranger’s refused requests are in no other’s log, and those of members and operators are', async () => {
+test('members see the refused requests of members and operators, and none of strangers', async () => {
   const before = await actions('owner');
   const webhook = await world.call('POST', '/webhooks', {
     as: 'owner',
