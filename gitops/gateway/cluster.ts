@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { type Log, warner } from '../base/log.ts';
 import type { KubernetesClient, Watched } from '../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
+import { objectsOf } from '../clients/kubernetes/sent-object.ts';
 import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
 import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
 import type { GatewayAgent } from './agent.ts';
@@ -109,11 +110,11 @@ export class ClusterFeed {
     const changes = this.#slices.changes(signal);
     await this.#slices.ready(signal).catch(() => undefined);
     if (signal.aborted) return;
-    for (const object of this.#slices.objects.values()) this.#keep(object);
+    for (const object of objectsOf(this.#slices)) this.#keep(object);
     this.#areSlicesKnown = true;
     for (const service of agent.services) agent.list(service, this.endpointsOf(service) ?? []);
-    for await (const { type, object } of changes) {
-      const service = type === 'deleted' ? this.#drop(object) : this.#keep(object);
+    for await (const { type, object: sent } of changes) {
+      const service = type === 'deleted' ? this.#drop(sent.object) : this.#keep(sent.object);
       if (service !== null) agent.list(service, this.endpointsOf(service) ?? []);
     }
   }
@@ -128,10 +129,9 @@ export class ClusterFeed {
 
   #drop(object: KubernetesObject): string | null {
     const service = serviceOf(object);
-    if (service === null) return null;
-    const slices = this.#byService.get(service);
+    const slices = service === null ? undefined : this.#byService.get(service);
     slices?.delete(object.metadata.name);
-    if (slices?.size === 0) this.#byService.delete(service);
+    if (service !== null && slices?.size === 0) this.#byService.delete(service);
     return service;
   }
 
@@ -164,7 +164,7 @@ export class ClusterFeed {
   }
 
   async #deliver(agent: GatewayAgent): Promise<void> {
-    const secrets = [...this.#secrets.objects.values()].toSorted(byAge);
+    const secrets = [...objectsOf(this.#secrets)].sort(byAge);
     const digest = deliveryDigest(secrets);
     if (digest === this.#digest) return;
     const { deliveries, faults } = this.#read(secrets);
@@ -221,7 +221,7 @@ export class ClusterFeed {
   /** Stops what has had no request since then, monotonic milliseconds. */
   async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
     const failures: unknown[] = [];
-    const reported = this.#uses.latest(this.#reports.objects.values(), this.#deps.clock.now());
+    const reported = this.#uses.latest(objectsOf(this.#reports), this.#deps.clock.now());
     for (const [service, used] of agent.uses) {
       const latest = Math.max(used, reported.get(service) ?? used);
       const deployment = latest < since ? agent.running(service) : null;

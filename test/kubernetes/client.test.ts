@@ -69,7 +69,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect(warnings).toEqual([]);
       const { uid = '', resourceVersion = '' } = object.metadata;
       await copy.reached(at('one'), resourceVersion, limit());
-      expect(copy.objects.get('default/one')).toEqual(object);
+      expect(copy.objects.get('default/one')?.object).toEqual(object);
       expect(await client.get(at('one'), limit())).toEqual(object);
       expect((await client.list(ALL, limit())).items).toEqual([object]);
       await client.delete(at('one'), uid, limit());
@@ -291,7 +291,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect(copy.fault).toBeNull();
       expect((await changes.next()).value).toMatchObject({
         type: 'added',
-        object: { metadata: { name: 'after' } },
+        object: { key: 'default/after' },
       });
       await copy.close();
     });

@@ -1,4 +1,3 @@
-import { addressOf, objectKey } from './address.ts';
 import type { ObjectChange } from './contract.ts';
 
 /**
@@ -24,7 +23,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   }
 
   push(change: ObjectChange): void {
-    const key = objectKey(addressOf(change.object));
+    const { key } = change.object;
     const waiting = this.#waiting.get(key);
     const merged = waiting === undefined ? change : merge(waiting, change);
     if (merged === null) this.#waiting.delete(key);

@@ -4,7 +4,8 @@ import { type ClusterAccess, readClusterConfig } from './config.ts';
 import type { Applied, ApplyOptions, KubernetesClient, ObjectSelection, Watched } from './contract.ts';
 import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
-import { type Listing, listPaged, objectOf } from './paging.ts';
+import { type Listing, listPaged } from './paging.ts';
+import { objectOf } from './sent-object.ts';
 import { type Call, Transport } from './transport.ts';
 import { WatchedCopy } from './watched.ts';
 

@@ -62,18 +62,29 @@ export interface KubernetesClient {
   close(): Promise<void>;
 }
 
+/** An object as the API server has sent it. */
+export interface SentObject {
+  /** `<namespace>/<name>`; `<name>` for kinds without a namespace. */
+  readonly key: string;
+  readonly uid: string | undefined;
+  /** Its `resourceVersion`. */
+  readonly version: string | undefined;
+  /** The same one each time. It is parsed when it is first read: of those that a watch sends, most never are. */
+  readonly object: KubernetesObject;
+}
+
 export interface ObjectChange {
   readonly type: 'added' | 'changed' | 'deleted';
   /** As it is now; of a deleted one as it was at last. */
-  readonly object: KubernetesObject;
+  readonly object: SentObject;
 }
 
 /** A copy of selected objects that follows the API server. */
 export interface Watched {
   /** Resolves when the first listing is complete; rejects with its error if `signal` aborts before. */
   ready(signal: AbortSignal): Promise<void>;
-  /** What is known now, by `<namespace>/<name>` (`<name>` for kinds without a namespace). */
-  readonly objects: ReadonlyMap<string, KubernetesObject>;
+  /** What is known now, by key. */
+  readonly objects: ReadonlyMap<string, SentObject>;
   /** The last error while the copy can't follow; `null`: it follows. */
   readonly fault: Error | null;
   /**

@@ -1,14 +1,14 @@
-import { addressOf, objectKey } from './address.ts';
-import type { ObjectChange } from './contract.ts';
+import type { ObjectChange, SentObject } from './contract.ts';
 import type { KubernetesObject } from './kinds.ts';
+import { parsedObject } from './sent-object.ts';
 import type { WatchEvent } from './watch-events.ts';
 
 /** The objects that a watch has shown, and the version up to which it has. */
 export class ObjectCopy {
-  readonly #objects = new Map<string, KubernetesObject>();
+  readonly #objects = new Map<string, SentObject>();
   #version: string | null = null;
 
-  get objects(): ReadonlyMap<string, KubernetesObject> {
+  get objects(): ReadonlyMap<string, SentObject> {
     return this.#objects;
   }
 
@@ -22,13 +22,13 @@ export class ObjectCopy {
     const before = new Map(this.#objects);
     this.#objects.clear();
     const changes: ObjectChange[] = [];
-    for (const object of items) {
-      const key = objectKey(addressOf(object));
+    for (const item of items) {
+      const object = parsedObject(item);
+      const { key } = object;
       const known = before.get(key);
       before.delete(key);
       // The known one stays: its users may compare by identity.
-      const isSame =
-        known !== undefined && versionOf(known) === versionOf(object) && isOneObject(known, object);
+      const isSame = known !== undefined && known.version === object.version && isOneObject(known, object);
       this.#objects.set(key, isSame ? known : object);
       if (!isSame) changes.push(...changesTo(known, object));
     }
@@ -44,9 +44,9 @@ export class ObjectCopy {
       return [];
     }
     const { type, object } = event;
-    const key = objectKey(addressOf(object));
+    const { key } = object;
     const known = this.#objects.get(key);
-    this.#version = versionOf(object) ?? this.#version;
+    this.#version = object.version ?? this.#version;
     if (type === 'set') {
       this.#objects.set(key, object);
       return changesTo(known, object);
@@ -59,13 +59,13 @@ export class ObjectCopy {
   has(key: string, resourceVersion: string): boolean {
     const object = this.#objects.get(key);
     return (
-      isReached(versionOf(object), resourceVersion) ||
+      isReached(object?.version ?? null, resourceVersion) ||
       (object === undefined && isReached(this.#version, resourceVersion))
     );
   }
 }
 
-function changesTo(known: KubernetesObject | undefined, object: KubernetesObject): ObjectChange[] {
+function changesTo(known: SentObject | undefined, object: SentObject): ObjectChange[] {
   if (known === undefined) return [{ type: 'added', object }];
   if (isOneObject(known, object)) return [{ type: 'changed', object }];
   // One was deleted and another has its name now.
@@ -75,10 +75,7 @@ function changesTo(known: KubernetesObject | undefined, object: KubernetesObject
   ];
 }
 
-const isOneObject = (a: KubernetesObject, b: KubernetesObject): boolean => a.metadata.uid === b.metadata.uid;
-
-const versionOf = (object: KubernetesObject | undefined): string | null =>
-  object?.metadata.resourceVersion ?? null;
+const isOneObject = (a: SentObject, b: SentObject): boolean => a.uid === b.uid;
 
 /**
  * Versions of one kind are numbers that grow, since Kubernetes 1.35 by its conformance tests and before it in fact.

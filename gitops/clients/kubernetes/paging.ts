@@ -1,7 +1,8 @@
 import { collectionPath } from './address.ts';
 import type { ObjectSelection } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import { KINDS, type KubernetesObject, type ManagedFields } from './kinds.ts';
+import type { KubernetesObject } from './kinds.ts';
+import { objectOf } from './sent-object.ts';
 import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
@@ -101,27 +102,4 @@ function selectors({ labels, fields }: ObjectSelection): Record<string, string> 
     ...(labels !== undefined && { labelSelector: labels }),
     ...(fields !== undefined && { fieldSelector: fields }),
   };
-}
-
-/** An item of a list or a watch as an object of its kind: items of a list don't name it, partial ones name another. */
-export function objectOf(item: unknown, { kind }: Pick<ObjectSelection, 'kind'>): KubernetesObject {
-  const { metadata } = (item ?? {}) as { metadata?: { name?: unknown; managedFields?: unknown } };
-  if (typeof metadata?.name !== 'string') {
-    throw new KubernetesRetryable('unavailable', `Kubernetes: ${kind}: the answer is no object`);
-  }
-  const object = item as KubernetesObject;
-  const { managedFields } = metadata;
-  return {
-    ...object,
-    apiVersion: KINDS[kind].apiVersion,
-    kind,
-    metadata: Array.isArray(managedFields)
-      ? { ...object.metadata, managedFields: managedFields.map(withText) }
-      : object.metadata,
-  };
-}
-
-function withText(entry: Omit<ManagedFields, 'fieldsV1'> & { readonly fieldsV1?: object }): ManagedFields {
-  const { fieldsV1 } = entry;
-  return { ...entry, fieldsV1: fieldsV1 === undefined ? '{}' : JSON.stringify(fieldsV1) };
 }

@@ -1,18 +1,22 @@
 import { z } from 'zod';
 import { LineSplitter } from '../../base/line-splitter.ts';
+import type { SentObject } from './contract.ts';
 import { faultOfAnswer, KubernetesRetryable } from './errors.ts';
-import type { Kind, KubernetesObject } from './kinds.ts';
-import { objectOf } from './paging.ts';
+import type { Kind } from './kinds.ts';
+import { objectAt, objectOf, parsedObject } from './sent-object.ts';
 
 /** Octets of one event. etcd refuses objects over 1.5 MB; JSON and its quotes take more. */
 const LONGEST_LINE = 16 * 1024 * 1024;
 
 /** What the API server sends in a watch. An `ERROR` is thrown in its place. */
 export type WatchEvent =
-  | { readonly type: 'set'; readonly object: KubernetesObject }
-  | { readonly type: 'deleted'; readonly object: KubernetesObject }
+  | { readonly type: 'set' | 'deleted'; readonly object: SentObject }
   /** All changes up to this version have been sent. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string };
+
+/** How the API server begins an event of an object, and ends each. What begins otherwise is parsed at once. */
+const BEGINNING = /^\{"type":"(ADDED|MODIFIED|DELETED)","object":/;
+const END = '}}';
 
 const bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
 
@@ -34,8 +38,18 @@ export class WatchDecoder {
   }
 
   #event(text: string): WatchEvent {
+    const [beginning, type] = BEGINNING.exec(text) ?? [];
+    if (beginning !== undefined && text.endsWith(END)) {
+      const read = () => objectOf(Object(parse(text)).object, { kind: this.#kind });
+      const object = objectAt(text, beginning.length, read);
+      if (object !== null) return { type: type === 'DELETED' ? 'deleted' : 'set', object };
+    }
+    return this.#parsed(text);
+  }
+
+  #parsed(text: string): WatchEvent {
     const line = parse(text);
-    // Not by a schema: there are many of them, and `objectOf` reads what is in it.
+    // Not by a schema: `objectOf` reads what is in it.
     if (typeof line !== 'object' || line === null || !('type' in line && typeof line.type === 'string')) {
       throw this.#unreadable('a line that is no event');
     }
@@ -44,9 +58,9 @@ export class WatchDecoder {
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
-        return { type: 'set', object: objectOf(object, { kind: this.#kind }) };
+        return { type: 'set', object: parsedObject(objectOf(object, { kind: this.#kind })) };
       case 'DELETED':
-        return { type: 'deleted', object: objectOf(object, { kind: this.#kind }) };
+        return { type: 'deleted', object: parsedObject(objectOf(object, { kind: this.#kind })) };
       case 'BOOKMARK': {
         const { metadata } = this.#read(bookmark, object, 'a bookmark without a version');
         return { type: 'bookmark', resourceVersion: metadata.resourceVersion };

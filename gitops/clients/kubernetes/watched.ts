@@ -1,10 +1,10 @@
 import { backoffMs } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
-import { addressOf, objectKey } from './address.ts';
+import { objectKey } from './address.ts';
 import { ChangeQueue } from './change-queue.ts';
-import type { ObjectChange, ObjectSelection, Watched } from './contract.ts';
+import type { ObjectChange, ObjectSelection, SentObject, Watched } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import type { KubernetesObject, ObjectAddress } from './kinds.ts';
+import type { ObjectAddress } from './kinds.ts';
 import { ObjectCopy } from './object-copy.ts';
 import { listPaged, watchCall } from './paging.ts';
 import type { Transport } from './transport.ts';
@@ -77,7 +77,7 @@ export class WatchedCopy implements Watched {
     return this.#end.signal;
   }
 
-  get objects(): ReadonlyMap<string, KubernetesObject> {
+  get objects(): ReadonlyMap<string, SentObject> {
     return this.#copy.objects;
   }
 
@@ -214,7 +214,7 @@ export class WatchedCopy implements Watched {
       for await (const chunk of chunks) {
         heardAt = clock.now();
         for (const event of decoder.push(chunk)) {
-          const key = event.type === 'bookmark' ? null : objectKey(addressOf(event.object));
+          const key = event.type === 'bookmark' ? null : event.object.key;
           this.#publish(this.#copy.take(event), key);
         }
       }

@@ -2,12 +2,12 @@ import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RetryableError } from '../../../base/errors.ts';
 import type { Identity } from '../../../base/ownership.ts';
-import { addressOf } from '../../../clients/kubernetes/address.ts';
-import type { KubernetesClient, Watched } from '../../../clients/kubernetes/contract.ts';
+import { objectKey, objectLabel } from '../../../clients/kubernetes/address.ts';
+import type { KubernetesClient, SentObject, Watched } from '../../../clients/kubernetes/contract.ts';
 import type { Kind, KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
+import { objectsOf } from '../../../clients/kubernetes/sent-object.ts';
 import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
-import { hands } from './drift.ts';
-import { resourceKey } from './object-spec.ts';
+import { haveSameHands } from './drift.ts';
 
 /** The kinds of objects that are kept as copies. Secrets aren't, but what owns them. */
 const KINDS = [
@@ -50,8 +50,8 @@ export class Copies {
   readonly #ended = new AbortController();
   /** Objects that are being written by this process: their changes are no changes from outside. */
   readonly #busy = new Map<string, number>();
-  /** Who has set what (`hands`), as far as it is known; a difference is a change from outside. */
-  readonly #known = new Map<string, string>();
+  /** The objects as they are known: that others than before have set something in one is a change from outside. */
+  readonly #known = new Map<string, Pick<SentObject, 'object'>>();
 
   constructor({ client, identity, namespace, waitMs = WAIT_MS, selection }: CopiesOptions) {
     this.#waitMs = waitMs;
@@ -108,15 +108,20 @@ export class Copies {
   }
 
   of(kind: Kind): Iterable<KubernetesObject> {
-    return this.#copies.get(kind)?.objects.values() ?? [];
+    const copy = this.#copies.get(kind);
+    return copy === undefined ? [] : objectsOf(copy);
   }
 
   *all(kinds: readonly Kind[]): Iterable<KubernetesObject> {
     for (const kind of kinds) yield* this.of(kind);
   }
 
-  find({ kind, namespace, name }: ObjectAddress): KubernetesObject | undefined {
-    return this.#copies.get(kind)?.objects.get(namespace === null ? name : `${namespace}/${name}`);
+  find(address: ObjectAddress): KubernetesObject | undefined {
+    return this.#sent(address)?.object;
+  }
+
+  #sent(address: ObjectAddress): SentObject | undefined {
+    return this.#copies.get(address.kind)?.objects.get(objectKey(address));
   }
 
   /**
@@ -128,18 +133,20 @@ export class Copies {
     write: () => Promise<Written>,
     signal: AbortSignal,
   ): Promise<Written> {
-    const key = resourceKey(address);
+    const key = objectLabel(address);
     this.#busy.set(key, (this.#busy.get(key) ?? 0) + 1);
     try {
       const written = await write();
       if (written === null) {
-        await this.until(address, () => this.find(address) === undefined, { signal });
+        await this.until(address, () => this.#sent(address) === undefined, { signal });
         this.#known.delete(key);
       } else {
         const version = written.metadata.resourceVersion;
         const copy = this.#copies.get(address.kind);
         if (version !== undefined) await copy?.reached(address, version, signal);
-        if (copy !== undefined) this.#known.set(key, hands(written));
+        const sent = this.#sent(address);
+        const isNewest = sent !== undefined && sent.version === version;
+        if (copy !== undefined) this.#known.set(key, isNewest ? sent : { object: written });
       }
       return written;
     } finally {
@@ -147,7 +154,7 @@ export class Copies {
       if (others > 0) this.#busy.set(key, others);
       else this.#busy.delete(key);
       // Others may have changed it since.
-      const now = this.find(address);
+      const now = this.#sent(address);
       if (now !== undefined) this.#compare(key, now);
     }
   }
@@ -166,7 +173,7 @@ export class Copies {
     }: { readonly signal: AbortSignal; readonly timeoutMs?: number; readonly everyMs?: number },
   ): Promise<boolean> {
     const end = performance.now() + timeoutMs;
-    const key = resourceKey(address);
+    const key = objectLabel(address);
     let next = Promise.withResolvers<void>();
     const resume = () => next.resolve();
     this.#changes.on(key, resume);
@@ -219,18 +226,16 @@ export class Copies {
 
   async #follow(kind: Kind, copy: Watched): Promise<void> {
     const { signal } = this.#ended;
-    const seen = async () => {
-      await copy.ready(signal);
-      for (const object of copy.objects.values())
-        this.#known.set(resourceKey(addressOf({ ...object, kind })), hands(object));
-    };
+    const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
+    const isMade = MADE.includes(kind);
     try {
       const changes = copy.changes(signal);
-      await seen();
+      await copy.ready(signal);
+      for (const object of isMade ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       for await (const { type, object } of changes) {
-        const key = resourceKey(addressOf({ ...object, kind }));
+        const key = keyOf(object);
         this.#changes.emit(key);
-        if (MADE.includes(kind)) continue;
+        if (isMade) continue;
         if (type !== 'deleted') this.#compare(key, object);
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
       }
@@ -239,11 +244,11 @@ export class Copies {
     }
   }
 
-  #compare(key: string, object: KubernetesObject): void {
+  #compare(key: string, now: SentObject): void {
     if (this.#busy.has(key)) return;
-    const now = hands(object);
-    if (this.#known.get(key) === now) return;
+    const known = this.#known.get(key);
+    if (known === now) return;
     this.#known.set(key, now);
-    this.#changes.emit('outside');
+    if (known === undefined || !haveSameHands(known.object, now.object)) this.#changes.emit('outside');
   }
 }

@@ -106,15 +106,19 @@ export function ownsField(found: KubernetesObject, path: readonly string[]): boo
 }
 
 /**
- * What others have set, as text: it changes whenever others than the cluster's own parts change the object. Our own
- * fields are in it, because others may take them.
+ * True if the same ones have set the same in both, the cluster's own parts left aside. Our own fields count, because others
+ * may take them.
  */
-export function hands({ metadata }: KubernetesObject): string {
+export function haveSameHands(one: KubernetesObject, other: KubernetesObject): boolean {
+  const [a, b] = [handsOf(one), handsOf(other)];
+  return a.length === b.length && a.every((text, index) => text === b[index]);
+}
+
+function handsOf({ metadata }: KubernetesObject): readonly unknown[] {
   const entries = (metadata.managedFields ?? []).filter(
     (entry) => OWN_MANAGERS.has(entry.manager) || isForeign(entry),
   );
-  const texts = entries.map((entry) => Object.values(entry).join(' '));
-  return [metadata.uid, metadata.deletionTimestamp, ...texts].join('\n');
+  return [metadata.uid, metadata.deletionTimestamp, ...entries.flatMap((entry) => Object.values(entry))];
 }
 
 function entriesOf({ metadata }: KubernetesObject): readonly ManagedFields[] {

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { destinationsOf, serviceAddress } from '../../../../gitops/appliers/kubernetes/service-address.ts';
 import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
+import type { SentObject } from '../../../../gitops/clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
+import { parsedObject } from '../../../../gitops/clients/kubernetes/sent-object.ts';
 
 const KEY = 'tagyard/gateway';
 const { signal } = new AbortController();
@@ -57,7 +59,7 @@ describe('what the status of a Service states', () => {
 });
 
 describe('the address that names point to', () => {
-  const objects = new Map<string, KubernetesObject>();
+  const objects = new Map<string, SentObject>();
   const answering = new Set<string>();
   const services = { ready: async () => undefined, objects, async *changes() {} };
   const follow = () =>
@@ -72,7 +74,7 @@ describe('the address that names point to', () => {
   });
 
   test('is taken once something answers there', async () => {
-    objects.set(KEY, service({ ip: '9.9.9.9' }));
+    objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
     const address = follow();
     await expect(address.check(signal)).rejects.toThrow('nothing answers at 9.9.9.9');
     expect(address.current()).toBeNull();
@@ -82,28 +84,28 @@ describe('the address that names point to', () => {
   });
 
   test('stays until another one answers, and while the Service still has it', async () => {
-    objects.set(KEY, service({ ip: '9.9.9.9' }));
+    objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
     answering.add('9.9.9.9');
     const address = follow();
     await address.check(signal);
-    objects.set(KEY, service({ ip: '1.1.1.1' }));
+    objects.set(KEY, parsedObject(service({ ip: '1.1.1.1' })));
     await address.check(signal);
     expect(address.current()).toBe('9.9.9.9');
-    objects.set(KEY, service({ ip: '1.1.1.1' }, { ip: '9.9.9.9' }));
+    objects.set(KEY, parsedObject(service({ ip: '1.1.1.1' }, { ip: '9.9.9.9' })));
     answering.add('1.1.1.1');
     await address.check(signal);
     expect(address.current()).toBe('9.9.9.9');
-    objects.set(KEY, service({ ip: '1.1.1.1' }));
+    objects.set(KEY, parsedObject(service({ ip: '1.1.1.1' })));
     await address.check(signal);
     expect(address.current()).toBe('1.1.1.1');
   });
 
   test('is not given up where the status is empty for a while', async () => {
-    objects.set(KEY, service({ ip: '9.9.9.9' }));
+    objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
     answering.add('9.9.9.9');
     const address = follow();
     await address.check(signal);
-    objects.set(KEY, service());
+    objects.set(KEY, parsedObject(service()));
     await expect(address.check(signal)).rejects.toThrow('has no address yet');
     expect(address.current()).toBe('9.9.9.9');
   });

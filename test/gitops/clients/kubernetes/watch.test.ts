@@ -3,7 +3,8 @@ import { ChangeQueue } from '../../../../gitops/clients/kubernetes/change-queue.
 import type { ObjectChange } from '../../../../gitops/clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
 import { ObjectCopy } from '../../../../gitops/clients/kubernetes/object-copy.ts';
-import { WatchDecoder } from '../../../../gitops/clients/kubernetes/watch-events.ts';
+import { parsedObject } from '../../../../gitops/clients/kubernetes/sent-object.ts';
+import { WatchDecoder, type WatchEvent } from '../../../../gitops/clients/kubernetes/watch-events.ts';
 
 const pod = (name: string, version: number, uid = name): KubernetesObject => ({
   apiVersion: 'v1',
@@ -11,14 +12,15 @@ const pod = (name: string, version: number, uid = name): KubernetesObject => ({
   metadata: { name, namespace: 'a', uid, resourceVersion: String(version) },
 });
 const line = (type: string, object: object) => `${JSON.stringify({ type, object })}\n`;
-const said = (changes: readonly ObjectChange[]) =>
-  changes.map(({ type, object }) => `${type} ${object.metadata.uid}`);
+const said = (changes: readonly ObjectChange[]) => changes.map(({ type, object }) => `${type} ${object.uid}`);
 
 describe('the decoder of a watch', () => {
   const decode = (chunks: readonly (string | Buffer)[]) => {
     const decoder = new WatchDecoder('Pod');
     return chunks.flatMap((chunk) => [...decoder.push(Buffer.from(chunk))]);
   };
+  const read = (event: WatchEvent | undefined) =>
+    event === undefined || event.type === 'bookmark' ? event : { ...event, object: event.object.object };
 
   test('reads events however the bytes are cut, and drops a torn last line', () => {
     const bookmark = { kind: 'Pod', metadata: { resourceVersion: '9', creationTimestamp: null } };
@@ -30,8 +32,8 @@ describe('the decoder of a watch', () => {
       { type: 'deleted', object: pod('b', 2) },
       { type: 'bookmark', resourceVersion: '9' },
     ];
-    expect(decode([whole])).toEqual(expected);
-    expect(decode(bytes)).toEqual(expected);
+    expect(decode([whole]).map(read)).toEqual(expected);
+    expect(decode(bytes).map(read)).toEqual(expected);
   });
 
   test('keeps who has set which fields as text', () => {
@@ -41,7 +43,33 @@ describe('the decoder of a watch', () => {
     const sent = { ...rest, metadata: { ...metadata, managedFields: [{ ...entry, fieldsV1 }] } };
     const [event] = decode([line('MODIFIED', sent)]);
     const kept = { ...metadata, managedFields: [{ ...entry, fieldsV1: JSON.stringify(fieldsV1) }] };
-    expect(event).toEqual({ type: 'set', object: { ...rest, metadata: kept } });
+    expect(read(event)).toEqual({ type: 'set', object: { ...rest, metadata: kept } });
+  });
+
+  const metadata = { name: 'é', namespace: 'a', uid: 'u', resourceVersion: '7' };
+  const { name, ...others } = metadata;
+  const generated = { name, generateName: 'e-', ...others };
+  const asSent = { kind: 'Pod', apiVersion: 'v1', metadata, spec: { a: '}' }, status: { phase: 'Running' } };
+  test.each([
+    ['of a name that the cluster has made', { ...asSent, metadata: generated }],
+    ['of a kind without a namespace', { ...asSent, metadata: { ...metadata, namespace: undefined } }],
+    ['of metadata alone', { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }],
+    ['whose members are in another order', { spec: {}, metadata, kind: 'Pod', apiVersion: 'v1' }],
+    ['whose name is written with escapes', { ...asSent, metadata: { ...metadata, name: '"é"' } }],
+  ])('knows the key and the version of an object %s before it is parsed', (_, sent) => {
+    const [event] = decode([line('MODIFIED', sent)]);
+    const object = { ...sent, apiVersion: 'v1', kind: 'Pod' };
+    const key = [sent.metadata.namespace, sent.metadata.name].filter(Boolean).join('/');
+    expect(event).toMatchObject({ type: 'set', object: { key, uid: 'u', version: '7' } });
+    expect(read(event)).toEqual({ type: 'set', object });
+  });
+
+  test('parses an object when it is read', () => {
+    const text = line('ADDED', asSent).replace('"Running"', '"Running');
+    const [broken, whole] = decode([text, line('DELETED', asSent)]);
+    expect(whole).toMatchObject({ type: 'deleted', object: { key: 'a/é' } });
+    expect(broken).toMatchObject({ type: 'set', object: { key: 'a/é' } });
+    expect(() => read(broken)).toThrow(expect.objectContaining({ name: 'KubernetesRetryable' }));
   });
 
   test('throws the Status of an error event', () => {
@@ -81,13 +109,13 @@ describe('the copy of the objects', () => {
     const copy = new ObjectCopy();
     expect(copy.version).toBeNull();
     copy.listed([], '5');
-    expect(said(copy.take({ type: 'set', object: pod('a', 6) }))).toEqual(['added a']);
-    expect(said(copy.take({ type: 'set', object: pod('a', 7) }))).toEqual(['changed a']);
+    expect(said(copy.take({ type: 'set', object: parsedObject(pod('a', 6)) }))).toEqual(['added a']);
+    expect(said(copy.take({ type: 'set', object: parsedObject(pod('a', 7)) }))).toEqual(['changed a']);
     expect(copy.version).toBe('7');
     expect(copy.take({ type: 'bookmark', resourceVersion: '30' })).toEqual([]);
     expect(copy.version).toBe('30');
-    expect(said(copy.take({ type: 'deleted', object: pod('a', 31) }))).toEqual(['deleted a']);
-    expect(copy.take({ type: 'deleted', object: pod('b', 32) })).toEqual([]);
+    expect(said(copy.take({ type: 'deleted', object: parsedObject(pod('a', 31)) }))).toEqual(['deleted a']);
+    expect(copy.take({ type: 'deleted', object: parsedObject(pod('b', 32)) })).toEqual([]);
     expect(copy.version).toBe('32');
   });
 
@@ -102,7 +130,10 @@ describe('the copy of the objects', () => {
 });
 
 describe('the changes that a slow reader has not read', () => {
-  const change = (type: ObjectChange['type'], object: KubernetesObject): ObjectChange => ({ type, object });
+  const change = (type: ObjectChange['type'], object: KubernetesObject): ObjectChange => ({
+    type,
+    object: parsedObject(object),
+  });
 
   test('are one for each object', async () => {
     const end = new AbortController();
