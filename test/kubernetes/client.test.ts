@@ -67,11 +67,12 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect([...copy.objects.keys()]).toEqual([]);
       const { object, warnings } = await apply(service('one'));
       expect(warnings).toEqual([]);
-      const { uid = '', resourceVersion = '' } = object.metadata;
-      await copy.reached(at('one'), resourceVersion, limit());
-      expect(copy.objects.get('default/one')?.object).toEqual(object);
-      expect(await client.get(at('one'), limit())).toEqual(object);
-      expect((await client.list(ALL, limit())).items).toEqual([object]);
+      const { uid = '', version = '' } = object;
+      await copy.reached(at('one'), version, limit());
+      const stored = await client.get(at('one'), limit());
+      expect(stored?.metadata).toEqual(object.object.metadata);
+      expect(copy.objects.get('default/one')?.object).toEqual(stored);
+      expect((await client.list(ALL, limit())).items).toEqual([stored]);
       await client.delete(at('one'), uid, limit());
       await eventually(() => expect(copy.objects.size).toBe(0));
       expect(await client.get(at('one'), limit())).toBeNull();
@@ -129,8 +130,8 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
         reason: 'managed',
         message: expect.stringMatching(/other managers own \.spec\.type \(conflict with "another"\)/),
       });
-      const { object } = await client.apply(ours, { ...OURS, force: true }, limit());
-      expect(object.spec).toMatchObject({ type: 'ClusterIP' });
+      await client.apply(ours, { ...OURS, force: true }, limit());
+      expect(await client.get(at('contested'), limit())).toMatchObject({ spec: { type: 'ClusterIP' } });
     });
 
     test('deletes an object only by its uid, changes it only by its version, and creates it once', async () => {
@@ -287,7 +288,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       const changes = copy.changes(limit())[Symbol.asyncIterator]();
       await cluster.restartApiServer(() => eventually(() => expect(copy.fault).not.toBeNull()));
       const { object } = await eventually(() => apply(service('after')));
-      await copy.reached(at('after'), object.metadata.resourceVersion ?? '', limit());
+      await copy.reached(at('after'), object.version ?? '', limit());
       expect(copy.fault).toBeNull();
       expect((await changes.next()).value).toMatchObject({
         type: 'added',
@@ -302,7 +303,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       const lists = calls('list').length;
       one.proxy.silence();
       const { object } = await apply(service('waited'));
-      const reached = one.copy.reached(at('waited'), object.metadata.resourceVersion ?? '', limit());
+      const reached = one.copy.reached(at('waited'), object.version ?? '', limit());
       one.clock.advance(10_000);
       await reached;
       one.proxy.silence();
@@ -319,7 +320,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await using one = await proxied('expired');
       one.proxy.silenceAll();
       const { object } = await apply(service('missed'));
-      const revision = object.metadata.resourceVersion ?? '';
+      const revision = object.version ?? '';
       const lists = calls('list').length;
       await cluster.restartApiServer(() =>
         fetch(`${cluster.store}/v3/kv/compaction`, {

@@ -6,6 +6,7 @@ import { addressOf } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
+import { parsedObject } from '../../clients/kubernetes/sent-object.ts';
 import type { Copies } from './state/copies.ts';
 import { foreignFields, removalPatch } from './state/drift.ts';
 import { isOurs, MANAGER, ordinalOf, withMark } from './state/mark.ts';
@@ -49,11 +50,11 @@ export class Writer {
    * Applies the object, and removes what others have added to it. Fields of others are taken over only where the object has
    * our mark or may be adopted.
    */
-  async apply(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<KubernetesObject> {
+  async apply(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<void> {
     const { client, copies, identity, log } = this.#deps;
     const address = addressOf(object);
     const marked = withMark(object, { ...to, identity, ordinal: await this.#ordinal(copies.find(address)) });
-    return await copies.writing(
+    await copies.writing(
       address,
       () =>
         persistently(signal, async (isFirst) => {
@@ -76,7 +77,8 @@ export class Writer {
     const { client, copies, identity } = this.#deps;
     const address = addressOf(object);
     const marked = withMark(object, { ...to, identity, ordinal: await this.#ordinal(copies.find(address)) });
-    return await copies.writing(address, () => client.create(marked, signal), signal);
+    const create = async () => parsedObject(await client.create(marked, signal));
+    return (await copies.writing(address, create, signal)).object;
   }
 
   /** Throws where a newer revision was applied to the object than this provisioner has. */

@@ -4,8 +4,8 @@ import { type ClusterAccess, readClusterConfig } from './config.ts';
 import type { Applied, ApplyOptions, KubernetesClient, ObjectSelection, Watched } from './contract.ts';
 import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
-import { type Listing, listPaged } from './paging.ts';
-import { objectOf } from './sent-object.ts';
+import { type Listing, listPaged, METADATA } from './paging.ts';
+import { objectAt, objectOf, parsedObject } from './sent-object.ts';
 import { type Call, Transport } from './transport.ts';
 import { WatchedCopy } from './watched.ts';
 
@@ -51,7 +51,7 @@ class ApiClient implements KubernetesClient {
     signal: AbortSignal,
   ): Promise<Applied> {
     const address = addressOf(object);
-    const { body, warnings } = await this.#transport.call({
+    const answer = await this.#transport.call({
       method: 'PATCH',
       path: objectPath(address),
       query: {
@@ -63,11 +63,14 @@ class ApiClient implements KubernetesClient {
       // JSON is YAML.
       contentType: 'application/apply-patch+yaml',
       body: object,
+      accept: METADATA,
       what: `apply ${objectLabel(address)}`,
       isRepeatable: true,
       signal,
     });
-    return { object: objectOf(body, address), warnings };
+    const read = () => objectOf(answer.body, address);
+    const { text, warnings } = answer;
+    return { object: objectAt(text, 0, read) ?? parsedObject(read()), warnings };
   }
 
   patch(

@@ -1,8 +1,19 @@
 import type { Kind, KubernetesObject, ObjectAddress } from './kinds.ts';
 
-/** An object as the API server has stored it, with the texts of its `Warning:` headers. */
-export interface Applied {
+/** An object as the API server has sent it. */
+export interface SentObject {
+  /** `<namespace>/<name>`; `<name>` for kinds without a namespace. */
+  readonly key: string;
+  readonly uid: string | undefined;
+  /** Its `resourceVersion`. */
+  readonly version: string | undefined;
+  /** The same one each time. It is parsed when it is first read: of those that a watch sends, most never are. */
   readonly object: KubernetesObject;
+}
+
+/** What the API server has stored, its metadata alone, with the texts of its `Warning:` headers. */
+export interface Applied {
+  readonly object: SentObject;
   readonly warnings: readonly string[];
 }
 
@@ -60,17 +71,6 @@ export interface KubernetesClient {
   /** GET of a path such as `/version`, as JSON. */
   raw(path: string, signal: AbortSignal): Promise<unknown>;
   close(): Promise<void>;
-}
-
-/** An object as the API server has sent it. */
-export interface SentObject {
-  /** `<namespace>/<name>`; `<name>` for kinds without a namespace. */
-  readonly key: string;
-  readonly uid: string | undefined;
-  /** Its `resourceVersion`. */
-  readonly version: string | undefined;
-  /** The same one each time. It is parsed when it is first read: of those that a watch sends, most never are. */
-  readonly object: KubernetesObject;
 }
 
 export interface ObjectChange {

@@ -31,6 +31,8 @@ export interface Call {
 }
 
 interface Answer {
+  readonly text: string;
+  /** The text as JSON, parsed when it is read. */
   readonly body: unknown;
   readonly warnings: readonly string[];
 }
@@ -130,7 +132,14 @@ export class Transport {
     try {
       const opened = await this.#open(limited, 'calls');
       if (opened.status >= 300) throw await this.#refused(call, opened);
-      return { body: parsed(await opened.body.text()), warnings: warningsOf(opened.headers.warning) };
+      const text = await opened.body.text();
+      return {
+        text,
+        get body() {
+          return parsed(text);
+        },
+        warnings: warningsOf(opened.headers.warning),
+      };
     } catch (error) {
       if (limited.signal.aborted) this.renew();
       if (faultReason(error) !== null) throw error;

@@ -51,7 +51,7 @@ export class Copies {
   /** Objects that are being written by this process: their changes are no changes from outside. */
   readonly #busy = new Map<string, number>();
   /** The objects as they are known: that others than before have set something in one is a change from outside. */
-  readonly #known = new Map<string, Pick<SentObject, 'object'>>();
+  readonly #known = new Map<string, SentObject>();
 
   constructor({ client, identity, namespace, waitMs = WAIT_MS, selection }: CopiesOptions) {
     this.#waitMs = waitMs;
@@ -128,7 +128,7 @@ export class Copies {
    * Writes an object, and resolves when its copy has what was written. `write` returns it as it is stored; `null`: it
    * doesn't exist any more.
    */
-  async writing<Written extends KubernetesObject | null>(
+  async writing<Written extends SentObject | null>(
     address: ObjectAddress,
     write: () => Promise<Written>,
     signal: AbortSignal,
@@ -141,12 +141,12 @@ export class Copies {
         await this.until(address, () => this.#sent(address) === undefined, { signal });
         this.#known.delete(key);
       } else {
-        const version = written.metadata.resourceVersion;
+        const { version } = written;
         const copy = this.#copies.get(address.kind);
         if (version !== undefined) await copy?.reached(address, version, signal);
         const sent = this.#sent(address);
         const isNewest = sent !== undefined && sent.version === version;
-        if (copy !== undefined) this.#known.set(key, isNewest ? sent : { object: written });
+        if (copy !== undefined) this.#known.set(key, isNewest ? sent : written);
       }
       return written;
     } finally {
