@@ -4,8 +4,9 @@ import { type ClusterAccess, readClusterConfig } from './config.ts';
 import type { Applied, ApplyOptions, KubernetesClient, ObjectSelection, Watched } from './contract.ts';
 import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
-import { type Listing, listPaged, METADATA } from './paging.ts';
-import { objectAt, objectOf, parsedObject } from './sent-object.ts';
+import { objectOf } from './object-text.ts';
+import { listPaged, METADATA } from './paging.ts';
+import { sentObject } from './sent-object.ts';
 import { type Call, Transport } from './transport.ts';
 import { WatchedCopy } from './watched.ts';
 
@@ -51,7 +52,7 @@ class ApiClient implements KubernetesClient {
     signal: AbortSignal,
   ): Promise<Applied> {
     const address = addressOf(object);
-    const answer = await this.#transport.call({
+    const { text, warnings } = await this.#transport.call({
       method: 'PATCH',
       path: objectPath(address),
       query: {
@@ -68,9 +69,7 @@ class ApiClient implements KubernetesClient {
       isRepeatable: true,
       signal,
     });
-    const read = () => objectOf(answer.body, address);
-    const { text, warnings } = answer;
-    return { object: objectAt(text, 0, read) ?? parsedObject(read()), warnings };
+    return { object: sentObject(text, address.kind), warnings };
   }
 
   patch(
@@ -172,8 +171,10 @@ class ApiClient implements KubernetesClient {
     });
   }
 
-  list(selection: ObjectSelection, signal: AbortSignal): Promise<Listing> {
-    return listPaged(this.#transport, selection, { pageSize: this.#options.pageSize, signal });
+  async list(selection: ObjectSelection, signal: AbortSignal) {
+    const { pageSize } = this.#options;
+    const { items, resourceVersion } = await listPaged(this.#transport, selection, { pageSize, signal });
+    return { items: items.map(({ object }) => object), resourceVersion };
   }
 
   watched(selection: ObjectSelection): Watched {

@@ -1,6 +1,4 @@
 import type { ObjectChange, SentObject } from './contract.ts';
-import type { KubernetesObject } from './kinds.ts';
-import { parsedObject } from './sent-object.ts';
 import type { WatchEvent } from './watch-events.ts';
 
 /** The objects that a watch has shown, and the version up to which it has. */
@@ -18,12 +16,11 @@ export class ObjectCopy {
   }
 
   /** Takes over a complete listing. Answers how it differs. */
-  listed(items: readonly KubernetesObject[], resourceVersion: string): ObjectChange[] {
+  listed(items: readonly SentObject[], resourceVersion: string): ObjectChange[] {
     const before = new Map(this.#objects);
     this.#objects.clear();
     const changes: ObjectChange[] = [];
-    for (const item of items) {
-      const object = parsedObject(item);
+    for (const object of items) {
       const { key } = object;
       const known = before.get(key);
       before.delete(key);

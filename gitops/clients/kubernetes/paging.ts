@@ -1,8 +1,7 @@
 import { collectionPath } from './address.ts';
-import type { ObjectSelection } from './contract.ts';
+import type { ObjectSelection, SentObject } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import type { KubernetesObject } from './kinds.ts';
-import { objectOf } from './sent-object.ts';
+import { listPage } from './list-page.ts';
 import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
@@ -12,8 +11,8 @@ export const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io
 /** After this number of expired tokens, everything is read in one answer. */
 const EXPIRED_TOKENS = 3;
 
-export interface Listing {
-  readonly items: readonly KubernetesObject[];
+interface Listing {
+  readonly items: readonly SentObject[];
   /** From here a watch continues. */
   readonly resourceVersion: string;
 }
@@ -44,9 +43,9 @@ async function listOnce(
   selection: ObjectSelection,
   { limit, signal }: { limit?: string; signal: AbortSignal },
 ): Promise<Listing> {
-  const items: KubernetesObject[] = [];
+  const items: SentObject[] = [];
   for (let next = ''; ; ) {
-    const { body } = await transport.call({
+    const { text } = await transport.call({
       method: 'GET',
       path: collectionPath(selection.kind, selection.namespace ?? null),
       query: {
@@ -59,19 +58,16 @@ async function listOnce(
       isRepeatable: true,
       signal,
     });
-    const page = body as {
-      readonly items?: readonly unknown[] | null;
-      readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
-    } | null;
-    const resourceVersion = page?.metadata?.resourceVersion;
-    if (typeof resourceVersion !== 'string') {
+    const page = listPage(text, selection.kind);
+    if (page === null) {
       throw new KubernetesRetryable(
         'unavailable',
         `Kubernetes: list ${selection.kind}: the answer is no list`,
       );
     }
-    for (const item of page?.items ?? []) items.push(objectOf(item, selection));
-    next = page?.metadata?.continue ?? '';
+    items.push(...page.items);
+    const { resourceVersion } = page;
+    next = page.next;
     if (next === '') return { items, resourceVersion };
   }
 }

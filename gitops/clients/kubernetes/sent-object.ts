@@ -1,14 +1,14 @@
 import { addressOf, objectKey } from './address.ts';
 import type { SentObject, Watched } from './contract.ts';
-import { KubernetesRetryable } from './errors.ts';
-import { KINDS, type Kind, type KubernetesObject, type ManagedFields } from './kinds.ts';
+import type { Kind, KubernetesObject } from './kinds.ts';
+import { objectOfText } from './object-text.ts';
 
 /**
- * How the API server begins the JSON of an object: with its kind, and the members of its metadata in the order of their Go
- * type. Source: k8s.io/apimachinery, pkg/apis/meta/v1, ObjectMeta.
+ * How the API server begins the JSON of an object: with its kind, besides in a list, and the members of its metadata in the
+ * order of their Go type. Source: k8s.io/apimachinery, pkg/apis/meta/v1, ObjectMeta.
  */
 const BEGINNING =
-  /\{"kind":"\w+","apiVersion":"[\w./]+","metadata":\{"name":"([^"\\]+)"(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]+)")?,"uid":"([^"\\]+)","resourceVersion":"([^"\\]+)"/y;
+  /^\{(?:"kind":"\w+","apiVersion":"[\w./]+",)?"metadata":\{"name":"([^"\\]+)"(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]+)")?,"uid":"([^"\\]+)","resourceVersion":"([^"\\]+)"/;
 
 type Content = KubernetesObject | (() => KubernetesObject);
 
@@ -41,37 +41,9 @@ export function parsedObject(object: KubernetesObject): SentObject {
   return new Sent({ key: objectKey(addressOf(object)), uid, version }, object);
 }
 
-/**
- * The object whose JSON begins at this place of the text; `parse` is called when it is first read. `null`: it doesn't begin
- * as the API server begins it.
- */
-export function objectAt(text: string, index: number, parse: () => KubernetesObject): SentObject | null {
-  BEGINNING.lastIndex = index;
-  const found = BEGINNING.exec(text);
-  if (found === null) return null;
-  const [, name = '', namespace = null, uid, version] = found;
-  return new Sent({ key: objectKey({ namespace, name }), uid, version }, parse);
-}
-
-/** An item of a list or a watch as an object of its kind: items of a list don't name it, partial ones name another. */
-export function objectOf(item: unknown, { kind }: { readonly kind: Kind }): KubernetesObject {
-  const { metadata } = (item ?? {}) as { metadata?: { name?: unknown; managedFields?: unknown } };
-  if (typeof metadata?.name !== 'string') {
-    throw new KubernetesRetryable('unavailable', `Kubernetes: ${kind}: the answer is no object`);
-  }
-  const object = item as KubernetesObject;
-  const { managedFields } = metadata;
-  return {
-    ...object,
-    apiVersion: KINDS[kind].apiVersion,
-    kind,
-    metadata: Array.isArray(managedFields)
-      ? { ...object.metadata, managedFields: managedFields.map(withText) }
-      : object.metadata,
-  };
-}
-
-function withText(entry: Omit<ManagedFields, 'fieldsV1'> & { readonly fieldsV1?: object }): ManagedFields {
-  const { fieldsV1 } = entry;
-  return { ...entry, fieldsV1: fieldsV1 === undefined ? '{}' : JSON.stringify(fieldsV1) };
+/** The object of a JSON text, parsed when it is first read. A text that doesn't begin as the API server's is parsed at once. */
+export function sentObject(text: string, kind: Kind): SentObject {
+  const [, name, namespace = null, uid, version] = BEGINNING.exec(text) ?? [];
+  if (name === undefined) return parsedObject(objectOfText(text, kind));
+  return new Sent({ key: objectKey({ namespace, name }), uid, version }, () => objectOfText(text, kind));
 }

@@ -4,6 +4,7 @@ import { limit } from '../../base/limit.ts';
 import { Agents, CALL_MS, CONNECTIONS } from './agents.ts';
 import type { ClusterConfig } from './config.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
+import { parsed } from './object-text.ts';
 import { untilAborted } from './until-aborted.ts';
 
 /** Certificates and tokens are read again after this. client-go does it once a minute. */
@@ -249,12 +250,4 @@ export function warningsOf(header: string | string[] | undefined): string[] {
   return all.flatMap((one) =>
     [...one.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g)].map(([, text = '']) => text.replaceAll(/\\(.)/g, '$1')),
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -3,7 +3,8 @@ import { LineSplitter } from '../../base/line-splitter.ts';
 import type { SentObject } from './contract.ts';
 import { faultOfAnswer, KubernetesRetryable } from './errors.ts';
 import type { Kind } from './kinds.ts';
-import { objectAt, objectOf, parsedObject } from './sent-object.ts';
+import { objectOf, parsed } from './object-text.ts';
+import { parsedObject, sentObject } from './sent-object.ts';
 
 /** Octets of one event. etcd refuses objects over 1.5 MB; JSON and its quotes take more. */
 const LONGEST_LINE = 16 * 1024 * 1024;
@@ -40,15 +41,14 @@ export class WatchDecoder {
   #event(text: string): WatchEvent {
     const [beginning, type] = BEGINNING.exec(text) ?? [];
     if (beginning !== undefined && text.endsWith(END)) {
-      const read = () => objectOf(Object(parse(text)).object, { kind: this.#kind });
-      const object = objectAt(text, beginning.length, read);
-      if (object !== null) return { type: type === 'DELETED' ? 'deleted' : 'set', object };
+      const object = sentObject(text.slice(beginning.length, -1), this.#kind);
+      return { type: type === 'DELETED' ? 'deleted' : 'set', object };
     }
     return this.#parsed(text);
   }
 
   #parsed(text: string): WatchEvent {
-    const line = parse(text);
+    const line = parsed(text);
     // Not by a schema: `objectOf` reads what is in it.
     if (typeof line !== 'object' || line === null || !('type' in line && typeof line.type === 'string')) {
       throw this.#unreadable('a line that is no event');
@@ -80,13 +80,5 @@ export class WatchDecoder {
 
   #unreadable(what: string): KubernetesRetryable {
     return new KubernetesRetryable('unavailable', `Kubernetes: watch ${this.#kind}: ${what}`);
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
   }
 }

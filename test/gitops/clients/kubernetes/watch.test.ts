@@ -88,15 +88,17 @@ describe('the decoder of a watch', () => {
 });
 
 describe('the copy of the objects', () => {
+  const pods = (...objects: readonly KubernetesObject[]) => objects.map(parsedObject);
+
   test('returns what a listing changes, also an object that was replaced under its name', () => {
     const copy = new ObjectCopy();
-    expect(said(copy.listed([pod('a', 1), pod('b', 1), pod('c', 1)], '5'))).toEqual([
+    expect(said(copy.listed(pods(pod('a', 1), pod('b', 1), pod('c', 1)), '5'))).toEqual([
       'added a',
       'added b',
       'added c',
     ]);
     const known = copy.objects.get('a/a');
-    expect(said(copy.listed([pod('a', 1), pod('b', 7), pod('c', 8, 'd')], '9'))).toEqual([
+    expect(said(copy.listed(pods(pod('a', 1), pod('b', 7), pod('c', 8, 'd')), '9'))).toEqual([
       'changed b',
       'deleted c',
       'added d',
@@ -121,7 +123,7 @@ describe('the copy of the objects', () => {
 
   test('has a version of an object once it has that one, a newer one, or the deletion', () => {
     const copy = new ObjectCopy();
-    copy.listed([pod('a', 9)], '20');
+    copy.listed(pods(pod('a', 9)), '20');
     expect(copy.has('a/a', '9')).toBe(true);
     expect(copy.has('a/a', '10')).toBe(false);
     expect(copy.has('a/gone', '20')).toBe(true);

@@ -60,7 +60,7 @@ test('a listing begins again when the token of its next page has expired, and en
   );
   const options = { pageSize: 1, signal: AbortSignal.timeout(60_000) };
   const { items, resourceVersion } = await listPaged(transport, PODS, options);
-  expect(items.map(({ metadata }) => metadata.name)).toEqual(['a', 'b']);
+  expect(items.map(({ key }) => key)).toEqual(['a/a', 'a/b']);
   expect(resourceVersion).toBe('9');
   expect(asked()).toEqual(['list', 'list p2', 'list', 'list p2']);
 });

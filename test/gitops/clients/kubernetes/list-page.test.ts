@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { listPage } from '../../../../gitops/clients/kubernetes/list-page.ts';
+
+const metadata = (name: string) => ({ name, namespace: 'a', uid: `uid of ${name}`, resourceVersion: '7' });
+/** Texts that look like the beginning of another item, in each member of one. */
+const looking = '},{"metadata":{"name":"';
+const item = (name: string) => ({
+  metadata: { ...metadata(name), annotations: { looking } },
+  spec: { looking, list: [{ metadata: { name } }, { metadata: { labels: { name } } }] },
+});
+const partial = (name: string) => ({
+  kind: 'PartialObjectMetadata',
+  apiVersion: 'v1',
+  metadata: metadata(name),
+});
+const other = (name: string) => ({ spec: { a: 1 }, metadata: metadata(name) });
+const page = (items: readonly { metadata: { name: string } }[] | null, next?: string) => ({
+  kind: 'ServiceList',
+  apiVersion: 'v1',
+  metadata: { resourceVersion: '9', continue: next, remainingItemCount: 3 },
+  items,
+});
+
+test.each([
+  ['items', page([item('one'), item('two'), item('"three"')], 'p2')],
+  ['items with their kind', page([partial('one'), partial('two')])],
+  ['items in another order', page([other('one'), other('two')])],
+  ['one item', page([item('one')], '')],
+  ['no items', page([])],
+  ['no list of items', page(null)],
+])('a page of %s has what is in it', (_, { metadata: { continue: next = '' }, items, ...rest }) => {
+  const text = `${JSON.stringify({ ...rest, metadata: { resourceVersion: '9', continue: next }, items })}\n`;
+  const read = listPage(text, 'Service');
+  expect(read).toMatchObject({ resourceVersion: '9', next });
+  const expected = (items ?? []).map((one) => ({ ...one, apiVersion: 'v1', kind: 'Service' }));
+  expect(read?.items.map(({ object }) => object)).toEqual(expected);
+  const keys = (items ?? []).map(({ metadata: { name } }) => `a/${name}`);
+  expect(read?.items.map(({ key, version }) => [key, version])).toEqual(keys.map((key) => [key, '7']));
+});
+
+test.each([
+  '',
+  'null',
+  '<html>',
+  '{"items":[]}',
+  '{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"',
+])('there is no page in %j', (text) => {
+  expect(listPage(text, 'Service')).toBeNull();
+});
