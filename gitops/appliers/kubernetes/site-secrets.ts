@@ -101,13 +101,16 @@ export class SiteSecrets {
     const { copies } = this.#deps;
     const present = await Promise.all(desired.map((resource) => this.#observed(resource, signal)));
     const wanted = new Set(desired.map(({ key }) => key));
-    const inUse = secretsInUse(copies);
+    // Found out if it is asked: it reads all ReplicaSets.
+    let inUse: ReadonlySet<string> | null = null;
     const others = [...copies.of('ConfigMap')].map((record) => this.#described(record));
     const unwanted = others.filter(({ key, owner, ref }) => {
       if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
       if (scope !== undefined && !scope.sites.has(owner.site)) return false;
       // An old pod that is started again, and the way back, need the Secret of their template.
-      return !(sites.has(owner.site) && inUse.has(objectKey(ref.address)));
+      if (!sites.has(owner.site)) return true;
+      inUse ??= secretsInUse(copies);
+      return !inUse.has(objectKey(ref.address));
     });
     return [...present.filter((one) => one !== null), ...unwanted];
   }
