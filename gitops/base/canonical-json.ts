@@ -5,16 +5,21 @@ export function canonicalJson(value: unknown): string {
 }
 
 function sorted(value: unknown, key: string): unknown {
+  if (typeof value !== 'object' || value === null) return value;
   const plain = hasToJson(value) ? value.toJSON(key) : value;
   if (typeof plain !== 'object' || plain === null) return plain;
   if (Array.isArray(plain)) return plain.map((item, index) => sorted(item, String(index)));
   const members = plain as Readonly<Record<string, unknown>>;
-  const names = Object.keys(members).sort();
-  return Object.fromEntries(names.map((name) => [name, sorted(members[name], name)]));
+  const copy: Record<string, unknown> = {};
+  for (const name of Object.keys(members).sort()) {
+    const member = sorted(members[name], name);
+    // An assignment to it would set the prototype.
+    if (name === '__proto__') Object.defineProperty(copy, name, { value: member, enumerable: true });
+    else copy[name] = member;
+  }
+  return copy;
 }
 
-function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
-  return (
-    typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
-  );
+function hasToJson(value: object): value is { toJSON(key: string): unknown } {
+  return 'toJSON' in value && typeof value.toJSON === 'function';
 }
