@@ -8,7 +8,7 @@ import type { Kind, KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import { SECRETS_QUOTA } from './objects/client.ts';
 import type { Copies } from './state/copies.ts';
 import { isRolledOut } from './state/deployment.ts';
-import { DesiredSites, type RenderClient } from './state/desired-sites.ts';
+import { type ClientObject, DesiredSites, type RenderClient } from './state/desired-sites.ts';
 import { objectDrift } from './state/drift.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
 import type { RenderedFor } from './state/object-spec.ts';
@@ -92,7 +92,9 @@ export class ClientObjects {
 
   /** Takes back room of the quota that no site needs any more, once no rollout needs it. */
   async settle(client: string, signal: AbortSignal): Promise<void> {
-    if (!this.#sites.hasClient(client)) return;
+    // First: to go through the Deployments of all sites once for each of them takes longer than all the rest.
+    if (!this.#sites.hasClient(client) || this.#sites.objectsOf(client).every((one) => this.#isRight(one)))
+      return;
     const places = new Set(this.#sites.objectsOf(client).map(({ object }) => object.metadata.namespace));
     // The manifest of a site may be unreadable now: its pods need their room all the same.
     const isKnown = ({ metadata }: KubernetesObject) =>
@@ -122,9 +124,10 @@ export class ClientObjects {
     signal: AbortSignal,
   ): Promise<void> {
     const { copies, writer, identity } = this.#deps;
-    for (const { object: rendered, hash: ownHash } of this.#sites.objectsOf(client)) {
+    for (const one of this.#sites.objectsOf(client)) {
+      if (this.#isRight(one)) continue;
+      const { object: rendered, hash: ownHash } = one;
       const found = copies.find(addressOf(rendered));
-      if (found !== undefined && this.#right.get(found) === rendered) continue;
       const object = isRaising && found !== undefined ? withRoomOf(rendered, found) : rendered;
       const hash = object === rendered ? ownHash : contentHash(object);
       if (found !== undefined) {
@@ -140,11 +143,21 @@ export class ClientObjects {
           );
         }
         const isRight = marked !== null && hash.startsWith(marked) && objectDrift(object, found) === null;
-        if (isRight && object === rendered) this.#right.set(found, rendered);
         if (isRight) continue;
       }
       await writer.apply(object, { site: NO_SITE, hash, adopt }, signal);
     }
+  }
+
+  /** True if the API server has the object as it was rendered. */
+  #isRight({ object, hash }: ClientObject): boolean {
+    const { copies, identity } = this.#deps;
+    const found = copies.find(addressOf(object));
+    if (found === undefined || this.#right.get(found) === object) return found !== undefined;
+    const { hash: marked } = markOf(identity, found);
+    const isRight = marked !== null && hash.startsWith(marked) && objectDrift(object, found) === null;
+    if (isRight) this.#right.set(found, object);
+    return isRight;
   }
 
   /** One write of a client at a time. */

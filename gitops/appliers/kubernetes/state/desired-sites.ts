@@ -3,7 +3,7 @@ import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import type { RenderedFor } from './object-spec.ts';
 
 /** An object of a client, with the hash of its content. */
-interface ClientObject {
+export interface ClientObject {
   readonly object: KubernetesObject;
   readonly hash: string;
 }
