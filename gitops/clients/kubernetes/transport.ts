@@ -157,10 +157,9 @@ export class Transport {
     if (call.method !== 'GET' && call.storesNothing !== true && !this.#mayWrite()) {
       throw new KubernetesRetryable('unavailable', `Kubernetes: ${call.what}: this replica leads no longer`);
     }
-    const query = call.query === undefined ? '' : `?${new URLSearchParams(call.query)}`;
     const request = agents[use].request({
       origin,
-      path: `${pathname.replace(/\/$/, '')}${call.path}${query}`,
+      path: `${pathname.replace(/\/$/, '')}${call.path}${queryOf(call)}`,
       method: call.method,
       headers: {
         ...agents.headers,
@@ -216,6 +215,13 @@ export class Transport {
     this.#readAt = Number.NEGATIVE_INFINITY;
     this.#config.forget();
   }
+}
+
+/** Several times as fast as `URLSearchParams`. */
+function queryOf({ query }: Call): string {
+  if (query === undefined) return '';
+  const members = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `?${members.join('&')}`;
 }
 
 /** Seconds until the next try; `null`: the caller decides. */
