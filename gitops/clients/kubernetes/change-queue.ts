@@ -1,5 +1,11 @@
 import type { ObjectChange } from './contract.ts';
 
+interface ChangeQueueOptions {
+  readonly onEnd: () => void;
+  /** Resolves when changes that belong together have arrived. */
+  readonly gather?: (() => Promise<unknown>) | null;
+}
+
 /**
  * The changes that one reader hasn't read yet. Changes of one object become one, so that a slow reader costs at most one
  * entry for each object; the order is that of the first change of each.
@@ -8,12 +14,14 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   readonly #waiting = new Map<string, ObjectChange>();
   readonly #signal: AbortSignal;
   readonly #onEnd: () => void;
+  readonly #gather: (() => Promise<unknown>) | null;
   #grown = Promise.withResolvers<void>();
 
-  /** It ends without an error when the signal aborts. */
-  constructor(signal: AbortSignal, onEnd: () => void) {
+  /** It ends without an error when the signal aborts. `gather` is waited for after the first change of several. */
+  constructor(signal: AbortSignal, { onEnd, gather = null }: ChangeQueueOptions) {
     this.#signal = signal;
     this.#onEnd = onEnd;
+    this.#gather = gather;
     const end = () => {
       this.#grown.resolve();
       onEnd();
@@ -25,9 +33,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   push(change: ObjectChange): void {
     const { key } = change.object;
     const waiting = this.#waiting.get(key);
-    const merged = waiting === undefined ? change : merge(waiting, change);
-    if (merged === null) this.#waiting.delete(key);
-    else this.#waiting.set(key, merged);
+    this.#waiting.set(key, waiting === undefined ? change : merge(waiting, change));
     this.#grown.resolve();
   }
 
@@ -40,6 +46,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
           if (this.#signal.aborted) return;
         }
         await this.#grown.promise;
+        await this.#gather?.();
         this.#grown = Promise.withResolvers();
       }
     } finally {
@@ -48,9 +55,9 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   }
 }
 
-/** Two changes of one name as one; `null`: the reader misses nothing without both. */
-function merge(first: ObjectChange, second: ObjectChange): ObjectChange | null {
-  if (first.type === 'added') return second.type === 'deleted' ? null : { ...second, type: 'added' };
+/** Two changes of one name as one. A deletion stays, also of an object that the reader hasn't seen: it may wait for it. */
+function merge(first: ObjectChange, second: ObjectChange): ObjectChange {
+  if (first.type === 'added' && second.type !== 'deleted') return { ...second, type: 'added' };
   if (first.type === 'deleted' && second.type === 'added') return { ...second, type: 'changed' };
   return second;
 }

@@ -89,9 +89,10 @@ export interface Watched {
   readonly fault: Error | null;
   /**
    * An item for each object that was added, changed or deleted since this call; several changes of one object that
-   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader.
+   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader. `gatherMs`: how long
+   * changes are waited for after the first one, so that more of them are one. Default: not at all.
    */
-  changes(signal: AbortSignal): AsyncIterable<ObjectChange>;
+  changes(signal: AbortSignal, options?: { readonly gatherMs?: number }): AsyncIterable<ObjectChange>;
   /**
    * Resolves once the copy has this version of the object, a newer one, or its deletion. A watch that hasn't brought it
    * after ten seconds is opened again.

@@ -89,10 +89,14 @@ export class WatchedCopy implements Watched {
     await this.#until(this.#listed.promise, signal);
   }
 
-  changes(signal: AbortSignal): AsyncIterable<ObjectChange> {
-    const queue: ChangeQueue = new ChangeQueue(AbortSignal.any([signal, this.closed]), () =>
-      this.#queues.delete(queue),
-    );
+  changes(signal: AbortSignal, { gatherMs = 0 } = {}): AsyncIterable<ObjectChange> {
+    const ended = AbortSignal.any([signal, this.closed]);
+    const { clock } = this.#dependencies;
+    const gather = gatherMs > 0 ? () => clock.sleep(gatherMs, { signal: ended, ref: false }) : null;
+    const queue: ChangeQueue = new ChangeQueue(ended, {
+      gather,
+      onEnd: () => this.#queues.delete(queue),
+    });
     this.#queues.add(queue);
     return queue;
   }

@@ -28,6 +28,8 @@ const WITHOUT_CONTENT: ReadonlySet<Kind> = new Set(['ConfigMap', 'Secret']);
 /** How long a read waits for a copy that can't follow, milliseconds. */
 const WAIT_MS = 10_000;
 const POLL_MS = 50;
+/** A rollout changes one object several times in this time: only the last one is compared. */
+const GATHER_MS = 200;
 
 interface CopiesOptions {
   readonly client: KubernetesClient;
@@ -229,7 +231,7 @@ export class Copies {
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
     const isMade = MADE.includes(kind);
     try {
-      const changes = copy.changes(signal);
+      const changes = copy.changes(signal, { gatherMs: GATHER_MS });
       await copy.ready(signal);
       for (const object of isMade ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       for await (const { type, object } of changes) {
