@@ -21,7 +21,7 @@ const LONGEST = 200;
  * A page of a listing; `null`: the text is none. Each item is parsed when it is first read, if it is written as the API
  * server writes it.
  */
-export function listPage(text: string, kind: Kind): ListPage | null {
+export function pageOfList(text: string, kind: Kind): ListPage | null {
   const from = text.indexOf(ITEMS.from) + ITEMS.from.length;
   const to = text.lastIndexOf(ITEMS.to);
   const [beginning] = BEGINNING.exec(text.slice(from, from + LONGEST)) ?? [];

@@ -1,7 +1,7 @@
 import { collectionPath } from './address.ts';
 import type { ObjectSelection, SentObject } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import { listPage } from './list-page.ts';
+import { pageOfList } from './list-page.ts';
 import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
@@ -58,7 +58,7 @@ async function listOnce(
       isRepeatable: true,
       signal,
     });
-    const page = listPage(text, selection.kind);
+    const page = pageOfList(text, selection.kind);
     if (page === null) {
       throw new KubernetesRetryable(
         'unavailable',

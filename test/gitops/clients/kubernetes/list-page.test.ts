@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { listPage } from '../../../../gitops/clients/kubernetes/list-page.ts';
+import { pageOfList } from '../../../../gitops/clients/kubernetes/list-page.ts';
 
 const metadata = (name: string) => ({ name, namespace: 'a', uid: `uid of ${name}`, resourceVersion: '7' });
-/** Texts that look like the beginning of another item, in each member of one. */
-const looking = '},{"metadata":{"name":"';
+/** The beginning of an item, in texts of another one. */
+const beginning = '},{"metadata":{"name":"';
 const item = (name: string) => ({
-  metadata: { ...metadata(name), annotations: { looking } },
-  spec: { looking, list: [{ metadata: { name } }, { metadata: { labels: { name } } }] },
+  metadata: { ...metadata(name), annotations: { beginning } },
+  spec: { beginning, list: [{ metadata: { name } }, { metadata: { labels: { name } } }] },
 });
 const partial = (name: string) => ({
   kind: 'PartialObjectMetadata',
@@ -30,7 +30,7 @@ test.each([
   ['no list of items', page(null)],
 ])('a page of %s has what is in it', (_, { metadata: { continue: next = '' }, items, ...rest }) => {
   const text = `${JSON.stringify({ ...rest, metadata: { resourceVersion: '9', continue: next }, items })}\n`;
-  const read = listPage(text, 'Service');
+  const read = pageOfList(text, 'Service');
   expect(read).toMatchObject({ resourceVersion: '9', next });
   const expected = (items ?? []).map((one) => ({ ...one, apiVersion: 'v1', kind: 'Service' }));
   expect(read?.items.map(({ object }) => object)).toEqual(expected);
@@ -45,5 +45,5 @@ test.each([
   '{"items":[]}',
   '{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"',
 ])('there is no page in %j', (text) => {
-  expect(listPage(text, 'Service')).toBeNull();
+  expect(pageOfList(text, 'Service')).toBeNull();
 });
