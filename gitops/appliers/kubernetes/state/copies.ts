@@ -251,6 +251,15 @@ export class Copies {
     const known = this.#known.get(key);
     if (known === now) return;
     this.#known.set(key, now);
-    if (known === undefined || !haveSameHands(known.object, now.object)) this.#changes.emit('outside');
+    if (known === undefined || isChanged(known, now)) this.#changes.emit('outside');
+  }
+}
+
+/** Also where one of them is no JSON: the pass that reads it says so. */
+function isChanged(known: SentObject, now: SentObject): boolean {
+  try {
+    return !haveSameHands(known.object, now.object);
+  } catch {
+    return true;
   }
 }
