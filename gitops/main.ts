@@ -102,6 +102,7 @@ async function start(
     reportSite: built.reportSite,
     checkParts: built.checkParts,
     certificatesOf: (site) => certificates.statuses(site),
+    conditionsOf: (site) => built.conditionsOf?.(site) ?? [],
     profiles: built.profiles,
     ...(built.containerLogs === undefined ? {} : { containerLogs: built.containerLogs }),
     quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),

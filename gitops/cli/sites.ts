@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { isCertificate } from '../report/is-certificate.ts';
 import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
+import type { SiteCondition } from '../report/site-condition.ts';
 import { readAnswer } from './instance/answers.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { type Drift, describeDrift, driftOf, observeLive } from './live.ts';
@@ -59,7 +60,12 @@ export async function status(
       sites.length === 0
         ? 'no site yet\n'
         : table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]);
-    return `${head}${list}${renderLive(drift, relevant)}`;
+    // Quotas are the same for all sites: a check names them.
+    const own = sites.flatMap(({ site, conditions = [] }) =>
+      conditions.filter(({ condition }) => condition === 'preview_failed').map((one) => ({ ...one, site })),
+    );
+    const named = own.map((one) => renderCondition(one, ` ${one.site}`)).join('');
+    return `${head}${list}${named}${renderLive(drift, relevant)}`;
   });
 }
 
@@ -152,10 +158,12 @@ function renderSite(site: ShownSite): string {
     resource.state,
     detailOf(resource),
   ]);
-  const conditions = (site.conditions ?? []).map(
-    ({ condition, message }) => `${styleText('yellow', condition)}: ${message}\n`,
-  );
+  const conditions = (site.conditions ?? []).map((one) => renderCondition(one));
   return `${table([statusRow(site)])}${conditions.join('')}\n${table([header('target', 'key', 'state', ''), ...rows])}`;
+}
+
+function renderCondition({ condition, message }: SiteCondition, of = ''): string {
+  return `${styleText('yellow', condition)}${of}: ${message}\n`;
 }
 
 function detailOf(resource: ShownSite['resources'][number]): string {

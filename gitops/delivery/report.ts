@@ -5,6 +5,15 @@ import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 /** The value of the delivery label on the Leases by which gateways report. */
 export const REPORT = 'report';
 
+const startFailure = z.object({
+  /** Another one for each attempt of the gateway that has failed. */
+  number: z.number(),
+  /** Why its Deployment couldn't be given a pod; empty: it was, but no pod was ready in time. */
+  reason: z.string(),
+});
+/** Why a preview server on demand didn't start for a request. */
+export type StartFailure = z.infer<typeof startFailure>;
+
 /** What a gateway serves, as it reports in the annotations of its Lease. */
 interface GatewayReport {
   /** `deliveryDigest` of the Secrets that it serves. */
@@ -19,12 +28,19 @@ interface GatewayReport {
   readonly isCut: boolean;
   /** By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. */
   readonly unused: Readonly<Record<string, number>>;
+  /** By service that runs on demand: why its last attempt to start has failed. Of more than a hundred, not all. */
+  readonly failed: Readonly<Record<string, StartFailure>>;
 }
 
 const PREFIX = 'tagyard/gateway-';
-/** A text has up to 500 characters, and a name up to 253: together less than the 256 KiB that annotations may have. */
+/**
+ * A text has up to 500 characters, a Secret's name up to 253, and a service up to 127: together less than the 256 KiB that
+ * annotations may have.
+ */
+const LONGEST_TEXT = 500;
 const MOST_TEXTS = 10;
 const MOST_NAMES = 500;
+const MOST_FAILED = 100;
 
 const annotations = z.object({
   [`${PREFIX}delivered`]: z.string(),
@@ -35,8 +51,10 @@ const annotations = z.object({
   [`${PREFIX}unnamed`]: z.string().optional(),
   [`${PREFIX}unused`]: z.string().optional(),
   [`${PREFIX}used`]: z.string().default('{}'),
+  [`${PREFIX}failed`]: z.string().default('{}'),
 });
 const refusals = z.record(z.string(), z.string());
+const failures = z.record(z.string(), startFailure);
 const ages = z.record(z.string(), z.number().nonnegative());
 /** The times mean nothing here. Only recent uses were reported, so each counts as a use now. */
 const times = z.record(
@@ -57,11 +75,17 @@ export function formatReport({
   ready,
   refused,
   unused,
+  failed,
 }: Omit<GatewayReport, 'isCut'>): Record<string, string> {
   const all = Object.entries(refused);
   const named = all
     .slice(0, MOST_NAMES)
-    .map(([name, why], index) => [name, index < MOST_TEXTS ? why.slice(0, 500) : '']);
+    .map(([name, why], index) => [name, index < MOST_TEXTS ? why.slice(0, LONGEST_TEXT) : '']);
+  const unstarted = Object.entries(failed)
+    .slice(0, MOST_FAILED)
+    .map(([service, { number, reason }], index) => {
+      return [service, { number, reason: reason.slice(0, index < MOST_TEXTS ? LONGEST_TEXT : 50) }];
+    });
   return {
     [`${PREFIX}delivered`]: delivered,
     [`${PREFIX}generation`]: generation,
@@ -69,6 +93,7 @@ export function formatReport({
     [`${PREFIX}refused`]: JSON.stringify(Object.fromEntries(named)),
     [`${PREFIX}unnamed`]: String(all.length - named.length),
     [`${PREFIX}unused`]: JSON.stringify(unused),
+    [`${PREFIX}failed`]: JSON.stringify(Object.fromEntries(unstarted)),
   };
 }
 
@@ -79,7 +104,9 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
   const found = read.data;
   let refused: unknown;
   let unused: z.output<typeof ages>;
+  let failed: GatewayReport['failed'];
   try {
+    failed = failures.catch({}).parse(JSON.parse(found[`${PREFIX}failed`] ?? '{}'));
     refused = JSON.parse(found[`${PREFIX}refused`] ?? '{}');
     const aged = found[`${PREFIX}unused`];
     unused =
@@ -98,5 +125,6 @@ export function readReport({ metadata }: KubernetesObject): GatewayReport | null
     refused: named,
     isCut: unnamed === undefined ? Object.keys(named).length >= MOST_TEXTS : unnamed !== '0',
     unused,
+    failed,
   };
 }

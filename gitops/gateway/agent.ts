@@ -2,6 +2,7 @@ import { reviveNginx } from '../appliers/proxy/nginx/revive.ts';
 import type { Clock } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
 import { type Log, warner } from '../base/log.ts';
+import type { StartFailure } from '../delivery/report.ts';
 import { type Configuration, configurationOf, type DeliveredSecrets } from './configuration.ts';
 import { checkPeers } from './connects.ts';
 import { GatewayNginx, type GatewayNginxSettings } from './nginx.ts';
@@ -140,6 +141,11 @@ export class GatewayAgent {
     return new Map(uses);
   }
 
+  /** Services on demand that couldn't be started for the last requests. */
+  get failures(): ReadonlyMap<string, StartFailure> {
+    return this.#starts.failures;
+  }
+
   /** The Deployment of a service on demand that may have a pod, ready or not; `null`: it has none, or runs always. */
   running(service: string): string | null {
     const mayRun = this.#peers.hasLasting(service) || this.#starts.isAsked(service);
@@ -214,7 +220,7 @@ export class GatewayAgent {
     for (const service of [...this.#known.keys()].filter((one) => !onDemand.has(one))) {
       this.#known.delete(service);
       this.#used.delete(service);
-      this.#starts.stopped(service);
+      this.#starts.forget(service);
     }
     for (const service of onDemand.keys()) {
       if (!this.#known.has(service)) this.#known.set(service, this.#deps.clock.now());

@@ -78,12 +78,8 @@ export class ClusterFeed {
 
   async #scale(namespace: string, deployment: string, replicas: 0 | 1): Promise<void> {
     const address = { kind: 'Deployment', namespace, name: deployment, subresource: 'scale' } as const;
-    const { signal } = this.#ended;
-    const scale = await this.#deps.client.patch(
-      address,
-      [{ op: 'replace', path: '/spec/replicas', value: replicas }],
-      signal,
-    );
+    const patch = [{ op: 'replace', path: '/spec/replicas', value: replicas }];
+    const scale = await this.#deps.client.patch(address, patch, this.#ended.signal);
     if (scale === null) throw new Error(`there is no Deployment ${namespace}/${deployment}`);
   }
 
@@ -269,6 +265,7 @@ export class ClusterFeed {
       ready: (await agent.obstacles()).length === 0,
       refused: Object.fromEntries(this.#refused),
       unused: this.#recentUses(agent),
+      failed: Object.fromEntries(agent.failures),
     };
     const lease: KubernetesObject = {
       apiVersion: 'coordination.k8s.io/v1',

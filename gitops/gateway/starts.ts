@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { RetryableError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
+import type { StartFailure } from '../delivery/report.ts';
 
 /** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
 export const START_MS = 55_000;
@@ -20,6 +21,9 @@ export class Starts {
   readonly #attempts = new Map<string, Attempt>();
   /** The services that have been started, and not stopped since. */
   readonly #asked = new Set<string>();
+  /** Of services whose last attempt has failed. */
+  readonly #failures = new Map<string, StartFailure>();
+  #failed = 0;
 
   constructor(deps: { readonly clock: Clock; readonly log: Log }) {
     this.#deps = deps;
@@ -45,9 +49,15 @@ export class Starts {
     return this.#asked.has(service);
   }
 
+  /** The services whose last attempt has failed; they stay until one is ready, or is asked to start again. */
+  get failures(): ReadonlyMap<string, StartFailure> {
+    return this.#failures;
+  }
+
   /** The service has a pod that is ready: without one, it is started again at once. */
   ready(service: string): void {
     this.#attempts.delete(service);
+    this.#failures.delete(service);
   }
 
   /** No pod of the service was ready in time. */
@@ -55,16 +65,29 @@ export class Starts {
     const attempt = this.#attempts.get(service);
     if (attempt === undefined || attempt.isReported) return;
     attempt.isReported = true;
+    this.#fail(service, '');
     this.#deps.log.warn({ service }, 'a preview server on demand has had no ready pod for 55 seconds');
   }
 
-  /** The service was stopped, or doesn't run on demand any more. */
+  /** The service was stopped. */
   stopped(service: string): void {
     this.#attempts.delete(service);
     this.#asked.delete(service);
   }
 
+  /** The service doesn't run on demand any more. */
+  forget(service: string): void {
+    this.stopped(service);
+    this.#failures.delete(service);
+  }
+
+  #fail(service: string, reason: string): void {
+    this.#failed += 1;
+    this.#failures.set(service, { number: this.#failed, reason });
+  }
+
   async #try(service: string, start: () => Promise<void>): Promise<void> {
+    this.#failures.delete(service);
     try {
       await start();
       this.#asked.add(service);
@@ -72,6 +95,7 @@ export class Starts {
       // Without an answer it may have been written.
       if (error instanceof RetryableError) this.#asked.add(service);
       const reason = error instanceof Error ? error.message : String(error);
+      this.#fail(service, reason);
       this.#deps.log.warn({ service, reason }, 'a preview server on demand can’t be started');
       throw error;
     }

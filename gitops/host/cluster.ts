@@ -81,6 +81,10 @@ export async function buildCluster(
       });
       return await report(manifest);
     },
+    conditionsOf(site) {
+      const message = kubernetes.failedPreviews?.messageOf(site) ?? null;
+      return message === null ? [] : [{ condition: 'preview_failed', message }];
+    },
     async checkParts(sites) {
       return await Promise.all([
         ...checkShared(sites),

@@ -6,6 +6,7 @@ import type { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
+import type { SiteCondition } from '../report/site-condition.ts';
 
 /** What the daemon needs of the place where sites run: a machine, or a Kubernetes cluster. */
 export interface Host {
@@ -18,6 +19,8 @@ export interface Host {
   readonly containerLogs?: ContainerLogs;
   /** Reports the state of a site to a verification. */
   readonly reportSite: ReportSite;
+  /** What else is to be said of a site; unset: never anything. */
+  conditionsOf?(site: string): readonly SiteCondition[];
   /** Checks the parts that only this host can reach. `sites`: the applied sites. */
   checkParts(sites: readonly LoadedManifest[]): Promise<PartCheck[]>;
 }

@@ -9,6 +9,7 @@ import type { Operations } from '../loop/operations.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, PartCheck } from '../report/report.ts';
+import type { SiteCondition } from '../report/site-condition.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
 /** What a replica that waits works with. */
@@ -38,6 +39,8 @@ export interface DaemonDeps {
   readonly reportSite?: ReportSite;
   /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
+  /** What this host says of a site beside its status. */
+  readonly conditionsOf?: (site: string) => readonly SiteCondition[];
   /** What the edge keeps of visitors. Without it there are no routes for that. */
   readonly profiles?: Pick<EdgeStore, 'profile' | 'forgetProfile'>;
   /** What the sites' containers have printed. Without it there are no routes for that. */

@@ -21,13 +21,18 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   const planProblem = () =>
     loop.lastError === null ? null : `newer revisions are unknown: ${loop.lastError.message}`;
 
-  const shown = (status: SiteStatus, quotas: readonly QuotaStatus[]): ShownSite => ({
-    ...status,
-    reason: shownReason(status, loop.sourceProblem),
-    message: [status.message, sourceAge(loop.sourceProblem), planProblem() ?? ''].filter(Boolean).join('; '),
-    resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
-    ...(conditionsOf(quotas).length === 0 ? {} : { conditions: conditionsOf(quotas) }),
-  });
+  const shown = (status: SiteStatus, quotas: readonly QuotaStatus[]): ShownSite => {
+    const conditions = [...conditionsOf(quotas), ...(deps.conditionsOf?.(status.site) ?? [])];
+    return {
+      ...status,
+      reason: shownReason(status, loop.sourceProblem),
+      message: [status.message, sourceAge(loop.sourceProblem), planProblem() ?? '']
+        .filter(Boolean)
+        .join('; '),
+      resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
+      ...(conditions.length === 0 ? {} : { conditions }),
+    };
+  };
 
   return async (app) => {
     app.get('/readyz', async (_request, reply) => {

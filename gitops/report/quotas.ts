@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { quotaRemedy } from '../base/quota-remedy.ts';
+import type { SiteCondition } from './site-condition.ts';
 
 /** The limits of a provider that are known. */
 const QUOTAS = {
@@ -50,12 +51,6 @@ export type QuotaFigures = Omit<QuotaStatus, 'state' | 'message' | 'fix'>;
 /** The answer of `GET /quotas`. */
 export const quotasSchema = z.object({ quotas: z.array(quotaStatus) });
 
-/** What a site's status says of a quota. */
-export const siteConditionSchema = z.object({
-  condition: z.enum(['quota_near', 'quota_reached']),
-  message: z.string(),
-});
-
 interface CountedSite {
   readonly resources: readonly { readonly target: string; readonly missing?: true | undefined }[];
 }
@@ -81,7 +76,7 @@ export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): Qu
 }
 
 /** What the quotas mean for each site of the host. */
-export function conditionsOf(quotas: readonly QuotaStatus[]): z.infer<typeof siteConditionSchema>[] {
+export function conditionsOf(quotas: readonly QuotaStatus[]): SiteCondition[] {
   return quotas.flatMap(({ state, message }) =>
     state === 'quota_near' || state === 'quota_reached' ? [{ condition: state, message }] : [],
   );

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { quotasSchema, siteConditionSchema } from './quotas.ts';
+import { quotasSchema } from './quotas.ts';
+import { siteConditionSchema } from './site-condition.ts';
 
 /** The states of a hostname's certificate, in the order in which they normally follow each other. */
 export const CERTIFICATE_STATES = [
@@ -151,7 +152,7 @@ export type CertificateStatus = z.infer<typeof certificateSchema>;
 /** The answer of `GET /sites` and `GET /sites/:site`. */
 export const shownSiteSchema = siteStatusSchema.extend({
   resources: z.array(z.union([certificateSchema, resource])),
-  /** Quotas that are near or reached. They don't keep the site from being ready. */
+  /** Quotas that are near or reached, and a preview server that didn't start. The site may be ready all the same. */
   conditions: z.array(siteConditionSchema).optional(),
 });
 export type ShownSite = z.infer<typeof shownSiteSchema>;

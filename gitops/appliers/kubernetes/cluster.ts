@@ -10,6 +10,7 @@ import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { PolicyToken } from '../../manifest/policy/policy-token.ts';
 import { ClientObjects } from './client-objects.ts';
+import { FailedPreviews } from './failed-previews.ts';
 import { certificateDelivery, instanceDelivery, policyDelivery, siteDelivery } from './gateway-objects.ts';
 import { GatewayReports } from './gateway-reports.ts';
 import { type CertificatePairs, SharedDeliveries } from './gateway-shared.ts';
@@ -64,6 +65,8 @@ export interface Cluster {
   readonly reported: Map<string, string>;
   /** `null`: nothing is delivered to gateways. */
   readonly gateway: GatewayParts | null;
+  /** `null`: preview servers run always. */
+  readonly failedPreviews: FailedPreviews | null;
   render: RenderSite;
   /** The current edition of a site's pods. */
   edition(site: string): string;
@@ -138,8 +141,11 @@ export async function openCluster(
           place: { identity, namespace, gatewayNamespace },
           ...{ client, ordinal, log, clock, waitMs },
         });
+  const failedPreviews =
+    gateway === null ? null : new FailedPreviews({ client, identity, copies, reports: gateway.copies });
   return {
     gateway,
+    failedPreviews,
     client,
     copies,
     writer,
@@ -153,6 +159,7 @@ export async function openCluster(
     render: renderedOnce(rendering),
     edition: (site) => services.edition(site),
     async close() {
+      failedPreviews?.close();
       await clients.ended();
       await gateway?.shared.ended();
       await Promise.all([copies.close(), gateway?.copies.close()]);

@@ -3,11 +3,11 @@ import type { Identity } from '../../base/ownership.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { Progress } from '../contract.ts';
-import { type PodFault, podFault } from './pod-fault.ts';
 import type { Copies } from './state/copies.ts';
 import { deploymentState } from './state/deployment.ts';
 import { isOurs } from './state/mark.ts';
 import type { ObjectSpec } from './state/object-spec.ts';
+import { type PodFault, podFault } from './state/pod-fault.ts';
 import { revisionNumber, revisionsOf } from './state/replica-sets.ts';
 
 /** How long a rollout is waited for, and when its pods are read. Milliseconds. */
@@ -70,16 +70,8 @@ export async function rolledOut(
     if (wait !== reported) progress(wait === '' ? '' : `Deployment ${address.name} ${wait}`);
     reported = wait;
   };
-  const read = async (deployment: KubernetesObject, isFinal: boolean): Promise<PodFault | null> => {
-    const [newest] = revisionsOf(copies, deployment);
-    if (newest === undefined || address.namespace === null) return null;
-    const labels = `pod-template-hash=${newest.hash},tagyard/site=${spec.manifest.site}`;
-    return await podFault(client, { namespace: address.namespace, labels, isFinal }, signal);
-  };
-  const isOwnQuota = (name: string): boolean => {
-    const found = copies.find({ kind: 'ResourceQuota', namespace: address.namespace, name });
-    return found !== undefined && isOurs(identity, found);
-  };
+  const read = (deployment: KubernetesObject, isFinal: boolean) =>
+    newestPodFault(deployment, { client, copies, isFinal }, signal);
   const isEnded = async (): Promise<boolean> => {
     const deployment = copies.find(address);
     if (deployment === undefined) {
@@ -87,7 +79,7 @@ export async function rolledOut(
     }
     const state = deploymentState(deployment);
     const isServing = Math.min(state.updated, state.available) >= state.replicas;
-    const refused = state.isSeen && state.failure !== null ? refusal(state.failure, isOwnQuota) : null;
+    const refused = podRefusal(deployment, { copies, identity });
     const hasNoRoom = refused?.quota === 'own';
     const isDone = state.isRolledOut && state.failure === null && isServing;
     const wait = hasNoRoom ? WAITS_FOR_ROOM : held;
@@ -130,6 +122,33 @@ export async function rolledOut(
     );
   }
   return outcome;
+}
+
+/** What keeps the pods of a Deployment's newest template, as `podFault` says it. */
+export async function newestPodFault(
+  deployment: KubernetesObject,
+  { client, copies, isFinal }: Pick<RolloutDeps, 'client' | 'copies'> & { readonly isFinal: boolean },
+  signal: AbortSignal,
+): Promise<PodFault | null> {
+  const { namespace, labels: { 'tagyard/site': site } = {} } = deployment.metadata;
+  const [newest] = revisionsOf(copies, deployment);
+  if (newest === undefined || namespace === undefined) return null;
+  const labels = `pod-template-hash=${newest.hash},tagyard/site=${site}`;
+  return await podFault(client, { namespace, labels, isFinal }, signal);
+}
+
+/** Why pods of a Deployment can't be created; `null`: none was refused. */
+export function podRefusal(
+  deployment: KubernetesObject,
+  { copies, identity }: Pick<RolloutDeps, 'copies' | 'identity'>,
+): RolloutFailure | null {
+  const { isSeen, failure } = deploymentState(deployment);
+  if (!isSeen || failure === null) return null;
+  const { namespace = null } = deployment.metadata;
+  return refusal(failure, (name) => {
+    const found = copies.find({ kind: 'ResourceQuota', namespace, name });
+    return found !== undefined && isOurs(identity, found);
+  });
 }
 
 /** The text of a ReplicaSet's controller: `pods "…" is forbidden: exceeded quota: …`. */

@@ -18,12 +18,13 @@ import { revisionNumber } from './state/replica-sets.ts';
  * replaced by the previous one: its pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { copies, clients, writer, secrets } = cluster;
+  const { copies, clients, writer, secrets, failedPreviews } = cluster;
   const failures = new RolloutFailures();
   let rollouts = 0;
 
   async function observe(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal, scope?: Scope) {
     await copies.ready(signal);
+    failedPreviews?.want(desired.map(({ spec }) => spec));
     return await observeObjects(
       cluster,
       {

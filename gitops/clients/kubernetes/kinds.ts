@@ -63,6 +63,8 @@ export interface ManagedFields {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly subresource?: string;
+  /** When that changed last, by the API server's clock: RFC 3339, UTC. */
+  readonly time?: string;
   /** JSON: most are never read, and as objects they would be the greater part of each copy. */
   readonly fieldsV1?: string;
 }

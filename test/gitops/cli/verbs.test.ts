@@ -94,6 +94,22 @@ describe('tagyard plan', () => {
   });
 });
 
+describe('tagyard status', () => {
+  test('names a site whose preview server didn’t start, which is ready all the same', async () => {
+    await applied('one');
+    const message = 'the preview server didn’t start for its last request: why. What to do';
+    daemon.control.conditions = (site) => (site === 'one' ? [{ condition: 'preview_failed', message }] : []);
+    const all = await tagyard(['status']);
+    expect(all).toMatchObject({
+      exitCode: 0,
+      stdout: expect.stringContaining(`preview_failed one: ${message}`),
+    });
+    expect((await tagyard(['status', 'one'])).stdout).toContain(`preview_failed: ${message}`);
+    const { sites } = JSON.parse((await tagyard(['status', '--json'])).stdout);
+    expect(sites).toMatchObject([{ site: 'one', ready: true, conditions: [{ message }] }]);
+  });
+});
+
 describe('tagyard apply', () => {
   test('waits until the plan is applied, and refuses a plan with another checksum', async () => {
     await daemon.push('one', daemon.manifest('one', 0));

@@ -196,12 +196,19 @@ describe('what is delivered', () => {
 
 test('a report is read from a Lease as it was written, with at most ten reasons', () => {
   const refused = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`s${index}`, 'why']));
+  const failed = Object.fromEntries(
+    Array.from({ length: 200 }, (_, index) => [
+      `sites/tag-${index}-preview`,
+      { number: index, reason: 'why '.repeat(200) },
+    ]),
+  );
   const annotations = formatReport({
     delivered: 'd',
     generation: '1-a',
     ready: true,
     refused,
     unused: { 'sites/tag-acme-preview': 12 },
+    failed,
   });
   const lease = {
     apiVersion: 'coordination.k8s.io/v1',
@@ -211,6 +218,11 @@ test('a report is read from a Lease as it was written, with at most ten reasons'
   const found = readReport(lease);
   expect(found).toMatchObject({ delivered: 'd', generation: '1-a', ready: true });
   expect(found?.unused).toEqual({ 'sites/tag-acme-preview': 12 });
+  const unstarted = Object.entries(found?.failed ?? {});
+  expect(unstarted[0]).toEqual(['sites/tag-0-preview', { number: 0, reason: 'why '.repeat(125) }]);
+  expect([unstarted.length, unstarted[99]?.[1].reason.length]).toEqual([100, 50]);
+  const { 'tagyard/gateway-failed': _, ...earlier } = annotations;
+  expect(readReport({ ...lease, metadata: { name: 'x', annotations: earlier } })?.failed).toEqual({});
   const texts = Object.values(found?.refused ?? {});
   expect([texts.length, texts.filter((text) => text === 'why').length]).toEqual([20, 10]);
   expect(readReport({ ...lease, metadata: { name: 'x' } })).toBeNull();

@@ -65,6 +65,30 @@ test('a started service may have a pod until it is stopped, and is started again
   expect(state.calls).toBe(3);
 });
 
+test('a failure is known until the service is ready, is asked to start again or doesn’t run on demand any more', async () => {
+  const { clock, state, starts, start } = stage();
+  const known = () => [...starts.failures];
+  state.fault = new TerminalError('403');
+  await expect(start()).rejects.toThrow();
+  expect(known()).toEqual([[SERVICE, { number: 1, reason: '403' }]]);
+  state.fault = null;
+  clock.advance(5_000);
+  await start();
+  expect(known()).toEqual([]);
+  starts.late(SERVICE);
+  starts.late(SERVICE);
+  expect(known()).toEqual([[SERVICE, { number: 2, reason: '' }]]);
+  starts.stopped(SERVICE);
+  expect(known()).toHaveLength(1);
+  starts.ready(SERVICE);
+  expect(known()).toEqual([]);
+  await start();
+  starts.late(SERVICE);
+  expect(known()).toEqual([[SERVICE, { number: 3, reason: '' }]]);
+  starts.forget(SERVICE);
+  expect([known(), starts.isAsked(SERVICE)]).toEqual([[], false]);
+});
+
 test('a service that can’t be started has no pod, but may have one if the start got no answer', async () => {
   const { clock, state, starts, start } = stage();
   state.fault = new TerminalError('403');

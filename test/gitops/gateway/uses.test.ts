@@ -12,7 +12,7 @@ const lease = (name: string, resourceVersion: string, annotations: Record<string
   spec: { renewTime: '2100-01-01T00:00:00.000000Z' },
 });
 const report = (unused: Record<string, number>) =>
-  formatReport({ delivered: 'x', generation: '1', ready: true, refused: {}, unused });
+  formatReport({ delivered: 'x', generation: '1', ready: true, refused: {}, unused, failed: {} });
 
 test('a use counts from when the Lease that reports its age last changed here', () => {
   const uses = new ReportedUses();

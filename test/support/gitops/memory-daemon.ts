@@ -17,6 +17,7 @@ import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { frozenBy } from '../../../gitops/pass/freeze.ts';
 import type { CertificateStatus } from '../../../gitops/report/report.ts';
+import type { SiteCondition } from '../../../gitops/report/site-condition.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../eventually.ts';
@@ -65,10 +66,12 @@ export async function memoryDaemon(
     fault: Fault;
     before: (change: Change, progress: Progress) => Promise<void> | void;
     certificates: (site: string) => readonly CertificateStatus[];
+    conditions: (site: string) => readonly SiteCondition[];
   } = {
     fault: () => undefined,
     before: () => undefined,
     certificates: () => [],
+    conditions: () => [],
   };
   /** Each observation: the target, its scope (`null`: all sites), and how many passes had ended before. */
   const observations: { target: Target; sites: string[] | null; pass: number }[] = [];
@@ -146,6 +149,7 @@ export async function memoryDaemon(
       ageIdentity,
       secrets: [SECRET],
       certificatesOf: (site) => control.certificates(site),
+      conditionsOf: (site) => control.conditions(site),
       ...(containerLogs === undefined ? {} : { containerLogs }),
       ...(real.some(({ quota }) => quota !== undefined)
         ? { quotas: () => real.flatMap((one) => one.quota?.() ?? []) }

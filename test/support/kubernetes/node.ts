@@ -138,6 +138,13 @@ export class ClusterNode {
     return name.slice(repository.length + 1);
   }
 
+  /** Removes a repository's images: what runs of them runs on, and no pod can be started with one. */
+  async removeImages(repository: string): Promise<void> {
+    const images = ['--namespace', 'k8s.io', 'images'];
+    const names = (await this.#ctr(...images, 'list', '--quiet')).split('\n');
+    await this.#ctr(...images, 'remove', ...names.filter((name) => name.startsWith(repository)));
+  }
+
   get #socket(): string {
     return join(this.#folder, 'containerd.sock');
   }

@@ -146,10 +146,10 @@ export class TwoHosts implements AsyncDisposable {
     await this.commit({ ...this.manifest, host }, `Move to ${host}`);
   }
 
-  /** What a host's provisioner says of the site that moves; `undefined`: it knows none. */
-  async shown(host: Host) {
+  /** What a host's provisioner says of a site; `undefined`: it knows none. */
+  async shown(host: Host, name = MOVED_SITE) {
     const sites = (await this.#provisioners.get(host)?.sites())?.sites;
-    return sites?.find(({ site }) => site === MOVED_SITE);
+    return sites?.find(({ site }) => site === name);
   }
 
   /** Throws unless the site is served by this host, and these names of it lead there. */

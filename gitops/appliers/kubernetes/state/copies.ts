@@ -198,6 +198,12 @@ export class Copies {
     }
   }
 
+  /** Calls `note` after each change of an object of this kind, until `signal` aborts. */
+  onChange(kind: Kind, note: () => void, signal: AbortSignal): void {
+    this.#changes.on(kind, note);
+    signal.addEventListener('abort', () => this.#changes.off(kind, note), { once: true });
+  }
+
   /** An item after changes from outside; changes that arrive before it is read make one item. */
   async *events(signal: AbortSignal): AsyncIterable<void> {
     const ended = AbortSignal.any([signal, this.#ended.signal]);
@@ -237,6 +243,7 @@ export class Copies {
       for await (const { type, object } of changes) {
         const key = keyOf(object);
         this.#changes.emit(key);
+        this.#changes.emit(kind);
         if (isMade) continue;
         if (type !== 'deleted') this.#compare(key, object);
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');

@@ -90,6 +90,8 @@ export function outageOf(
   { mayStart = false }: { readonly mayStart?: boolean } = {},
 ): string | null {
   const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
+  // A gateway has set its number of pods: its template isn't rolled out by that.
+  if (!isSeen && mayStart) return null;
   if (!isSeen || !isDone)
     return `rollout not complete: ${updated} of ${replicas} pods have the newest template`;
   if (replicas > 0 && available === 0 && !mayStart) return `none of ${replicas} pods is available`;

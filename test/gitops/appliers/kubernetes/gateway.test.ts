@@ -60,7 +60,15 @@ class Stage {
     }: { renewTime?: string; leaseDurationSeconds?: number } = {},
   ): void {
     this.#version += 1;
-    const report = { delivered: this.digest, generation: '1', ready: true, refused: {}, unused: {}, ...more };
+    const report = {
+      delivered: this.digest,
+      generation: '1',
+      ready: true,
+      refused: {},
+      unused: {},
+      failed: {},
+      ...more,
+    };
     this.leases.set(name, {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
-import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 
 /** States of a container that don't end by waiting for them, and what to say of each. */
 const STUCK: Readonly<Record<string, string>> = {

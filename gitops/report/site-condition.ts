@@ -1,0 +1,8 @@
+import { z } from 'zod';
+
+/** What a site's status says beside its reason: nothing of it keeps the site from being ready. */
+export const siteConditionSchema = z.object({
+  condition: z.enum(['quota_near', 'quota_reached', 'preview_failed']),
+  message: z.string(),
+});
+export type SiteCondition = z.infer<typeof siteConditionSchema>;
