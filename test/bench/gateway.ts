@@ -1,6 +1,14 @@
 import { loadavg } from 'node:os';
 import { eventually } from '../support/eventually.ts';
-import { answeredWithin, type EdgeLoadReport, renderLoad } from '../support/gateway/edge-load.ts';
+import { ChartProvisioner } from '../support/gateway/chart-provisioner.ts';
+import {
+  answeredWithin,
+  BUSY_RACE_MS,
+  type EdgeLoadReport,
+  renderLoad,
+} from '../support/gateway/edge-load.ts';
+import { ManySites } from '../support/gateway/many-sites.ts';
+import { MoveStage } from '../support/gateway/moves.ts';
 import { NodesStage, SITE, serviceOf } from '../support/gateway/nodes.ts';
 import { GATEWAYS, SITES } from '../support/gateway/stage.ts';
 import type { ClusterNode } from '../support/kubernetes/node.ts';
@@ -21,6 +29,14 @@ interface Row {
   readonly name: string;
   /** How often; default: once. */
   readonly times?: number;
+  /** Whose requests are counted; default: those of the site with a pod on each of two nodes. */
+  readonly site?: string;
+  /** Why its requests can't all be held. */
+  readonly limit?: string;
+  /** Kept connections are closed at the end of a gateway, and no other is cut. */
+  readonly isEnding?: true;
+  /** What must be there before the load. */
+  prepare?(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
   /** Does it, and resolves when it is over. */
   run(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
   /** Brings the cluster back after the load. */
@@ -34,14 +50,48 @@ interface Row {
  */
 export const gateway: Suite = async (bench) => {
   console.log(`load of the machine: ${loadavg()[0]}`);
-  await using nodes = await NodesStage.start({ nodes: 3 });
   const only = process.env.BENCH_GATEWAY_ROWS ?? '';
-  for (const row of ROWS.filter(({ name }) => name.includes(only))) {
-    for (let count = 0; count < (row.times ?? 1); count += 1) await measure(bench, nodes, row);
-  }
+  const rows = ROWS.filter(({ name }) => name.includes(only));
+  if (rows.length > 0) await onNodes(bench, rows);
+  if (MOVE.includes(only)) await move(bench);
+  if (CHANGE.includes(only)) await change(bench);
 };
 
+async function onNodes(bench: Bench, rows: readonly Row[]): Promise<void> {
+  await using nodes = await NodesStage.start({ nodes: 3 });
+  for (const row of rows) {
+    for (let count = 0; count < (row.times ?? 1); count += 1) await measure(bench, nodes, row);
+  }
+}
+
+const MOVE = 'a site moved from a machine and back';
+
+/** No Service stays during it, so it has no control. */
+async function move(bench: Bench): Promise<void> {
+  await using stage = await MoveStage.start();
+  const load = await stage.load(PER_SECOND);
+  await secondsPass(BEFORE_SECONDS);
+  const at = load.now();
+  for (const to of ['tag-2', 'tag-1'] as const) await stage.move(to);
+  await secondsPass(AFTER_SECONDS);
+  const report = await load.end();
+  console.log(`${MOVE}: ${renderLoad(report)}`);
+  await figures(bench, MOVE, { report, at });
+}
+
 const awaySeconds = () => Number(process.env.BENCH_GATEWAY_SECONDS ?? 120);
+
+/** A node with a gateway and a pod of the site is cut off. The cluster finds out within a minute. */
+const CUT = {
+  async run(_nodes: NodesStage, node: ClusterNode, seconds = 60) {
+    await node.cut('all');
+    await secondsPass(seconds);
+  },
+  after: (nodes: NodesStage) => nodes.healNodes(),
+};
+
+/** A site whose pods are both on one node. */
+const TWIN = 'twin';
 
 const ROWS: readonly Row[] = [
   { name: 'nothing happens', run: () => secondsPass(AFTER_SECONDS) },
@@ -60,8 +110,8 @@ const ROWS: readonly Row[] = [
       await nodes.settled();
     },
   },
-  { name: 'node drained', run: (nodes, node) => nodes.drain(node) },
-  { name: 'gateways rolled', run: (nodes) => nodes.roll(GATEWAYS, 'gateway') },
+  { name: 'node drained', isEnding: true, run: (nodes, node) => nodes.drain(node) },
+  { name: 'gateways rolled', isEnding: true, run: (nodes) => nodes.roll(GATEWAYS, 'gateway') },
   {
     name: 'hop secret rotated, gateways reloaded',
     async run({ stage }) {
@@ -93,25 +143,62 @@ const ROWS: readonly Row[] = [
       await nodes.healNodes();
     },
   },
+  { name: 'node cut off', times: 3, ...CUT },
+  { name: 'node of CoreDNS cut off', prepare: (nodes, node) => nodes.moveNames(node), ...CUT },
   {
-    name: 'node cut off',
-    times: 3,
-    async run(_nodes, node) {
-      await node.cut('all');
-      // The cluster finds out within a minute.
-      await secondsPass(60);
+    name: 'node of the provisioner cut off',
+    async prepare({ stage }, node) {
+      const provisioner = await ChartProvisioner.install(stage.cluster);
+      stage.own(provisioner);
+      await provisioner.moveTo(node.name);
     },
-    after: (nodes) => nodes.healNodes(),
+    ...CUT,
+  },
+  {
+    name: 'node with both pods of a site cut off',
+    site: TWIN,
+    limit: 'no pod is left to answer until the cluster has given the node up and started others',
+    prepare: (nodes, node) => nodes.serve(TWIN, node),
+    ...CUT,
+    // 50 seconds, 30 more and the start of pods.
+    run: (nodes, node) => CUT.run(nodes, node, 110),
   },
 ];
 
-async function measure(bench: Bench, nodes: NodesStage, { name, run, after }: Row): Promise<void> {
+const CHANGE = 'a change of one site among 1,000, until both gateways serve it';
+/** How often it is changed. */
+const CHANGES = 20;
+
+async function change(bench: Bench): Promise<void> {
+  await using sites = await ManySites.start();
+  await eventually(() => sites.expectReaches('site-0', 'first'));
+  let count = 0;
+  await bench(CHANGE, {
+    unit: 'ms',
+    times: CHANGES,
+    async run() {
+      count += 1;
+      const next = count % 2;
+      const { port } = sites.upstreams[next === 0 ? 0 : 1];
+      await sites.list('site-0', port);
+      const begun = performance.now();
+      await sites.deliver('site-0', port, true);
+      const reached = () => sites.expectReaches('site-0', next === 0 ? 'first' : 'second');
+      await eventually(reached, { intervalMs: 10 });
+      return performance.now() - begun;
+    },
+  });
+}
+
+async function measure(bench: Bench, nodes: NodesStage, row: Row): Promise<void> {
+  const { name, site = SITE, limit, isEnding, prepare, run, after } = row;
   const { node, others } = await nodes.sharedNode();
+  await prepare?.(nodes, node);
   const [through] = others;
   if (through === undefined) throw new Error('the cluster has more than one node');
   const loads: Record<(typeof WAYS)[number], Load> = {
-    gateway: nodes.load(PER_SECOND),
-    control: await nodes.plainLoad(PER_SECOND, through),
+    gateway: nodes.load(PER_SECOND, site, isEnding ? { raceMs: BUSY_RACE_MS } : {}),
+    control: await nodes.plainLoad(PER_SECOND, through, site),
   };
   await secondsPass(BEFORE_SECONDS);
   const at = { gateway: loads.gateway.now(), control: loads.control.now() };
@@ -119,6 +206,7 @@ async function measure(bench: Bench, nodes: NodesStage, { name, run, after }: Ro
   await secondsPass(AFTER_SECONDS);
   const [viaGateway, viaService] = await Promise.all([loads.gateway.end(), loads.control.end()]);
   await after?.(nodes);
+  if (limit !== undefined) console.log(`${name}: ${limit}`);
   for (const [way, report] of [
     ['gateway', viaGateway],
     ['control', viaService],

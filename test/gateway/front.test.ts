@@ -138,6 +138,48 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
       expect(await arrived(gateway, { 'x-forwarded-for': CLAIMED }, TENANT)).toBe(TENANT);
     });
 
+    test.each(['x-forwarded-for', 'x-tagyard-visitor', 'cf-connecting-ip', 'x-real-ip', 'forwarded'])(
+      'neither a visitor nor a tenant’s pod can claim another one in %s',
+      async (name) => {
+        const value = name === 'forwarded' ? `for=${CLAIMED}` : CLAIMED;
+        const guessed = { 'x-tagyard-hop-secret': 'guess', [name]: value };
+        for (const from of [VISITOR, TENANT]) {
+          expect(await arrived(gateway, { [name]: value }, from)).toBe(from);
+          expect(await arrived(gateway, guessed, from)).toBe(from);
+        }
+      },
+    );
+
+    test('another tenant’s site leads to the edge with the address of the connection, whatever is claimed', async () => {
+      const edge = await startUpstream({ address: '127.0.0.1' });
+      try {
+        const custom = 'tags.other.example';
+        await stage.deliverInstance({
+          trusted: { cloudflare: [], own: [`${FRONT}/32`] },
+          edge: { scheme: 'http', address: '127.0.0.1', port: edge.port },
+        });
+        await stage.deliverCertificate('tls-other', custom);
+        await stage.deliverSite('other', [{ kind: 'custom', host: custom, edgeHost: 'other.example.net' }]);
+        const claims = {
+          'x-tagyard-hop-secret': 'guess',
+          'x-tagyard-visitor': CLAIMED,
+          'x-forwarded-for': CLAIMED,
+        };
+        for (const from of [VISITOR, TENANT]) {
+          await eventually(() => ask(gateway.endpoint, { host: custom, headers: claims, from }));
+          const { headers } = edge.seen.at(-1) ?? { headers: {} };
+          expect(headers).toMatchObject({
+            host: 'other.example.net',
+            'x-tagyard-hop-secret': HOP_SECRET,
+            'x-forwarded-for': from,
+          });
+          expect(JSON.stringify(headers)).not.toContain(CLAIMED);
+        }
+      } finally {
+        await edge.close();
+      }
+    });
+
     test('an HTTP front that is trusted states the visitor, and the edge’s words survive it', async () => {
       const port = await front('http', gateway.endpoint.tlsPort, `ssl verify none sni str(${host})`);
       expect(await arrived(behind(gateway, port), { 'x-forwarded-for': CLAIMED })).toBe(VISITOR);

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
-import { answeredWithin, type EdgeLoadReport, renderLoad } from '../support/gateway/edge-load.ts';
+import {
+  answeredWithin,
+  BUSY_RACE_MS,
+  type EdgeLoadReport,
+  renderLoad,
+} from '../support/gateway/edge-load.ts';
 import { hostOf, NodesStage, SITE, serviceOf } from '../support/gateway/nodes.ts';
 import { SLOW_PATH } from '../support/gateway/pods.ts';
 import { GATEWAYS, SITES } from '../support/gateway/stage.ts';
@@ -41,7 +46,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(sent).toBeGreaterThan(2 * PER_SECOND);
   }
   async function underLoad(title: string, work: (load: Load) => Promise<unknown>) {
-    const load = nodes.load(PER_SECOND);
+    const load = nodes.load(PER_SECOND, SITE, { raceMs: BUSY_RACE_MS });
     const [done] = await Promise.allSettled([work(load)]);
     await isSent(load, 2);
     const report = await load.end();
@@ -55,8 +60,10 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     await eventually(async () => expect(await answering()).toEqual(names));
   });
 
-  test('lose no request in a rollout of the site', async () => {
-    await withoutLoss('rollout', () => nodes.roll(SITES, serviceOf(SITE)));
+  test('lose no request in a rollout of the site and back', async () => {
+    await withoutLoss('rollout and back', async () => {
+      for (const _ of ['there', 'back']) await nodes.roll(SITES, serviceOf(SITE));
+    });
   });
 
   test('lose no request when they are rolled themselves', async () => {
@@ -108,8 +115,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
   test('continue to serve when a node with one of them, a pod of a site, both of another one and CoreDNS is cut off', async () => {
     const { node, others } = await nodes.sharedNode();
     await nodes.serve('twin', node);
-    await nodes.names.moveTo(node.name);
-    await eventually(async () => expect(await nodes.hasNames()).toBe(true), WAIT);
+    await nodes.moveNames(node);
     await eventually(async () =>
       expect((await ask(nodes.endpoint, { host: hostOf('twin') })).status).toBe(200),
     );

@@ -14,7 +14,7 @@ import { describeWith } from '../support/components.ts';
 import { startKnot } from '../support/dns/knot.ts';
 import { eventually } from '../support/eventually.ts';
 import { gatewayApiDefinitions } from '../support/gateway/api-definitions.ts';
-import { writeGatewayImage } from '../support/gateway/image.ts';
+import { writePartImage } from '../support/gateway/image.ts';
 import { callerAs } from '../support/kubernetes/call-as.ts';
 import { CHART, helm, renderedChart, valueFlags } from '../support/kubernetes/chart.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
@@ -78,7 +78,7 @@ describeWith(
       [cluster, emulator] = await Promise.all([
         Cluster.start({ nodes: 2 }),
         startEmulator(),
-        writeGatewayImage(image, folder),
+        writePartImage('gateway', image, folder),
       ]);
       const tagServer = await importTagServer(cluster);
       const digest = await cluster.importByDigest(image, IMAGE);

@@ -46,17 +46,20 @@ const delayOf = (key: string, longest: number) =>
   [...key].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 2 === 0 ? longest : longest / 2;
 
 /**
- * An emulator with state in memory, on a free loopback port, that watches its own traffic: `close` throws where any
+ * An emulator with state in memory that watches its own traffic: `close` throws where any
  * request or answer broke Cloudflare's OpenAPI document; `calls` are the exchanges as `METHOD path`. The worker sees KV
  * as late as the limits say.
  */
 export async function startEmulator({
   checked = true,
+  address: host = '127.0.0.1',
   clock,
   ...overrides
 }: Partial<EmulatorDeps> & {
   /** Unchecked where the traffic is as much as a bench makes. */
   readonly checked?: boolean;
+  /** Where it listens, on a free port. Default: the loopback address. */
+  readonly address?: string;
   /** The clock of the rate limits, of all dates and of KV's delays. */
   readonly clock?: Clock;
 } = {}) {
@@ -113,10 +116,10 @@ export async function startEmulator({
     };
     violations.push(...validate(exchange));
   });
-  await app.listen({ host: '127.0.0.1', port: 0 });
+  await app.listen({ host, port: 0 });
   const address = app.server.address();
   if (address === null || typeof address === 'string') throw new Error('the emulator has no port');
-  const url = `http://127.0.0.1:${address.port}${API_PREFIX}`;
+  const url = `http://${host}:${address.port}${API_PREFIX}`;
   const account = accountId(db);
 
   return {

@@ -34,9 +34,15 @@ export interface EdgeLoadReport {
 
 /** A request has failed without an answer after this time. */
 const LIMIT_MS = 5_000;
-/** A connection that is refused sooner than this after a request was written on it had been closed before. */
+/** A kept connection that ends sooner than this after a request was written on it had been closed before. */
 const RACE_MS = 200;
-const KEPT = 8;
+/**
+ * The same where no connection is cut: nginx closes kept connections at its end, also one with a request that a worker without
+ * a processor hasn't read yet.
+ */
+export const BUSY_RACE_MS = 1_000;
+/** Enough for a second in which nothing is answered: a request must not wait here for a connection. */
+const KEPT = 32;
 
 class Lost extends Error {
   readonly wasConnected: boolean;
@@ -54,7 +60,12 @@ class Lost extends Error {
  * with a body, and of both kinds half are on kept connections. It does once what the edge does (docs/gateway.md): it sends a
  * request again if no connection was made, and a GET also if the connection was lost without an answer.
  */
-export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond: number) {
+export function startEdgeLoad(
+  target: () => LoadTarget,
+  host: string,
+  perSecond: number,
+  { raceMs = RACE_MS }: { readonly raceMs?: number } = {},
+) {
   // The one that was idle for longest is used first, so that none is idle for long.
   const pool = { keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' } as const;
   const plain = new http.Agent(pool);
@@ -98,7 +109,7 @@ export function startEdgeLoad(target: () => LoadTarget, host: string, perSecond:
       reject(
         new Lost(error.message, {
           wasConnected: connectedAt !== null,
-          wasClosed: wasReused && performance.now() - (connectedAt ?? 0) < RACE_MS,
+          wasClosed: wasReused && performance.now() - (connectedAt ?? 0) < raceMs,
         }),
       );
     request.on('response', (response) => {
@@ -172,7 +183,13 @@ export function answeredWithin(
 export function renderLoad({ sent, failures, again, raced, answered }: EdgeLoadReport): string {
   const slowest = Math.max(0, ...answered.map(({ ms }) => ms));
   const reasons = Map.groupBy(failures, ({ reason }) => reason.replace(/\d+ ms/, '… ms'));
-  const shown = [...reasons].map(([reason, { length }]) => `${length} × ${reason}`).join(', ');
+  const shown = [...reasons]
+    .map(([reason, all]) => {
+      const begun = all.map(({ at }) => at);
+      const [from, to] = [Math.min(...begun).toFixed(0), Math.max(...begun).toFixed(0)];
+      return `${all.length} × ${reason} (begun at ${from} to ${to} s)`;
+    })
+    .join(', ');
   const counts = `${failures.length} of ${sent} failed, ${again} sent again, ${raced} raced`;
   return `${counts}, slowest ${slowest.toFixed(0)} ms${shown === '' ? '' : `: ${shown}`}`;
 }

@@ -6,20 +6,22 @@ import { packTree } from '../../../deploy/package/pack.ts';
 import { baseImage } from '../containers/base-image.ts';
 
 /**
- * Builds the gateway's image from this tree, with this machine's nginx and Node, and writes it to a file for the nodes of a
- * cluster. Nothing of it stays in the engine.
+ * Builds an image of this tree, with this machine's nginx, git and Node, and writes it to a file for the nodes of a cluster.
+ * Nothing of it stays in the engine.
  */
-export async function writeGatewayImage(file: string, folder: string): Promise<void> {
-  const tag = `tagyard-test/gateway-${process.pid}`;
-  const base = `tagyard-test/gateway-base-${process.pid}`;
+export async function writePartImage(
+  target: 'gateway' | 'provisioner',
+  file: string,
+  folder: string,
+): Promise<void> {
+  const tag = `tagyard-test/${target}-${process.pid}`;
+  const base = `tagyard-test/${target}-base-${process.pid}`;
   await using _ = await baseImage(base);
   const context = join(folder, 'context');
-  await imageContext(await packTree(folder), context, process.arch === 'arm64' ? 'arm64' : 'amd64', [
-    'gateway',
-  ]);
+  await imageContext(await packTree(folder), context, process.arch === 'arm64' ? 'arm64' : 'amd64', [target]);
   try {
-    const bytes = await buildImage(context, { target: 'gateway', tag, base });
-    console.log(`gateway: ${(bytes / 1e6).toFixed(0)} MB with this machine's base`);
+    const bytes = await buildImage(context, { target, tag, base });
+    console.log(`${target}: ${(bytes / 1e6).toFixed(0)} MB with this machine's base`);
     await execa('docker', ['save', '--output', file, tag]);
   } finally {
     await execa('docker', ['image', 'rm', '--force', tag]);

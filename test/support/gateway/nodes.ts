@@ -88,19 +88,19 @@ export class NodesStage implements AsyncDisposable {
   }
 
   /** Requests through the front and a gateway. */
-  load(perSecond: number, site = SITE) {
+  load(perSecond: number, site = SITE, options: Parameters<typeof startEdgeLoad>[3] = {}) {
     const { address, tlsPort } = this.endpoint;
     const target: LoadTarget = { address, port: tlsPort, servername: hostOf(site) };
-    return startEdgeLoad(() => target, hostOf(site), perSecond);
+    return startEdgeLoad(() => target, hostOf(site), perSecond, options);
   }
 
-  /** The control: requests straight to the plain Service of the site, through this node. */
-  async plainLoad(perSecond: number, through: ClusterNode) {
-    const service = ['get', 'service', serviceOf(SITE), '--namespace', SITES];
+  /** The control: requests straight to the plain Service of a site, through this node. */
+  async plainLoad(perSecond: number, through: ClusterNode, site = SITE) {
+    const service = ['get', 'service', serviceOf(site), '--namespace', SITES];
     const address = await this.stage.cluster.kubectl(...service, '--output=jsonpath={.spec.clusterIP}');
     await ip(`route replace ${address}/32 via ${through.address}`);
     const target: LoadTarget = { address, port: PORT };
-    return startEdgeLoad(() => target, this.host, perSecond);
+    return startEdgeLoad(() => target, hostOf(site), perSecond);
   }
 
   async pods(namespace: string, app?: string): Promise<readonly Pod[]> {
@@ -147,6 +147,14 @@ export class NodesStage implements AsyncDisposable {
     const node = nodes.find(({ name }) => names.has(name));
     if (node === undefined) throw new Error('none of the nodes has a gateway');
     return { address: node.address, httpPort: 0, tlsPort: NODE_PORTS.tls };
+  }
+
+  /** Moves CoreDNS to this node. Resolves when a gateway gets an answer from it. */
+  async moveNames(node: ClusterNode): Promise<void> {
+    await this.names.moveTo(node.name);
+    await eventually(async () => {
+      if (!(await this.hasNames())) throw new Error('the name server doesn’t answer');
+    }, WAIT);
   }
 
   /** Whether a gateway gets an answer from its name server. */

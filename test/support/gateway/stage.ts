@@ -158,6 +158,11 @@ export class GatewayStage {
     );
   }
 
+  /** Disposes of it with the stage. */
+  own(resource: AsyncDisposable): void {
+    this.#owned.use(resource);
+  }
+
   /** A gateway as a process of its own, not started yet. */
   async gateway(name: string, env: NodeJS.ProcessEnv = {}): Promise<GatewayProcess> {
     const gateway = await GatewayProcess.create(this, name, env);
