@@ -173,6 +173,20 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(agent.running(service)).toBe(preview.service);
   });
 
+  test('ends although nginx has ended just before it gets the signal', async () => {
+    const agent = await started(await folder(), () => []);
+    await agent.deliver(deliveries(1));
+    const kill = process.kill.bind(process);
+    const spy = vi.spyOn(process, 'kill').mockImplementationOnce((pid) => {
+      kill(pid, 'SIGKILL');
+      throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' });
+    });
+    stack.push(async () => spy.mockRestore());
+    await agent.end(0);
+    expect(spy).toHaveBeenCalled();
+    expect(await agent.nginx.daemon.isRunning()).toBe(false);
+  });
+
   test('is not ready before the API server has listed the pods, but is with those known before a restart', async () => {
     const directory = await folder();
     const pod = await startUpstream({ address: '127.0.0.1' });

@@ -103,7 +103,12 @@ export async function endNginx(prefix: string, graceMs: number): Promise<void> {
   for (const [signal, timeoutMs] of endings) {
     const master = await runningMaster(prefix);
     if (master === null) break;
-    process.kill(master, signal);
+    try {
+      process.kill(master, signal);
+    } catch (error) {
+      // It has ended since its id was read.
+      if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+    }
     const deadline = performance.now() + timeoutMs;
     while ((await runningMaster(prefix)) !== null && performance.now() < deadline) await wait(POLL_MS);
   }
