@@ -23,6 +23,7 @@ import { eventually } from '../support/eventually.ts';
 import { type Answerer, ScriptedServer } from '../support/kubernetes/scripted-server.ts';
 import { NGINX_SETTINGS } from '../support/proxy/nginx.ts';
 import { HOP_SECRET } from '../support/proxy/proxy.ts';
+import { signal } from '../support/signal.ts';
 import { selfSigned } from '../support/tls/self-signed.ts';
 import { startUpstream } from '../support/upstream.ts';
 
@@ -174,11 +175,11 @@ describeWith('nginx', 'a gateway that starts', () => {
   });
 
   test('ends although nginx has ended just before it gets the signal', async () => {
-    const agent = await started(await folder(), () => []);
+    const directory = await folder();
+    const agent = await started(directory, () => []);
     await agent.deliver(deliveries(1));
-    const kill = process.kill.bind(process);
     const spy = vi.spyOn(process, 'kill').mockImplementationOnce((pid) => {
-      kill(pid, 'SIGKILL');
+      signal(pid, 'SIGKILL', directory);
       throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' });
     });
     stack.push(async () => spy.mockRestore());
