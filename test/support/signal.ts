@@ -49,6 +49,23 @@ export function signalSelf(name: NodeJS.Signals, main: string): void {
   process.kill(process.pid, name);
 }
 
+/**
+ * The next process that this one signals ends just before, so that the signal finds none. `ownPath`: see `signal`. Returns
+ * what takes this back if none was signalled.
+ */
+export function endBeforeSignal(ownPath: string): () => void {
+  const original = process.kill;
+  const restore = () => {
+    process.kill = original;
+  };
+  process.kill = (pid) => {
+    restore();
+    signal(pid, 'SIGKILL', ownPath);
+    throw Object.assign(new Error('kill ESRCH'), { code: 'ESRCH' });
+  };
+  return restore;
+}
+
 function refuseUnspecific(pid: number): void {
   if (!Number.isInteger(pid) || pid <= 1) throw new Error(`${pid} is not the id of one process`);
 }
