@@ -66,8 +66,8 @@ export function mergeCookies(
   const isKept = (name: string, value: string) =>
     kept.some((own) => own.name === name && own.value === value);
   const changed = Object.entries(sent).filter(([name, value]) => !isKept(name, value));
-  // Most pages change nothing, and what is stored is sorted and within the limits.
-  if (changed.length === 0) return kept;
+  // Most pages change nothing, and what is stored is sorted and within the limits. An earlier version stored some names twice.
+  if (changed.length === 0 && new Set(kept.map(({ name }) => name)).size === kept.length) return kept;
   const byName = new Map(kept.map((cookie) => [cookie.name, cookie]));
   for (const [name, value] of changed) {
     if (!may(name) || !isStorable(name, value)) continue;
@@ -78,14 +78,16 @@ export function mergeCookies(
   return withinLimits([...byName.values()]);
 }
 
-/** The stored cookies with those of the tag server's answer in place of older ones. */
+/** The stored cookies with those of the tag server's answer in place of older ones: for each name, the last valid line. */
 export function withHttpCookies(
   held: readonly StoredCookie[],
   passed: readonly StoredCookie[],
   now: number,
 ): StoredCookie[] {
   const others = held.filter(({ name }) => !passed.some((cookie) => cookie.name === name));
-  return withinLimits([...others, ...passed.filter(({ expiresAt }) => expiresAt > now)]);
+  const valid = passed.filter(({ expiresAt }) => expiresAt > now);
+  const byName = new Map(valid.map((cookie) => [cookie.name, cookie]));
+  return withinLimits([...others, ...byName.values()]);
 }
 
 function withinLimits(cookies: readonly StoredCookie[]): StoredCookie[] {

@@ -122,6 +122,27 @@ describe('the ids that the tag server sets', () => {
     await expect.poll(() => kept(site, id)).toEqual(['FPLC']);
   });
 
+  test.each([
+    ['the last one', ['FPLC=abc; Domain=DOMAIN; Path=/', FPLC]],
+    ['the last one that is not deleted', [FPLC, 'FPLC=; Max-Age=0; Path=/']],
+  ])('of several lines for one name, %s is kept and restored', async (_which, lines) => {
+    const site = await on();
+    await hit(site, lines, `_fpid=${id}`);
+    await expect.poll(() => kept(site, id)).toEqual(['FPLC']);
+    const { headers } = await stage.boot(site, {}, own(site, `_fpid=${id}`));
+    expect(headers['set-cookie']).toEqual([expect.stringMatching(/^FPLC=xyz; /)]);
+  });
+
+  test('that an earlier version stored twice are restored once, and stored once from then on', async () => {
+    const site = await on();
+    const times = { setAt: Date.now() - 1000, expiresAt: Date.now() + DAY_MS };
+    const cookies = ['abc', 'xyz'].map((value) => ({ name: 'FPLC', value, attributes: 'Path=/', ...times }));
+    await stage.put('COOKIES', `${site.id}:${id}`, { version: 1, session: null, cookies });
+    const { headers } = await stage.boot(site, {}, own(site, `_fpid=${id}`));
+    expect(headers['set-cookie']).toEqual([expect.stringMatching(/^FPLC=xyz; /)]);
+    expect(await kept(site, id)).toEqual(['FPLC']);
+  });
+
   test.each<[string, SiteOptions, readonly string[], string, Record<string, string>]>([
     ['with the flag off', { features: {} }, [FPID], `_fpid=${id}`, {}],
     ['without an id', {}, [FPID], 'other=1', {}],
