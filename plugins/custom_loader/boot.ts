@@ -163,6 +163,8 @@ async function domainOf({ loader, url }: BootRequest, context: PluginContext): P
 /** The domains of origins that the isolate has seen, because parsing an address is slow. Dropped with the site's documents. */
 const origins = new WeakMap<PluginContext['site'], Map<string, RegistryDomain>>();
 const MAX_ORIGINS = 100;
+/** `https://`, the longest host name of DNS, and a port. `URL` accepts hosts as long as a body may be. */
+const MAX_ORIGIN_LENGTH = 8 + 253 + 6;
 
 function domainOfPage(url: string, { site, domainOf, problem }: PluginContext): RegistryDomain | undefined {
   const known = origins.get(site);
@@ -174,7 +176,7 @@ function domainOfPage(url: string, { site, domainOf, problem }: PluginContext): 
   }
   const domain = domainOf(page.hostname);
   // An older loader's whole address would take the place of an origin.
-  if (domain !== undefined && url === page.origin) {
+  if (domain !== undefined && url === page.origin && url.length <= MAX_ORIGIN_LENGTH) {
     origins.set(site, (known && known.size < MAX_ORIGINS ? known : new Map()).set(url, domain));
   }
   return domain;

@@ -43,3 +43,16 @@ test('only requests of the same plugin and site join a running request', async (
     `squirrel of ${one.id}`,
   ]);
 });
+
+test('the isolate remembers the origins of pages, but none that is longer than a host can be', async () => {
+  const site = await stage.site();
+  const { domain } = site.domains[0] ?? {};
+  const parsed = async (url: string) => {
+    for (const _time of [1, 2]) expect((await stage.boot(site, { url })).json.site.domain).toBe(domain);
+    return (await stage.send(site.host, '/parsed', { method: 'POST', body: url })).json;
+  };
+  const longest = `${'a.'.repeat(126)}${domain}`.slice(-253);
+  expect(await parsed(`https://${domain}`)).toBe(1);
+  expect(await parsed(`https://${longest}:65535`)).toBe(1);
+  expect(await parsed(`https://${'a'.repeat(60_000)}.${domain}`)).toBe(2);
+});

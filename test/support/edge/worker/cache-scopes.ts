@@ -6,6 +6,7 @@ import {
   type Plugin,
   type PluginContext,
 } from '../../../../plugins/contract.ts';
+import { PLUGINS } from '../../../../plugins/index.ts';
 
 const KEY = '/same/key';
 const octets = (text: string) => ({
@@ -55,6 +56,31 @@ function hoarder(name: string): Plugin<unknown> {
   });
 }
 
-StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel')];
+/** Every address that the isolate has parsed by `URL.parse`. */
+const parsed: string[] = [];
+const { parse } = URL;
+URL.parse = (address, base) => {
+  parsed.push(String(address));
+  return parse(address, base);
+};
+
+/** Answers how often the isolate has parsed the address in the request's body. */
+const counter = definePlugin<unknown>({
+  name: 'counter',
+  kind: 'mandatory',
+  config: z.object({}),
+  routes: [
+    {
+      method: 'POST',
+      path: '/parsed',
+      async handle({ request }) {
+        const address = await request.text();
+        return Response.json(parsed.filter((each) => each === address).length);
+      },
+    },
+  ],
+});
+
+StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel'), counter, ...PLUGINS];
 
 export default StageWorker;
