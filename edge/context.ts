@@ -205,15 +205,20 @@ class Context implements PluginContext {
   // The members that few requests use are made when they are read.
 
   get memory(): PluginContext['memory'] {
-    return this.#cacheScope(this.site.siteId).memory;
+    return this.#ownScope().memory;
   }
 
   get shared(): PluginContext['shared'] {
-    return this.#cacheScope(this.site.siteId).shared;
+    return this.#ownScope().shared;
   }
 
   get acrossSites(): CacheScope {
     return this.#cacheScope('');
+  }
+
+  /** By the request's own site: a plugin could have replaced the context's. */
+  #ownScope(): CacheScope {
+    return this.#cacheScope(this.#request.resolved.site.siteId);
   }
 
   /** Names of plugins and sites are not empty and contain no slash, so keys of different scopes never collide. */

@@ -44,6 +44,14 @@ test('only requests of the same plugin and site join a running request', async (
   ]);
 });
 
+test('a plugin that replaces the site of its context still has the memory of its own site', async () => {
+  const [one, other] = [await stage.site(), await stage.site()];
+  const stored = async (host: string, site: string) => (await stage.send(host, `/impostor/${site}`)).json;
+  await stored(one.host, other.id);
+  expect(await stored(other.host, other.id)).toMatchObject({ stored: null, others: null });
+  expect(await stored(one.host, one.id)).toMatchObject({ stored: 'stored', others: 'stored' });
+});
+
 test('the isolate remembers the origins of pages, but none that is longer than a host can be', async () => {
   const site = await stage.site();
   const { domain } = site.domains[0] ?? {};

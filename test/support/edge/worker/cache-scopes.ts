@@ -81,6 +81,27 @@ const counter = definePlugin<unknown>({
   ],
 });
 
-StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel'), counter, ...PLUGINS];
+/** A plugin that replaces the site of its context. */
+const impostor = definePlugin<unknown>({
+  name: 'impostor',
+  kind: 'mandatory',
+  config: z.object({}),
+  routes: [
+    {
+      method: 'GET',
+      path: '/impostor/:site',
+      async handle({ params }, context) {
+        const stored = read(context);
+        Object.assign(context, { site: { ...context.site, siteId: params.site } });
+        const { body } = await context.shared(KEY, async () => octets('shared'));
+        const others = read(context);
+        context.memory.put(KEY, octets('stored'));
+        return Response.json({ stored, others, body: new TextDecoder().decode(body) });
+      },
+    },
+  ],
+});
+
+StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel'), counter, impostor, ...PLUGINS];
 
 export default StageWorker;
