@@ -8,6 +8,8 @@ const PREFLIGHT_MAX_AGE_SECONDS = 7200;
 /** The origins that a site has allowed: parsing one costs as much as the rest of a preflight. Dropped with its documents. */
 const allowed = new WeakMap<Site, Set<string>>();
 const MAX_ALLOWED = 100;
+/** `https://`, the longest host name of DNS, and a port. `URL` accepts hosts as long as a header may be. */
+const MAX_ORIGIN_LENGTH = 8 + 253 + 6;
 
 /**
  * The origin whose pages may read the answer: its host is an active domain of the site or under one. Returns `null`
@@ -19,7 +21,9 @@ export function allowedOrigin(request: Request, site: Site): string | null {
   const known = allowed.get(site);
   if (known?.has(origin)) return origin;
   if (!isAllowed(origin, site)) throw new EdgeError('origin_not_allowed', { headers: { vary: 'origin' } });
-  allowed.set(site, known && known.size < MAX_ALLOWED ? known.add(origin) : new Set([origin]));
+  if (origin.length <= MAX_ORIGIN_LENGTH) {
+    allowed.set(site, known && known.size < MAX_ALLOWED ? known.add(origin) : new Set([origin]));
+  }
   return origin;
 }
 
