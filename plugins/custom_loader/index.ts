@@ -17,6 +17,8 @@ interface Rendered {
  */
 const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
+/** More than a real address needs. One of 16 KB would be in the key and in the script. */
+const MAX_KEY_LENGTH = 1024;
 
 interface Asked {
   readonly token: string;
@@ -49,6 +51,7 @@ async function loaderFor(context: PluginContext, { token, place, snippet }: Aske
     etag: place ? hash.replace(/"$/, `-${place}"`) : hash,
   });
   const script = { octets, headers };
+  if (key.length > MAX_KEY_LENGTH) return script;
   if (own.size >= MAX_RENDERED) own.clear();
   rendered.set(cookies, own.set(key, script));
   return script;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { forwarderToken, prefixed, stated } from '../support/edge/forwarder.ts';
 import { type Answer, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
@@ -67,10 +68,26 @@ test.each<[string, (site: StagedSite, origin: string) => Promise<Answer>, number
     const parsed = async (host: string) => {
       const body = `https://${host}`;
       for (const _time of [1, 2]) expect((await send(site, body)).status).toBeLessThan(300);
-      return (await stage.send(site.host, '/parsed', { method: 'POST', body })).json;
+      return (await stage.send(site.host, '/processed', { method: 'POST', body })).json;
     };
     expect(await parsed(domain)).toBe(1);
     expect(await parsed(`${`${'a.'.repeat(126)}${domain}`.slice(-253)}:65535`)).toBe(1);
     expect(await parsed(`${'a'.repeat(octets)}.${domain}`)).toBe(2);
   },
 );
+
+test('the isolate remembers the loader of a shop’s address, unless the address is very long', async () => {
+  const token = forwarderToken('shop');
+  const loader = 'lt_loader0token0of0the0shop';
+  const site = await stage.site({ domains: [{ sameOrigin: { ...prefixed('/m3trics1', token), loader } }] });
+  await stage.put('LOADER_TOKEN_MAP', loader, { version: 1, containerId: site.container });
+  const headers = stated(token, `www.${site.domains[0]?.domain}`);
+  const rendered = async (environment: string) => {
+    const path = `/m3trics1/gtm.js?gtm_auth=${environment}`;
+    for (const _time of [1, 2]) expect((await stage.send(site.host, path, { headers })).status).toBe(200);
+    const body = `?gtm_auth=${environment}`;
+    return (await stage.send(site.host, '/processed', { method: 'POST', body })).json;
+  };
+  expect(await rendered('aB-c_1&gtm_preview=env-2&gtm_cookies_win=x')).toBe(1);
+  expect(await rendered('a'.repeat(10_000))).toBe(2);
+});

@@ -56,15 +56,20 @@ function hoarder(name: string): Plugin<unknown> {
   });
 }
 
-/** Every address that the isolate has parsed by `URL.parse`. */
-const parsed: string[] = [];
+/** Every text that the isolate has parsed as an address or encoded. */
+const processed: string[] = [];
 const { parse } = URL;
 URL.parse = (address, base) => {
-  parsed.push(String(address));
+  processed.push(String(address));
   return parse(address, base);
 };
+const { encode } = TextEncoder.prototype;
+TextEncoder.prototype.encode = function (text = '') {
+  processed.push(text);
+  return encode.call(this, text);
+};
 
-/** Answers how often the isolate has parsed the address in the request's body. */
+/** Answers how many of these texts contain the request's body. */
 const counter = definePlugin<unknown>({
   name: 'counter',
   kind: 'mandatory',
@@ -72,10 +77,10 @@ const counter = definePlugin<unknown>({
   routes: [
     {
       method: 'POST',
-      path: '/parsed',
+      path: '/processed',
       async handle({ request }) {
-        const address = await request.text();
-        return Response.json(parsed.filter((each) => each === address).length);
+        const text = await request.text();
+        return Response.json(processed.filter((each) => each.includes(text)).length);
       },
     },
   ],
