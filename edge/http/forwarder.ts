@@ -23,6 +23,8 @@ interface Proof {
  */
 const proofs = new WeakMap<readonly RegistryDomain[], Map<string, Proof>>();
 const MAX_PROOFS = 500;
+/** A token, a space, and the longest host name of DNS with a port, with some room. A header may be much longer. */
+const MAX_KEY_LENGTH = 512;
 
 /** `198.51.100.7:443`, `[2001:db8::7]:443`: some servers know the visitor's address only together with the port. */
 const WITH_PORT = /^(?:([\d.]+)|\[([0-9a-fA-F:.]+)\]):\d{1,5}$/;
@@ -74,6 +76,7 @@ async function prove(
 }
 
 function keep(domains: readonly RegistryDomain[], key: string, proof: Proof): void {
+  if (key.length > MAX_KEY_LENGTH) return;
   const known = proofs.get(domains) ?? new Map<string, Proof>();
   setBounded(known, MAX_PROOFS, key, proof);
   proofs.set(domains, known);

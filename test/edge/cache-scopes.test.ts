@@ -91,3 +91,18 @@ test('the isolate remembers the loader of a shop’s address, unless the address
   expect(await rendered('aB-c_1&gtm_preview=env-2&gtm_cookies_win=x')).toBe(1);
   expect(await rendered('a'.repeat(10_000))).toBe(2);
 });
+
+test('the isolate remembers the host that a domain’s own server states, unless it is very long', async () => {
+  const proven = async (seed: string, host: string) => {
+    const token = forwarderToken(seed);
+    const site = await stage.site({ domains: [{ sameOrigin: prefixed('/m3trics1', token) }] });
+    const headers = stated(token, `${host}.${site.domains[0]?.domain}`);
+    for (const _time of [1, 2]) {
+      const path = `/m3trics1/l/${site.loader}.js`;
+      expect((await stage.send(site.host, path, { headers })).text).toContain(`//${host}`);
+    }
+    return (await stage.send(site.host, '/processed', { method: 'POST', body: token })).json;
+  };
+  expect(await proven('one', 'www')).toBe(1);
+  expect(await proven('other', 'w'.repeat(7000))).toBe(2);
+});
