@@ -107,7 +107,7 @@ export interface CacheScope {
   shared(key: string, run: () => Promise<SharedBody>): Promise<SharedBody>;
 }
 
-/** All that a plugin may use. Its `memory` and `shared` are private to the site; `acrossSites` is not. */
+/** All that a plugin may use. `memory` and `shared` are private to the site; `acrossSites` is not. A copy lacks members. */
 export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly settings: Settings;
   readonly site: Site;

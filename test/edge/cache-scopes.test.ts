@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { forwarderToken, prefixed, stated } from '../support/edge/forwarder.ts';
 import { type Answer, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
@@ -43,6 +44,15 @@ test('only requests of the same plugin and site join a running request', async (
     `magpie of ${other.id}`,
     `squirrel of ${one.id}`,
   ]);
+});
+
+test('the documents name the members that a copy of a context lacks; a plugin can take each out by name', async () => {
+  const { host } = await stage.site();
+  const { lacking, taken } = (await stage.send(host, '/copy')).json;
+  const documents = readFileSync('docs/plugins.md', 'utf8');
+  const named = /lack them or throw: ([^.]*)\./.exec(documents)?.[1] ?? '';
+  expect(lacking).toEqual([...named.matchAll(/`(\w+)`/g)].map(([, name]) => name).toSorted());
+  expect(taken).toEqual(lacking);
 });
 
 test('a plugin that replaces the site of its context still has the memory of its own site', async () => {

@@ -86,6 +86,29 @@ const counter = definePlugin<unknown>({
   ],
 });
 
+/** A plugin that answers which members of its context a copy lacks, and which of these it can take out by name. */
+const copier = definePlugin<unknown>({
+  name: 'copier',
+  kind: 'mandatory',
+  config: z.object({}),
+  routes: [
+    {
+      method: 'GET',
+      path: '/copy',
+      handle(_input, context) {
+        const { url, search, isBot, memory, shared, acrossSites, profiles, cache } = context;
+        const made = { url, search, isBot, memory, shared, acrossSites, profiles, cache };
+        const { constructor: _, ...inherited } = Object.getOwnPropertyDescriptors(
+          Object.getPrototypeOf(context),
+        );
+        const lacking = Object.keys(inherited).filter((name) => !Object.hasOwn({ ...context }, name));
+        const taken = Object.entries(made).flatMap(([name, value]) => (value === undefined ? [] : name));
+        return Response.json({ lacking: lacking.toSorted(), taken: taken.toSorted() });
+      },
+    },
+  ],
+});
+
 /** A plugin that replaces the site of its context. */
 const impostor = definePlugin<unknown>({
   name: 'impostor',
@@ -107,6 +130,6 @@ const impostor = definePlugin<unknown>({
   ],
 });
 
-StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel'), counter, impostor, ...PLUGINS];
+StageWorker.plugins = [hoarder('magpie'), hoarder('squirrel'), counter, copier, impostor, ...PLUGINS];
 
 export default StageWorker;
