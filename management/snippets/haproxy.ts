@@ -11,6 +11,7 @@ export function haproxySnippet(forwarder: Forwarder): string {
       'Put it at the end of the frontend of the pages: two lines of the frontend, then a backend. HAProxy 2.4 or newer.',
     ),
     'If the frontend has use_backend rules, put the first two lines above them.',
+    'An answer may set 50 cookies. If they are more than 15 kB, set tune.bufsize 32768 in the global section.',
     'Behind a proxy or CDN of your own, use its header for %[src], or all visitors have the address of that proxy.',
   ])}    acl ${name} path_beg ${path}/
     use_backend ${name} if ${name}

@@ -18,6 +18,7 @@ export function nginxSnippet(forwarder: Forwarder): string {
 `;
   return `${comment('#', [
     ...preamble(forwarder, 'Put it into the server block of the pages, run nginx -t and reload nginx.'),
+    `nginx finds the address of ${edge.host} when it starts. Reload it after that address has changed.`,
     'Behind a proxy or CDN of your own, set real_ip_header and set_real_ip_from, or all visitors have the address of that proxy.',
   ])}location ^~ ${path}/ {
     # Only these cookies are passed on.
@@ -45,6 +46,10 @@ ${edge.isTls ? tls : ''}
     proxy_connect_timeout ${CONNECT_SECONDS}s;
     proxy_send_timeout 10s;
     proxy_read_timeout ${ANSWER_SECONDS}s;
+    # An answer may set 50 cookies. By default nginx reads 4 kB of headers, and answers 502 for more.
+    proxy_buffer_size 32k;
+    proxy_buffers 8 32k;
+    proxy_busy_buffers_size 64k;
     proxy_cache off;
     proxy_redirect off;
     proxy_intercept_errors off;

@@ -22,6 +22,12 @@ const HOST = 'www.acme.example';
 const EDGE = 'acme-shop.example.net';
 const PATH = '/m3trics1';
 const TOKEN = 'ft_2Kd0Wc1yV9nqk7m3m3m3m3m3m3m3m3m3m3m3m3m3m3m';
+/** The restored cookies of one answer: 13 kB, which is less than HAProxy's default limit. */
+const RESTORED = Array.from(
+  { length: 50 },
+  (_, index) =>
+    `_ga_${index}=${'x'.repeat(180)}; Path=/; Max-Age=34128000; Domain=acme.example; Secure; SameSite=Lax`,
+);
 const COOKIES = ['_fpid', '_ga', '_ga_*', '_gcl_*', 'FPID', 'odd.name'];
 
 /** Whatever the forwarders run in: a request arrives at the edge as it must, and nothing else does. */
@@ -38,6 +44,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
     edge = await startTlsFront(ca, () => async (request, response) => {
       bodies.set(request, await text(request));
       if (request.headers['if-none-match'] === '"v1"') return void response.writeHead(304).end();
+      if (request.url?.includes('restores')) return void response.writeHead(200, { 'set-cookie': RESTORED }).end();
       response.writeHead(request.url?.includes('/missing') ? 404 : 200, {
         'content-type': 'application/javascript',
         'cache-control': 'public, max-age=300',
@@ -109,6 +116,11 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
         origin: `https://${HOST}`,
         referer: `https://${HOST}/`,
       });
+    });
+
+    test('passes an answer back that sets as many cookies as a profile may have', async () => {
+      const answer = await visit(`${PATH}/boot?restores`);
+      expect([answer.status, answer.headers['set-cookie']]).toEqual([200, RESTORED]);
     });
 
     test('states who visits which host, whatever the visitor claims', async () => {
