@@ -97,6 +97,8 @@ const platforms: readonly Platform[] = [
   },
 ];
 
+const REFUSED = Object.fromEntries(Object.keys(GRANTED).map((purpose) => [purpose, 'denied']));
+
 /** A platform's documented start with Consent Mode: a default for some places, one for all others, and two settings. */
 const CONSENT_MODE = gtag(`
   gtag('consent','default',Object.assign(${ALL_DENIED},{region:['DE','FR','US-CA'],wait_for_update:500}));
@@ -136,6 +138,22 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
       await eventually(async () => expect((await state(at.page))?.profile).toBeNull());
       expect(await site.profile(profile?.id)).toBeNull();
       expect(await browser.cookies()).toEqual([]);
+      expect(at.errors).toEqual([]);
+    },
+  );
+
+  // Klaro's own script is deferred, so it comes after the snippet.
+  test.each(platforms.filter(({ name }) => name !== 'Klaro'))(
+    '$name: a returning visitor’s refusal, stated before the snippet runs, is heard before the first bootstrap',
+    async (one) => {
+      await using browser = await chromium.newContext();
+      const { open } = await consentShop(stage);
+      const head = `${ANALYTICS_COOKIE}${example(one.name)}<script>${one.loads};${one.chooses(false)}</script>`;
+      const at = await open(browser, head);
+      await eventually(async () => expect((await state(at.page))?.gtm).toBe('loaded'));
+      expect((await state(at.page))?.choices).toEqual(REFUSED);
+      expect(await browser.cookies()).toEqual([]);
+      expect((await at.sent('/boot')).filter(({ body }) => body.consent.ad_storage !== 'denied')).toEqual([]);
       expect(at.errors).toEqual([]);
     },
   );
