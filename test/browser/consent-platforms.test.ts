@@ -43,6 +43,8 @@ const ANALYTICS_COOKIE = `<script>document.cookie='_ga=${GA};path=/'</script>`;
 
 interface Platform {
   readonly name: string;
+  /** The guide's section, if it isn't the name. */
+  readonly section?: string;
   /** What the platform's own script does when it loads, by its documentation. */
   readonly loads: string;
   /** What it does when the visitor has chosen. */
@@ -64,6 +66,15 @@ const platforms: readonly Platform[] = [
     chooses: (all) =>
       `dispatchEvent(new CustomEvent('ucEvent',{detail:{event:'consent_status',action:'onUpdateServices',
       type:'explicit','Google Analytics':${all},'Google Ads':${all}}}))`,
+  },
+  {
+    name: 'Usercentrics V3',
+    section: 'Usercentrics',
+    loads: `dispatchEvent(new CustomEvent('ucEvent',{detail:{event:'consent_status',action:'onInitialPageLoad',
+      type:'IMPLICIT','Google Analytics':false,'Google Ads':false}}))`,
+    chooses: (all) =>
+      `dispatchEvent(new CustomEvent('ucEvent',{detail:{event:'consent_status',action:'onUpdateServices',
+      type:'EXPLICIT','Google Analytics':${all},'Google Ads':${all}}}))`,
   },
   {
     name: 'OneTrust',
@@ -99,6 +110,8 @@ const platforms: readonly Platform[] = [
 
 const REFUSED = Object.fromEntries(Object.keys(GRANTED).map((purpose) => [purpose, 'denied']));
 
+const exampleOf = ({ name, section = name }: Platform) => example(section);
+
 /** A platform's documented start with Consent Mode: a default for some places, one for all others, and two settings. */
 const CONSENT_MODE = gtag(`
   gtag('consent','default',Object.assign(${ALL_DENIED},{region:['DE','FR','US-CA'],wait_for_update:500}));
@@ -123,7 +136,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
     async (one) => {
       await using browser = await chromium.newContext();
       const { site, open } = await consentShop(stage, { consent: 'required', consentMode: 'basic' });
-      const at = await open(browser, `${ANALYTICS_COOKIE}${example(one.name)}<script>${one.loads}</script>`);
+      const at = await open(browser, `${ANALYTICS_COOKIE}${exampleOf(one)}<script>${one.loads}</script>`);
       await eventually(async () => expect((await state(at.page))?.gtm).toBe('waiting'));
       await at.page.waitForLoadState('load');
       expect(await at.sent('/boot')).toEqual([]);
@@ -148,7 +161,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
     async (one) => {
       await using browser = await chromium.newContext();
       const { open } = await consentShop(stage);
-      const head = `${ANALYTICS_COOKIE}${example(one.name)}<script>${one.loads};${one.chooses(false)}</script>`;
+      const head = `${ANALYTICS_COOKIE}${exampleOf(one)}<script>${one.loads};${one.chooses(false)}</script>`;
       const at = await open(browser, head);
       await eventually(async () => expect((await state(at.page))?.gtm).toBe('loaded'));
       expect((await state(at.page))?.choices).toEqual(REFUSED);
