@@ -44,7 +44,8 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
     edge = await startTlsFront(ca, () => async (request, response) => {
       bodies.set(request, await text(request));
       if (request.headers['if-none-match'] === '"v1"') return void response.writeHead(304).end();
-      if (request.url?.includes('restores')) return void response.writeHead(200, { 'set-cookie': RESTORED }).end();
+      if (request.url?.includes('restores'))
+        return void response.writeHead(200, { 'set-cookie': RESTORED }).end();
       response.writeHead(request.url?.includes('/missing') ? 404 : 200, {
         'content-type': 'application/javascript',
         'cache-control': 'public, max-age=300',
