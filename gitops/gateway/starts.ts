@@ -21,7 +21,7 @@ export class Starts {
   readonly #attempts = new Map<string, Attempt>();
   /** The services that have been started, and not stopped since. */
   readonly #asked = new Set<string>();
-  /** Of services whose last attempt has failed. */
+  /** Of services whose last finished attempt has failed. */
   readonly #failures = new Map<string, StartFailure>();
   #failed = 0;
 
@@ -49,7 +49,7 @@ export class Starts {
     return this.#asked.has(service);
   }
 
-  /** The services whose last attempt has failed; they stay until one is ready, or is asked to start again. */
+  /** The services whose last attempt has failed. They stay while the next one runs, and until a pod is ready. */
   get failures(): ReadonlyMap<string, StartFailure> {
     return this.#failures;
   }
@@ -87,7 +87,6 @@ export class Starts {
   }
 
   async #try(service: string, start: () => Promise<void>): Promise<void> {
-    this.#failures.delete(service);
     try {
       await start();
       this.#asked.add(service);

@@ -65,7 +65,7 @@ test('a started service may have a pod until it is stopped, and is started again
   expect(state.calls).toBe(3);
 });
 
-test('a failure is known until the service is ready, is asked to start again or doesn’t run on demand any more', async () => {
+test('a failure is known until the service is ready or doesn’t run on demand any more, also while it is started again', async () => {
   const { clock, state, starts, start } = stage();
   const known = () => [...starts.failures];
   state.fault = new TerminalError('403');
@@ -74,7 +74,7 @@ test('a failure is known until the service is ready, is asked to start again or 
   state.fault = null;
   clock.advance(5_000);
   await start();
-  expect(known()).toEqual([]);
+  expect(known()).toEqual([[SERVICE, { number: 1, reason: '403' }]]);
   starts.late(SERVICE);
   starts.late(SERVICE);
   expect(known()).toEqual([[SERVICE, { number: 2, reason: '' }]]);
