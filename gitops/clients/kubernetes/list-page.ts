@@ -27,7 +27,8 @@ export function pageOfList(text: string, kind: Kind): ListPage | null {
   const [beginning] = BEGINNING.exec(text.slice(from, from + LONGEST)) ?? [];
   if (from < ITEMS.from.length || to < from || beginning === undefined) return parsedPage(parsed(text), kind);
   const page = parsedPage(parsed(`${text.slice(0, from)}${text.slice(to)}`), kind);
-  if (page === null) return null;
+  // The listing's own members are after its items: what was found is in one of them.
+  if (page === null) return parsedPage(parsed(text), kind);
   const items: SentObject[] = [];
   for (let start = from; start < to; ) {
     const next = text.indexOf(`},${beginning}`, start);

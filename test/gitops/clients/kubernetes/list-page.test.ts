@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { pageOfList } from '../../../../gitops/clients/kubernetes/list-page.ts';
 
@@ -36,6 +38,34 @@ test.each([
   expect(read?.items.map(({ object }) => object)).toEqual(expected);
   const keys = (items ?? []).map(({ metadata: { name } }) => `a/${name}`);
   expect(read?.items.map(({ key, version }) => [key, version])).toEqual(keys.map((key) => [key, '7']));
+});
+
+test('a page whose members are in another order has what is in it', () => {
+  const { items, ...rest } = page([item('one'), item('two')]);
+  const inItem = items?.map((one) => ({ ...one, status: { list: [1] } }));
+  const read = pageOfList(JSON.stringify({ items: inItem, ...rest }), 'Service');
+  expect(read?.items.map(({ key }) => key)).toEqual(['a/one', 'a/two']);
+});
+
+test('what names an object keeps no page in memory', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const megabytes = () => {
+    collect();
+    return process.memoryUsage().heapUsed / 1e6;
+  };
+  const read = () => {
+    const long = metadata('a-name-of-more-than-twelve-characters');
+    const one = { metadata: long, data: 'x'.repeat(60e6) };
+    const items = pageOfList(JSON.stringify(page([one])), 'Service')?.items;
+    return items?.map(({ key, uid, version }) => ({ key, uid, version }));
+  };
+  const before = megabytes();
+  const named = read();
+  // The engine keeps the text that a pattern was compared with last.
+  /\w/.exec('a');
+  expect(megabytes() - before).toBeLessThan(30);
+  expect(named).toHaveLength(1);
 });
 
 test.each([
