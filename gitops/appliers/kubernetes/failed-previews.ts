@@ -113,8 +113,10 @@ export class FailedPreviews {
       const read = reason === '' ? await this.#cause(deployment) : reason;
       const failure = current();
       if (failure === undefined) return;
-      const cause = read ?? failure.seen?.cause ?? NOT_READY;
-      this.#failures.set(service, { attempts, seen: { cause, applied: appliedAt(deployment) } });
+      const applied = appliedAt(deployment);
+      // What was wrong with an earlier template may be right with this one.
+      const known = failure.seen?.applied === applied ? failure.seen : null;
+      this.#failures.set(service, { attempts, seen: { cause: read ?? known?.cause ?? NOT_READY, applied } });
     } catch {
       // Read again with the next change of a Lease, a few seconds later.
       if (current() !== undefined) this.#failures.delete(service);
