@@ -39,13 +39,12 @@ if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 // more pools, tests wait for a core until they time out.
 const beside = limit(availableParallelism() + 1);
 const network = limit(1);
+// A limiter begins a run some microtasks later. Without one for the others, too, the pools of one network would come last.
+const others = limit(Number.POSITIVE_INFINITY);
 await Promise.all(
   runs
     .filter(({ pool }) => !ALONE.has(pool))
-    .map((one) => {
-      const run = () => beside(() => one.run());
-      return one.needsQuietNetwork ? network(run) : run();
-    }),
+    .map((one) => (one.needsQuietNetwork ? network : others)(() => beside(() => one.run()))),
 );
 for (const one of runs.filter(({ pool }) => ALONE.has(pool))) await one.run();
 const known = runs.map((one) => one.outcome());

@@ -16,18 +16,18 @@ export const POOLS = {
   databases: ['databases'],
   /** Kubernetes clusters of this machine's own processes. */
   cluster: ['cluster'],
-  /** The same with gateways: a cluster has names, addresses and control groups of its own. */
+  /** The machine's Docker engine. */
+  containers: ['containers'],
+  /** Clusters with gateways: a cluster has names, addresses and control groups of its own. */
   gateway: ['gateway'],
-  /** Whole management APIs, started many times. No component. */
-  api: ['api'],
   /** Chromium. */
   browser: ['browser'],
+  /** Whole management APIs, started many times. No component. */
+  api: ['api'],
   /** Name servers, proxies and authorities on free ports. */
   services: ['services'],
   /** Whole daemons, workerd, git or this runner, started many times. No component. */
   daemons: ['daemons'],
-  /** The machine's Docker engine. */
-  containers: ['containers'],
   /** The quick loop. No component. */
   unit: ['unit'],
   /** A whole instance whose parts must answer in time. */
