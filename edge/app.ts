@@ -40,7 +40,7 @@ interface EdgeDependencies {
   /** The environment variables that the plugins declare. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   readonly hopSecret: string | undefined;
-  /** Counts as the hop secret in requests, while one replaces the other. It is never sent. */
+  /** A second secret that is accepted in requests while the hop secret is being replaced. It is never sent. */
   readonly previousHopSecret?: string | undefined;
   /** Milliseconds until an origin's answer must begin. */
   readonly originTimeout: number;
@@ -139,8 +139,8 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   /**
    * A wildcard route also catches requests for hosts of others. They and their answers are passed on unchanged to and from
    * those hosts' own servers, including Cloudflare's own statuses for a server that it can't reach. `undefined`: this is no
-   * such request, or no server answers. A request from our proxy is none, because it is for a site, and no other server may
-   * see its secret. Nor is one for the cache's own addresses.
+   * such request, or no server answers. Two kinds of requests are never passed on: those from our proxy, because they are
+   * for a site and no other server may see their secret, and those for the cache's own addresses.
    */
   async function passed(request: Request, error: unknown): Promise<Response | undefined> {
     const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');

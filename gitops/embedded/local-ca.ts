@@ -10,7 +10,7 @@ const issuing = () => import('./issue-certificates.ts');
 
 /** The curve of all keys, as WebCrypto names it. */
 const CURVE = { name: 'ECDSA', namedCurve: 'P-256' };
-/** Stem of the CA's own files. No name that is served collides with it: it contains a dot or a hyphen. */
+/** Stem of the CA's own files. Each name that is served contains a dot or a hyphen, so none collides with it. */
 const CA = 'ca';
 const LEAF_ENDINGS: ReadonlySet<string> = new Set(['.pem', '.key']);
 const DAY_MS = 86_400_000;

@@ -98,7 +98,7 @@ export async function gatewaySource(
           if (tls === 'inside') return await policies.pairFor(host);
           const paths = await certificates.pathsFor(host, tls);
           if (paths === null) return null;
-          // The edition, because a renewed certificate has the path of the one before; an operator's copy has another path.
+          // A renewed certificate keeps its path, so the key has its edition, too. An operator's new copy has a new path.
           const key = `${paths.cert} ${certificates.edition?.(host, tls) ?? ''}`;
           const pair = pems.get(key) ?? readPem(paths);
           pems.set(key, pair);

@@ -30,7 +30,7 @@ export interface ListPosition {
   readonly seq: string;
 }
 
-/** Reading this many containers by their clients takes about as long as the first rows of a search by words. */
+/** Reading this many containers by client takes about as long as finding the first rows of a search by words. */
 const FEW = 2_000;
 
 interface ContainerFilter {
@@ -110,7 +110,7 @@ export async function countContainers(
   return await (client === undefined ? counted : counted.where('client_id', '=', client)).execute();
 }
 
-/** Replaces the rows whose sum is a count by a single row. */
+/** A count is the sum of several rows: replaces these by a single row for each count. */
 export async function foldCounts(db: Database): Promise<void> {
   await sql`select fold_container_counts()`.execute(db);
 }

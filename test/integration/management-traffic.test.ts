@@ -94,7 +94,7 @@ describeWith(['postgresql', 'versitygw'], 'collectors that are killed', () => {
       ]),
     );
 
-  /** As after fifteen seconds: the killed process has lost its parts. */
+  /** Makes the leases end, as they do after fifteen seconds: the killed process has lost its parts. */
   async function expire(db: Database): Promise<void> {
     await sql`update traffic_leases set until = now() - interval '1 s'`.execute(db);
     await sql`update traffic_collectors set seen_at = now() - interval '1 min'`.execute(db);
@@ -107,7 +107,7 @@ describeWith(['postgresql', 'versitygw'], 'collectors that are killed', () => {
     await prepare(db, owner, { host: 'tag-1', ports: { first: 20000, last: 20099 } });
     const records = await fill();
     let kills = 0;
-    // Each kill is later than the one before, because more was done before: in the end a process meets none.
+    // Each process continues the work of the one before, and is killed later in it. The last one ends without a kill.
     for (let end = 1; (await run(urls.api, end)) === 'killed'; end += 2) {
       kills += 1;
       await expire(owner);
@@ -121,7 +121,7 @@ describeWith(['postgresql', 'versitygw'], 'collectors that are killed', () => {
     await owner.destroy();
   });
 
-  test('among two that divide the objects: the other has its parts within the lease', {
+  test('one of two that divide the objects: the other takes over its parts within the lease', {
     timeout: 120_000,
   }, async () => {
     const { urls, db, owner } = await postgresql.connections();

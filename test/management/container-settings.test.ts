@@ -274,7 +274,7 @@ test('an editor adds no domain that only the database still has', async () => {
   await call('POST', '/domains', { domain: 'late.example', webTagId: 'GTM-AAAA' });
   const option = { domain: 'late.example', webTagId: 'GTM-BBBB' };
   expect((await call('POST', '/domains', option, 'editor')).status).toBe(200);
-  // Nothing projects what the operator commits.
+  // Without `follow`, the operator's commit doesn't reach the database.
   await world.stop();
   await world.start({ follow: false });
   await push((text) => text.replace(/ {2}- domain: late\.example\n(?: {4}.*\n)*/, ''));

@@ -31,7 +31,7 @@ export function ResourceFields({
   const setRequests = (changes: { memory?: string | undefined; cpus?: number | undefined }) =>
     setProcessing({ requests: { ...processing.requests, ...changes } as typeof processing.requests });
   const [min, max] = shownReplicas(processing.replicas);
-  // Once, so that it doesn't close while its last field is emptied.
+  // Decided at the first rendering, so that the section doesn't close when its last field is emptied.
   const [isScaled] = useState(max !== '' || processing.requests !== undefined);
   const setPreview = (changes: Partial<Resources['preview']>) =>
     set({ ...resources, preview: { ...preview, ...changes } });
