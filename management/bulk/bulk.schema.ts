@@ -6,7 +6,7 @@ export const MOST_ITEMS = 100;
 
 interface VerbEndpoint {
   readonly method: 'PATCH' | 'DELETE' | 'POST' | 'PUT';
-  /** Behind `/server-containers/:id`. */
+  /** The part of the path after `/server-containers/:id`. */
   path(place: Place): string;
   /** What the address names besides the container. */
   readonly needs?: keyof Place;

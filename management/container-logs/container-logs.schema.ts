@@ -47,5 +47,5 @@ export const liveLogsHeaders = z.looseObject({
     .string()
     .regex(/^\d{1,15}$/)
     .optional()
-    .meta({ description: 'id of a line; the stream begins behind it' }),
+    .meta({ description: 'id of a line; the stream begins after it' }),
 });

@@ -26,7 +26,7 @@ export const eventsHeaders = z.looseObject({
     .string()
     .regex(/^\d{1,18}$/)
     .optional()
-    .meta({ description: 'id of an event; a stream begins behind it' }),
+    .meta({ description: 'id of an event; a stream begins after it' }),
 });
 
 export const containerEventsQuery = z.strictObject({
@@ -49,6 +49,6 @@ export const feedQuery = z.strictObject({
   sort: z
     .enum(['-id', 'id'])
     .default('-id')
-    .meta({ description: '`-id`: the newest first. `id`: the oldest first, to read on behind `cursor`' }),
+    .meta({ description: '`-id`: the newest first. `id`: the oldest first, to continue after `cursor`' }),
 });
 export const feedPage = pageSchema(eventView);

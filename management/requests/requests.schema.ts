@@ -66,6 +66,6 @@ export const liveHeaders = z.looseObject({
     .string()
     .max(300)
     .optional()
-    .meta({ description: 'id of a row; the stream begins behind it, or with the event `gap`' }),
+    .meta({ description: 'id of a row; the stream begins after it, or with the event `gap`' }),
 });
 export const liveQuery = z.strictObject(filters);
