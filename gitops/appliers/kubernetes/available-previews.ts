@@ -4,8 +4,8 @@ import type { Cluster } from './cluster.ts';
 import { deploymentState } from './state/deployment.ts';
 
 /**
- * How many preview servers of a site serve, or will on demand, as far as their last start has shown. Throws where the
- * cluster can't be read.
+ * How many of a site's preview servers are available. One on demand that is stopped counts, too, unless its last start
+ * has failed. Throws if the cluster can't be read.
  */
 export async function availablePreviews(
   { copies, render, failedPreviews }: Pick<Cluster, 'copies' | 'render' | 'failedPreviews'>,
@@ -19,12 +19,12 @@ export async function availablePreviews(
   const found = previews.map(({ kind, metadata: { name, namespace = null } }) =>
     copies.find({ kind, namespace, name }),
   );
-  // One that runs always is applied with a number of pods.
-  const isStarted = previews.every(({ spec }) => Object.hasOwn(Object(spec), 'replicas'));
+  // A preview server that always runs is applied with `replicas`, one on demand without.
+  const isAlwaysOn = previews.every(({ spec }) => Object.hasOwn(Object(spec), 'replicas'));
   const hasFailed = (failedPreviews?.messageOf(manifest.site) ?? null) !== null;
   const serving = (one: KubernetesObject) => {
     const { replicas, available } = deploymentState(one);
-    return replicas === 0 && !isStarted && !hasFailed ? 1 : available;
+    return replicas === 0 && !isAlwaysOn && !hasFailed ? 1 : available;
   };
   return found.reduce((sum, one) => sum + (one === undefined ? 0 : serving(one)), 0);
 }

@@ -15,7 +15,7 @@ import type { RenderedFor } from './state/object-spec.ts';
 import { amountOf } from './state/quantity.ts';
 import type { Writer } from './writer.ts';
 
-/** The kinds whose objects keep a namespace, because others may have put them there. Secrets are only counted. */
+/** A namespace in which others have objects of these kinds isn't removed. Their Secrets can only be counted. */
 const KEEPING = [
   'Pod',
   'Service',
@@ -32,7 +32,7 @@ const KEEPING = [
   'NetworkPolicy',
   'ResourceQuota',
 ] as const satisfies readonly Kind[];
-/** Every namespace gets it from the cluster. */
+/** What the cluster itself puts into every namespace. */
 const GIVEN: ReadonlySet<string> = new Set(['ConfigMap/kube-root-ca.crt']);
 
 const quotaStatus = z.looseObject({ used: z.record(z.string(), z.string()) });
@@ -51,10 +51,13 @@ interface ClientObjectsDeps {
 export class ClientObjects {
   readonly #deps: ClientObjectsDeps;
   readonly #sites: DesiredSites;
-  /** What the API server had where it was right, and what it was compared with: most writes find it so again. */
+  /**
+   * By object of the API server: the rendered object with which it was compared and found right. Most writes find the
+   * same two objects, and need no new comparison.
+   */
   readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
   readonly #writes = new Map<string, Promise<void>>();
-  /** What keeps each namespace, as it was last in the log. */
+  /** By namespace: the objects of others for which it isn't removed, as they were last logged. */
   readonly #kept = new Map<string, string>();
   #removal: Promise<void> = Promise.resolve();
 
@@ -63,12 +66,12 @@ export class ClientObjects {
     this.#sites = new DesiredSites(deps.render);
   }
 
-  /** These are the desired sites of the host, or of the named ones. */
+  /** Sets the desired sites: those of the whole host (`scope` is `null`), or those in `scope`. */
   want(manifests: Iterable<RenderedFor>, scope: ReadonlySet<string> | null): void {
     this.#sites.replace(manifests, scope);
   }
 
-  /** What is wrong with a client's objects besides their size; `null`: nothing, or they aren't there yet. */
+  /** What is wrong with a client's objects, except the quota's size; `null`: nothing, or they aren't there yet. */
   problemOf(client: string): string | null {
     const { copies } = this.#deps;
     const objects = this.#sites.objectsOf(client).map(({ object }) => object);
@@ -82,7 +85,7 @@ export class ClientObjects {
     return null;
   }
 
-  /** Makes the client's objects as its sites need them. No call where the copies show that they are so. */
+  /** Makes the client's objects as its sites need them; without a call if the copies show that they are so already. */
   async ensure(manifest: RenderedFor, adopt: boolean, signal: AbortSignal): Promise<void> {
     this.#sites.put(manifest);
     await this.#alone(manifest.client, () =>
@@ -90,9 +93,9 @@ export class ClientObjects {
     );
   }
 
-  /** Takes back room of the quota that no site needs any more, once no rollout needs it. */
+  /** Lowers the quota to what the sites need, once no rollout needs more. */
   async settle(client: string, signal: AbortSignal): Promise<void> {
-    // First: to go through the Deployments of all sites once for each of them takes longer than all the rest.
+    // Checked first: going through all Deployments once for each site would take longer than all the rest.
     if (!this.#sites.hasClient(client) || this.#sites.objectsOf(client).every((one) => this.#isRight(one)))
       return;
     const places = new Set(this.#sites.objectsOf(client).map(({ object }) => object.metadata.namespace));
@@ -200,7 +203,7 @@ export class ClientObjects {
     }
   }
 
-  /** Objects in a namespace that aren't its own quota and policy. Those of sites are removed with their site. */
+  /** The objects in a namespace except our quota and policy. Objects of our sites are removed with their site. */
   async #foreignIn(namespace: string, signal: AbortSignal): Promise<string[]> {
     const { client, identity } = this.#deps;
     const listed = await Promise.all(
@@ -214,7 +217,7 @@ export class ClientObjects {
     return [...listed.flat().filter((name) => !GIVEN.has(name)), ...this.#secretsIn(namespace)];
   }
 
-  /** How many Secrets are in a namespace without sites, by the quota: none of them is ours. */
+  /** The Secrets in a namespace that no site needs, as its quota counts them: none of them is ours. */
   #secretsIn(namespace: string): string[] {
     const { copies, identity } = this.#deps;
     const counts = [...copies.of('ResourceQuota')]
@@ -227,7 +230,10 @@ export class ClientObjects {
   }
 }
 
-/** Pods and ReplicaSets have no mark: what their Deployment gives them is its labels. */
+/**
+ * Whether an object is ours and doesn't keep its namespace: it belongs to no site, or a Deployment of ours has made it.
+ * Pods and ReplicaSets have no mark, only the labels that their Deployment gives them.
+ */
 function isOursAlone(identity: Identity, object: KubernetesObject): boolean {
   const { owner } = markOf(identity, object);
   if (owner.kind === 'ours') return owner.site === NO_SITE;
@@ -239,7 +245,7 @@ function isOursAlone(identity: Identity, object: KubernetesObject): boolean {
   );
 }
 
-/** A quota that has at least the room that it has now: the pods that a rollout replaces may need it. */
+/** The rendered quota with at least the room that the cluster's has now: pods that a rollout replaces may need it. */
 function withRoomOf(object: KubernetesObject, found: KubernetesObject): KubernetesObject {
   if (object.kind !== 'ResourceQuota') return object;
   const { hard } = quotaSpec.parse(object.spec);

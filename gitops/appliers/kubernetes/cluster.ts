@@ -24,7 +24,7 @@ import { SiteSecrets } from './site-secrets.ts';
 import { Copies } from './state/copies.ts';
 import { Writer } from './writer.ts';
 
-/** What is delivered to the gateways of a cluster, and from where. */
+/** The sources of what is delivered to a cluster's gateways. */
 export interface GatewaySource {
   readonly pairs: CertificatePairs;
   readonly policies: {
@@ -45,7 +45,7 @@ export interface GatewayParts {
   readonly reports: GatewayReports;
   readonly shared: SharedDeliveries;
   render(manifest: LoadedManifest): KubernetesObject;
-  /** `null`: the site has no policy script, or nothing leads its pods to the gateways. */
+  /** `null`: the site has no policy script, or its pods can't read one (KUBERNETES_POLICY_SERVICE isn't set). */
   renderPolicy(manifest: LoadedManifest): KubernetesObject | null;
 }
 
@@ -61,7 +61,7 @@ export interface Cluster {
   /** The namespace of all objects; `null`: each client has its own. */
   readonly namespace: string | null;
   readonly times: RolloutTimes;
-  /** What others have added to each object, as it was last in the log. */
+  /** What others have added to each object, as it was last logged. */
   readonly reported: Map<string, string>;
   /** `null`: nothing is delivered to gateways. */
   readonly gateway: GatewayParts | null;
@@ -76,14 +76,14 @@ export interface Cluster {
 interface ClusterServices extends Pick<ClusterSettings, 'identity' | 'originPort' | 'edition'> {
   readonly log: Log;
   /**
-   * The ordinal of the revision that is in force: a later revision has a greater one. Objects carry it, and an older one
-   * isn't applied to them. `null`: unknown.
+   * The ordinal of the revision that is in force: a later revision has a greater one. Objects carry it, and a revision
+   * with a smaller one isn't applied to them. `null`: unknown.
    */
   ordinal(): Promise<number | null>;
   /** Asked before each write; false: another replica may lead. Default: always true. */
   readonly mayWrite?: (() => boolean) | undefined;
   readonly times?: RolloutTimes;
-  /** Milliseconds that a read waits for copies that don't follow. */
+  /** For how many milliseconds a read waits for copies that can't follow the API server. */
   readonly waitMs?: number;
   /** `null`: nothing is delivered to gateways. */
   readonly gateway: GatewaySource | null;
@@ -91,7 +91,7 @@ interface ClusterServices extends Pick<ClusterSettings, 'identity' | 'originPort
   readonly clock?: Clock;
 }
 
-/** Opens the cluster of the settings and begins to read it. Throws `TerminalError` where they can't be used. */
+/** Opens the cluster of the settings and begins to read it. Throws `TerminalError` if the settings can't be used. */
 export async function openCluster(
   settings: z.output<typeof kubernetesSettings>,
   {
@@ -198,7 +198,7 @@ function policyScripts(
 interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | 'log'> {
   readonly clock: Clock;
   readonly waitMs: number | undefined;
-  /** Unset: nothing leads pods to the gateways. */
+  /** Unset: pods can't read policy scripts (KUBERNETES_POLICY_SERVICE isn't set). */
   readonly policyToken: PolicyToken | undefined;
   readonly client: KubernetesClient;
   readonly place: Parameters<typeof instanceDelivery>[1];
@@ -207,7 +207,7 @@ interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | '
 function openGateway(deps: GatewayDeps): GatewayParts {
   const { place, client, ordinal, log, clock, waitMs, policyToken, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
-  // What a gateway reports to serve includes Secrets of others: certificates that they renew.
+  // Without the host: gateways also report Secrets that others have made, such as certificates that these renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
   const copies = new Copies({
     ...{ client, identity, namespace, ...(waitMs === undefined ? {} : { waitMs }) },

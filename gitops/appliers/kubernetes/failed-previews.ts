@@ -8,7 +8,7 @@ import { deploymentState } from './state/deployment.ts';
 import { MANAGER } from './state/mark.ts';
 import type { ObjectSpec } from './state/object-spec.ts';
 
-/** Nothing more is known: its pods are gone, or say nothing. */
+/** The cause if nothing more is known: the pods are gone, or show no fault. */
 const NOT_READY = 'no pod was ready within 55 seconds';
 
 interface Failure {
@@ -28,22 +28,22 @@ interface Seen {
 interface FailedPreviewsDeps {
   readonly client: KubernetesClient;
   readonly identity: Identity;
-  /** Those of the sites. */
+  /** Of the sites' objects. */
   readonly copies: Copies;
-  /** Those of the gateways' namespace: Leases. */
+  /** Of the Leases in the gateways' namespace. */
   readonly reports: Copies;
 }
 
 /**
- * The preview servers on demand that didn't start for their last request, as gateways report it. The cause is read once for
- * each attempt, while its pod is there.
+ * The preview servers on demand that didn't start for their last request, as gateways report them. The cause is read
+ * once for each attempt, while its pod is there.
  */
 export class FailedPreviews {
   readonly #deps: FailedPreviewsDeps;
   readonly #ended = new AbortController();
-  /** By service (`<namespace>/<name>`), as its Deployment is named, too. */
+  /** By service (`<namespace>/<name>`); its Deployment has the same name. */
   readonly #failures = new Map<string, Failure>();
-  /** The Deployments on demand, likewise. */
+  /** The desired Deployments on demand, by the same key. */
   readonly #specs = new Map<string, ObjectSpec>();
 
   constructor(deps: FailedPreviewsDeps) {
@@ -56,7 +56,7 @@ export class FailedPreviews {
     );
   }
 
-  /** Deployments as they are desired now. */
+  /** Notes these Deployments as they are desired now. */
   want(specs: Iterable<ObjectSpec>): void {
     for (const spec of specs) {
       const key = serviceOf(spec.address);
@@ -65,7 +65,10 @@ export class FailedPreviews {
     }
   }
 
-  /** Why a site's preview server didn't start for its last request, and what to do; `null`: it did, or had none since. */
+  /**
+   * Why a site's preview server didn't start for its last request, and what to do; `null`: it did, or has had no
+   * request since its Deployment was changed.
+   */
   messageOf(site: string): string | null {
     for (const [service, { seen }] of this.#failures) {
       const spec = this.#specs.get(service);
@@ -123,7 +126,7 @@ export class FailedPreviews {
     }
   }
 
-  /** `null`: nothing is known. */
+  /** Why the pods don't start; `null`: nothing is known. */
   async #cause(deployment: KubernetesObject): Promise<string | null> {
     const { client, copies, identity } = this.#deps;
     const refusal = podRefusal(deployment, { copies, identity });
@@ -143,7 +146,7 @@ function serviceOf({
   return `${namespace ?? ''}/${name}`;
 }
 
-/** When we have applied a Deployment last with something else than before. */
+/** When we last applied something to a Deployment that changed it. */
 function appliedAt({ metadata: { managedFields = [] } }: KubernetesObject): string | undefined {
   const ours = managedFields.find(({ manager, operation }) => manager === MANAGER && operation === 'Apply');
   return ours?.time;

@@ -13,9 +13,9 @@ import { notEnding } from './objects-applier.ts';
 import { observeObjects } from './observation.ts';
 import { type ObjectRef, ObjectSpec, resourceKey } from './state/object-spec.ts';
 
-/** What is delivered to a cluster's gateways of a site. */
+/** A site's public names, which a cluster's gateways serve. */
 export const GATEWAY = { target: 'gateway' } as const satisfies Traits;
-/** A site's policy script, which gateways serve to its pods: before these start. */
+/** A site's policy script, which gateways serve to its pods; it is delivered before these start. */
 export const POLICY_DELIVERY = { target: 'policy' } as const satisfies Traits;
 
 /** A kind of Secret that is delivered. */
@@ -23,7 +23,7 @@ interface DeliveryKind {
   readonly traits: Traits;
   /** How the names of these Secrets begin. */
   readonly prefix: string;
-  /** One kind also delivers what is common to all, and reports changes. */
+  /** True for one kind: it also delivers what all sites have in common, and emits the events of changes. */
   readonly isMain: boolean;
 }
 
@@ -32,7 +32,7 @@ interface Delivery {
   readonly summary: string;
   /** `null`: the site has none. */
   readonly object: KubernetesObject | null;
-  /** Those in it that need a certificate. */
+  /** The names in it that need a certificate. */
   readonly names: readonly GatewayName[];
 }
 
@@ -67,7 +67,7 @@ export function gatewayApplier({ gateway, ...cluster }: Cluster): GatewayApplier
       );
 }
 
-/** Delivers the policy scripts of sites, likewise. */
+/** Delivers the policy scripts of sites; nothing where no namespace of gateways is named. */
 export function policyDeliveryApplier({ gateway, ...cluster }: Cluster): GatewayApplier {
   return gateway === null
     ? nothing(POLICY_DELIVERY)
@@ -95,8 +95,8 @@ const nothing = (traits: Traits): GatewayApplier => ({
 });
 
 /**
- * Delivers to gateways: a Secret for each site, and what is common to them. `apply` resolves when every gateway that takes
- * requests reports to serve it.
+ * Delivers a Secret for each site to gateways, and what all sites have in common. `apply` resolves when every gateway
+ * that takes requests reports that it serves the Secret.
  */
 function deliveryApplier(
   cluster: Cluster & { readonly gateway: GatewayParts },
@@ -106,7 +106,7 @@ function deliveryApplier(
   const { gateway } = cluster;
   const { copies, writer, reports, shared } = gateway;
   const background = new AbortController();
-  /** Secrets that are written, but that a gateway didn't report to serve. */
+  /** Keys of Secrets that are written, but of which not every gateway has reported that it serves them. */
   const unserved = new Set<string>();
 
   async function observe(
@@ -131,7 +131,7 @@ function deliveryApplier(
         isOf: ({ metadata }) => metadata.name.startsWith(prefix),
         problemOf({ key }) {
           const found = problems.get(key);
-          // A renewed certificate, another hop secret, or a gateway that was away.
+          // The cause is a renewed certificate, another hop secret, or a gateway that was away.
           return found === undefined ? null : { found, outdated: true };
         },
       },
@@ -182,7 +182,7 @@ function deliveryApplier(
         await writer.apply(spec.reveal(), { site, hash, adopt }, signal);
         await reports.served(spec.address.name, signal);
         unserved.delete(key);
-        // What has a certificate is served meanwhile.
+        // The names that have a certificate are served meanwhile.
         if (faults.length > 0) throw faults[0];
       } else if (observed !== undefined) {
         await writer.remove(observed.ref.address, observed.ref.uid, signal);

@@ -48,7 +48,7 @@ export function siteDelivery(manifest: LoadedManifest, place: Place): Kubernetes
   return secretOf(`${SITE_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
 }
 
-/** The Secret by which a gateway serves a site's policy script, pure; `null`: it has none. */
+/** The Secret by which a gateway serves a site's policy script, pure; `null`: the site has none. */
 export function policyDelivery(
   manifest: LoadedManifest,
   token: string,
@@ -66,7 +66,9 @@ export function instanceDelivery(document: InstanceDocument, place: Place): Kube
   return secretOf('tagyard-instance', { kind: 'instance', document }, place, sharedLabels(place));
 }
 
-/** The Secret of a certificate, pure. Another certificate is another Secret: a gateway serves the last to expire. */
+/**
+ * The Secret of a certificate, pure. A new certificate is a new Secret; of several, gateways serve the last to expire.
+ */
 export function certificateDelivery({ cert, key }: PemPair, place: Place): KubernetesObject {
   const name = `tagyard-tls-${hash16(`${cert}\n${key}`)}`;
   return secretOf(name, { kind: 'certificate', cert, key }, place, sharedLabels(place));

@@ -9,7 +9,7 @@ import type { Copies } from './state/copies.ts';
 const POLL_MS = 50;
 /** Longer than the Lease of a gateway that has ended without notice. */
 const TIMEOUT_MS = 20_000;
-/** Whatever a Lease says, so that none keeps changes waiting for longer. */
+/** The longest time for which a Lease counts, whatever it says itself, so that none delays changes for longer. */
 const LONGEST_LEASE_MS = 15_000;
 const DELIVERED: ReadonlySet<string> = new Set(['site', 'certificate', 'instance']);
 
@@ -17,7 +17,7 @@ const leased = z.object({ spec: z.object({ leaseDurationSeconds: z.number() }) }
 
 interface Waiting {
   readonly secret: string;
-  /** What a gateway may report that serves the change: each contains it. */
+  /** The digests of all Secrets since the change: a gateway that reports one of them serves it. */
   readonly digests: Set<string>;
   readonly until: number;
   resolve(): void;
@@ -25,13 +25,13 @@ interface Waiting {
 }
 
 interface Gateway {
-  /** Of its pod. */
+  /** The name of its pod. */
   readonly name: string;
   readonly report: NonNullable<ReturnType<typeof readReport>>;
 }
 
 interface ReportsDeps {
-  /** Those of the gateway's namespace: Secrets and Leases. */
+  /** Of the Secrets and Leases in the gateways' namespace. */
   readonly copies: Pick<Copies, 'of'>;
   readonly namespace: string;
   /** Monotonic milliseconds. */
@@ -39,7 +39,7 @@ interface ReportsDeps {
   readonly timeoutMs?: number;
 }
 
-/** What the gateways report to serve, in their Leases. */
+/** What the gateways serve, as they report it in their Leases. */
 export class GatewayReports {
   readonly #deps: ReportsDeps;
   readonly #waiting = new Set<Waiting>();
@@ -51,8 +51,8 @@ export class GatewayReports {
   }
 
   /**
-   * Resolves when every gateway that takes requests serves the Secret as the copies have it now. Throws `RetryableError`
-   * that names a gateway that refuses it, or that doesn't serve it in time.
+   * Resolves when every gateway that takes requests serves the Secret as the copies have it now. Throws a
+   * `RetryableError` that names a gateway that refuses it, or the gateways that don't serve it in time.
    */
   async served(secret: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
@@ -62,7 +62,7 @@ export class GatewayReports {
     const abort = () => reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
     this.#waiting.add(waiting);
-    // One for all: each takes a digest of all Secrets.
+    // One poll for all that wait, because each poll takes a digest of all Secrets.
     if (!this.#isPolling) void this.#poll();
     try {
       await promise;
@@ -101,7 +101,7 @@ export class GatewayReports {
       const cut = ready.find(({ report }) => report.isCut);
       if (cut === undefined) return null;
       return new RetryableError(
-        `the gateway ${cut.name} refuses too many Secrets to name them all, maybe this one, too: see its log`,
+        `the gateway ${cut.name} refuses too many Secrets to name them all; this one may be among them: see its log`,
       );
     }
     return this.#deps.now() < until ? 'pending' : new RetryableError(this.#obstacle(gateways, behind));
@@ -123,7 +123,7 @@ export class GatewayReports {
     );
   }
 
-  /** Those that run: a gateway renews its Lease until it ends. One whose Lease wasn't known yet may run. */
+  /** The gateways that run: each renews its Lease until it ends. One whose Lease is seen for the first time may run. */
   #gateways(): Gateway[] {
     const now = this.#deps.now();
     const leases = [...this.#deps.copies.of('Lease')];

@@ -17,7 +17,7 @@ import type { Writer } from './writer.ts';
 /** A name that a gateway serves with TLS. */
 export interface GatewayName {
   readonly host: string;
-  /** `inside`: of the authority of policy scripts. */
+  /** `inside`: signed by the authority for policy scripts. */
   readonly tls: Manifest['tls']['mode'] | 'inside';
 }
 
@@ -25,7 +25,7 @@ export interface GatewayName {
 export interface CertificatePairs {
   /** `null`: there is none yet. Throws `TerminalError` if an operator must act first. */
   pairFor(name: GatewayName): Promise<PemPair | null>;
-  /** Removes what is stored of all other names. */
+  /** Removes what is stored for all other names. */
   retain(names: readonly GatewayName[]): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ interface SharedDeps {
 
 interface FoundCertificates {
   readonly objects: readonly KubernetesObject[];
-  /** Why names have none; the names that have one are served all the same. */
+  /** Why some names have none; the other names are served all the same. */
   readonly faults: readonly unknown[];
   /** Each name has one. */
   readonly isComplete: boolean;
@@ -57,7 +57,7 @@ export class SharedDeliveries {
   readonly #warn: (error: unknown) => void;
   /** The names of each delivered Secret, as they were observed or applied last. */
   readonly #names = new Map<string, readonly GatewayName[]>();
-  /** A wildcard's pair is that of every site. */
+  /** Each pair is rendered once: that of a wildcard is the same for every site. */
   readonly #rendered = new WeakMap<PemPair, KubernetesObject>();
   #housekeeping: Promise<void> = Promise.resolve();
 
@@ -68,13 +68,13 @@ export class SharedDeliveries {
     );
   }
 
-  /** These are the names of all desired Secrets for which `isJudged` is true. */
+  /** Replaces the names of all Secrets for which `isJudged` is true. */
   want(names: ReadonlyMap<string, readonly GatewayName[]>, isJudged: (secret: string) => boolean): void {
     for (const secret of [...this.#names.keys()]) if (isJudged(secret)) this.#names.delete(secret);
     for (const [secret, own] of names) this.#names.set(secret, own);
   }
 
-  /** What of it isn't delivered as it must be; `null`: nothing. */
+  /** What these names need, but isn't delivered as it must be; `null`: nothing. */
   async missing(names: readonly GatewayName[]): Promise<string | null> {
     const { objects, faults } = await this.#certificates(names);
     const missing = [this.#instance(), ...objects].filter((object) => !this.#isApplied(object));
@@ -162,7 +162,7 @@ export class SharedDeliveries {
     });
   }
 
-  /** What isn't used may be needed again while it is removed: one object is written or removed at a time. */
+  /** A certificate may be needed again while it is removed, so no two tasks write or remove one object at once. */
   #lock(key: string): ReturnType<typeof limit> {
     const alone = this.#alone.get(key) ?? limit(1);
     this.#alone.set(key, alone);
@@ -185,7 +185,7 @@ export class SharedDeliveries {
     if (used !== null) await pairs.retain([...this.#names.values()].flat());
   }
 
-  /** The certificates that names need. `null`: unknown, where a manifest or a certificate can't be read. */
+  /** The Secrets of the certificates that names need. `null`: unknown, as a manifest or a certificate can't be read. */
   async #used(): Promise<ReadonlySet<string> | null> {
     const { copies, identity } = this.#deps;
     const ofSites = [...copies.of('Secret')].filter(
@@ -193,7 +193,7 @@ export class SharedDeliveries {
     );
     if (!ofSites.every(({ metadata }) => this.#names.has(metadata.name))) return null;
     const { objects, isComplete } = await this.#certificates([...this.#names.values()].flat());
-    // What is stored may be lost, and what was delivered is good for longer.
+    // A certificate that is missing may be lost from the store only: what was delivered stays valid.
     return !isComplete ? null : new Set(objects.map(({ metadata }) => metadata.name));
   }
 }

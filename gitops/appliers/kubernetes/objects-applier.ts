@@ -32,7 +32,9 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
     return withClientProblems(desired, observed.flat());
   }
 
-  /** What is wrong with the objects of a client is repaired with an object of one of its sites. */
+  /**
+   * What is wrong with a client's own objects is reported on the first object of its sites, whose change repairs it.
+   */
   function withClientProblems(
     desired: readonly Resource<ObjectSpec>[],
     observed: readonly Observed<ObjectRef>[],
@@ -117,7 +119,7 @@ function isSecret({ spec }: Resource<ObjectSpec>): boolean {
   return spec.address.kind === 'Secret';
 }
 
-/** An object that is being deleted takes no changes that last. */
+/** Waits until the object isn't being deleted any more, because a change of it wouldn't last. */
 export async function notEnding(
   { copies }: Cluster,
   { address }: ObjectSpec,

@@ -12,7 +12,7 @@ interface Watching {
   readonly kinds: readonly Kind[];
   /** Whether the target has the object. Default: all of its kinds. */
   isOf?(found: KubernetesObject): boolean;
-  /** More that is wrong with an object as it was applied, for people. `outdated`: it wasn't changed from outside. */
+  /** What else is wrong with an object that is as it was applied, in words. `outdated`: others haven't changed it. */
   problemOf?(
     resource: Resource<ObjectSpec>,
     found: KubernetesObject,
@@ -39,7 +39,7 @@ export async function observeObjects(
     const ref: ObjectRef = { address, uid, client: labels['tagyard/client'] ?? null };
     return { target, key: resourceKey(address), owner, hash, ref } as const;
   };
-  /** What others have added to an object and may keep is in the log, once. */
+  /** Logs, once, what others have added to an object that is not removed. */
   const reportKept = (found: KubernetesObject) => {
     const kept = foreignFields(found).filter(({ isRemoved }) => !isRemoved);
     const fields = kept.map(({ path, manager }) => `${path} (by ${manager})`).join(', ');
@@ -75,7 +75,7 @@ export async function observeObjects(
   const hidden = [...strangers.values()].map((found) => asHidden(described(found)));
   return [...present, ...hidden, ...others];
 
-  /** Nothing is in a namespace that isn't there. */
+  /** False if the object's namespace doesn't exist: nothing can be in it. */
   function isPlaced({ namespace: own }: ObjectAddress): boolean {
     if (namespace !== null || own === null) return true;
     return copies.find({ kind: 'Namespace', namespace: null, name: own }) !== undefined;

@@ -9,7 +9,7 @@ const podStatus = z.looseObject({
   podIP: z.string().optional(),
   conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).default([]),
 });
-/** The cluster's name servers have this label in every distribution that we know, and no policy of ours. */
+/** How the cluster's name servers are found in every distribution that we know. No policy of ours applies to them. */
 const NAME_SERVERS = { namespace: 'kube-system', labels: 'k8s-app=kube-dns' } as const;
 const DNS_PORT = 53;
 

@@ -12,11 +12,11 @@ import { revisionNumber, revisionsOf } from './state/replica-sets.ts';
 
 /** How long a rollout is waited for, and when its pods are read. Milliseconds. */
 export interface RolloutTimes {
-  /** A pod that can't be created, for a quota that is used up at the moment, may be created a little later. */
+  /** For this long, pods may be refused: a quota that is used up at the moment may have room a little later. */
   readonly refusedMs: number;
   /**
-   * New pods that aren't ready are read after this time without progress. What stays wrong with them is read again after
-   * it, else the pauses grow.
+   * New pods that aren't ready are read after this time without progress. A lasting fault of theirs is read again after
+   * the same time; otherwise the pauses grow.
    */
   readonly readMs: number;
   /** The controllers of the cluster must have judged the rollout by then. */
@@ -26,8 +26,9 @@ export interface RolloutTimes {
 /** The renderer's progress deadline is ten minutes: the cluster ends a rollout before this does. */
 export const ROLLOUT_TIMES: RolloutTimes = { refusedMs: 5_000, readMs: 10_000, longestMs: 1_500_000 };
 
-/** After this many failures a template that was never available is assumed to be wrong. */
+/** From this many failures in a row on, the error is terminal. */
 const TERMINAL_AFTER = 3;
+/** From this many on, a template that was never available isn't rolled out again. */
 const GIVE_UP_AFTER = 12;
 /** The longest pause between two reads of the same pods, in units of the first. */
 const LONGEST_PAUSE = 6;
@@ -63,7 +64,7 @@ export async function rolledOut(
   const most = { updated: 0, ready: 0 };
   let noRoomAt: number | null = null;
   let outcome: RolloutFailure | null = null;
-  /** What keeps the new pods, as they were last read; empty: nothing is known. */
+  /** What keeps the new pods from being ready, as it was last read; empty: nothing is known. */
   let held = '';
   let reported = '';
   const report = (wait: string) => {
@@ -124,7 +125,7 @@ export async function rolledOut(
   return outcome;
 }
 
-/** What keeps the pods of a Deployment's newest template, as `podFault` says it. */
+/** What keeps the pods of a Deployment's newest template from being ready, as `podFault` says it. */
 export async function newestPodFault(
   deployment: KubernetesObject,
   { client, copies, isFinal }: Pick<RolloutDeps, 'client' | 'copies'> & { readonly isFinal: boolean },
@@ -151,7 +152,7 @@ export function podRefusal(
   });
 }
 
-/** The text of a ReplicaSet's controller: `pods "…" is forbidden: exceeded quota: …`. */
+/** The failure by the text of a ReplicaSet's controller: `pods "…" is forbidden: exceeded quota: …`. */
 function refusal(message: string, isOwn: (quota: string) => boolean): RolloutFailure {
   // Source: k8s.io/apiserver, pkg/admission/plugin/resourcequota, CheckRequest.
   const [, name] = /exceeded quota: ([^,]+),/.exec(message) ?? [];
@@ -168,8 +169,8 @@ function refusal(message: string, isOwn: (quota: string) => boolean): RolloutFai
 }
 
 /**
- * The template that served before this rollout, for its pods that still run; `null`: there was none. `before`: the number
- * of the revision that was complete before; 0: unknown, an earlier process has begun the rollout.
+ * The template that served before this rollout, and of which pods may still run; `null`: there was none. `before`: the
+ * number of the revision that was complete before; 0: unknown, because an earlier process has begun the rollout.
  */
 export function earlierTemplate(copies: Copies, deployment: KubernetesObject, before: number): object | null {
   const newest = revisionNumber(deployment);

@@ -16,7 +16,9 @@ const UNCERTAIN: ReadonlySet<string | null> = new Set([
 const REMOVAL_MS = 15_000;
 const POLL_MS = { first: 50, longest: 1_000 } as const;
 
-/** True if a Secret of ours or of others has this name; `null`: the answer doesn't say. Needs the right to create one only. */
+/**
+ * True if a Secret of ours or of others has this name; `null`: the answer doesn't say. Needs only the right to create.
+ */
 export async function isSecretThere(
   { client, identity }: { readonly client: KubernetesClient; readonly identity: Identity },
   { namespace, name }: ObjectAddress,
@@ -31,14 +33,17 @@ export async function isSecretThere(
   try {
     return await client.isTaken(trial, signal);
   } catch (error) {
-    // Its namespace isn't there, either.
+    // The namespace isn't there, so the Secret isn't either.
     if (faultReason(error) === 'absent') return false;
     if (UNCERTAIN.has(faultReason(error))) return null;
     throw error;
   }
 }
 
-/** Asks until it is so, for as long as the cluster may take to remove a Secret without an owner. False: it isn't so. */
+/**
+ * Calls `isSo` until it is true, for as long as the cluster may take to remove a Secret whose owner was deleted. False:
+ * it was never true.
+ */
 export async function afterRemoval(isSo: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
   const end = performance.now() + REMOVAL_MS;
   for (let pause: number = POLL_MS.first; ; pause = Math.min(2 * pause, POLL_MS.longest)) {

@@ -47,7 +47,10 @@ export function serviceAddress({ service, services, answers }: ServiceAddressOpt
   };
 }
 
-/** What a Service's status says, sorted, at least one. Throws what to do where it says nothing that names may point to. */
+/**
+ * The destinations that a Service's status states, sorted, at least one. Throws an error that says what to do if names
+ * can point to none of them.
+ */
 export function destinationsOf(object: KubernetesObject | undefined, key: string): readonly string[] {
   if (object === undefined) {
     throw new RetryableError(`there is no Service ${key}; see KUBERNETES_GATEWAY_SERVICE`);
@@ -55,7 +58,7 @@ export function destinationsOf(object: KubernetesObject | undefined, key: string
   const status = balanced.safeParse(object).data?.status.loadBalancer.ingress ?? [];
   const stated = status.flatMap(({ hostname, ip }) => hostname ?? ip ?? []).sort();
   if (stated.length === 0) {
-    throw new RetryableError(`the Service ${key} has no address yet: nothing has balanced its load so far`);
+    throw new RetryableError(`the Service ${key} has no address yet: no load balancer was given to it`);
   }
   const usable = stated.filter((one) => isIP(one) === 0 || isPublicAddress(one));
   if (usable.length > 0) return usable;

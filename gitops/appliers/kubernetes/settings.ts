@@ -38,7 +38,7 @@ function bitsOf(address: string): string {
   return [...head, ...zeros, ...tail].map((group) => binary(Number.parseInt(group, 16), 16)).join('');
 }
 
-const label = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a name in Kubernetes');
+const label = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a name of a-z, 0-9 and -');
 const serviceName = z
   .string()
   .regex(/^[a-z0-9-]{1,63}\/[a-z0-9-]{1,63}$/, 'must be <namespace>/<name> of a Service');

@@ -50,8 +50,8 @@ export function siteResources(
 }
 
 /**
- * What a refused site has already must not be deleted: it keeps its objects, as they are without what is refused. Its
- * Deployments can't be applied.
+ * The objects that a refused site has already must not be deleted, so it is rendered without what is refused, its
+ * policy script. Its Deployments can't be applied.
  */
 function rendered(manifest: LoadedManifest, render: RenderSite) {
   try {
@@ -63,12 +63,12 @@ function rendered(manifest: LoadedManifest, render: RenderSite) {
   }
 }
 
-/** Whether a Deployment has no pod until others give it one. */
+/** Whether a Deployment has no pod until others set its `replicas`. */
 function isStopped({ kind, spec }: KubernetesObject): boolean {
   return kind === 'Deployment' && !Object.hasOwn(Object(spec), 'replicas');
 }
 
-/** The Deployments whose pods an object counts. */
+/** The names of the Deployments that an object scales. */
 function scaledBy(object: KubernetesObject): string[] {
   if (object.kind !== 'HorizontalPodAutoscaler') return [];
   const { scaleTargetRef } = object.spec as { scaleTargetRef: { name: string } }; // as the renderer makes it

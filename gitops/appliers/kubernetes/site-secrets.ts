@@ -15,11 +15,11 @@ import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spe
 import { secretsInUse, secretsNamedBy } from './state/replica-sets.ts';
 import type { Writer } from './writer.ts';
 
-/** Each Secret is checked once in this time at the latest. */
+/** Each Secret is checked at least once in this time. */
 const CHECK_MS = 60 * 60_000;
 /** A rollout doesn't check again what was checked in this time. */
 const FRESH_MS = 30_000;
-/** Checks of one observation at once. */
+/** How many checks of one observation run at once. */
 const WIDTH = 8;
 interface SiteSecretsDeps {
   readonly client: KubernetesClient;
@@ -42,12 +42,12 @@ export class SiteSecrets {
   readonly #deps: SiteSecretsDeps;
   /** The desired ones of this host, by `<namespace>/<name>`. */
   readonly #wanted = new Map<string, Resource<ObjectSpec>>();
-  /** When each existed at last, and when it is checked next: monotonic milliseconds. */
+  /** When each was last known to exist, and when it is checked next: monotonic milliseconds. */
   readonly #seenAt = new Map<string, number>();
   readonly #dueAt = new Map<string, number>();
-  /** Those whose record is there and that aren't. */
+  /** Those that are missing although their record is there. */
   readonly #missing = new Set<string>();
-  /** Those whose record this process has seen or made: without it, the cluster removes them. */
+  /** Those whose record this process has seen or made: once a record is gone, the cluster removes its Secret. */
   readonly #known = new Set<string>();
   /** Those that are being made. */
   readonly #current = new Map<string, Promise<void>>();
@@ -56,7 +56,7 @@ export class SiteSecrets {
     this.#deps = deps;
   }
 
-  /** These are the desired Secrets of the host, or of the named sites. */
+  /** Sets the desired Secrets: those of the whole host (`scope` is `null`), or those of the sites in `scope`. */
   want(desired: readonly Resource<ObjectSpec>[], scope: ReadonlySet<string> | null): void {
     for (const [key, { site }] of [...this.#wanted]) {
       if (scope === null || scope.has(site)) this.#wanted.delete(key);
@@ -101,13 +101,13 @@ export class SiteSecrets {
     const { copies } = this.#deps;
     const present = await Promise.all(desired.map((resource) => this.#observed(resource, signal)));
     const wanted = new Set(desired.map(({ key }) => key));
-    // Found out if it is asked: it reads all ReplicaSets.
+    // Computed only if it is needed: that reads all ReplicaSets.
     let inUse: ReadonlySet<string> | null = null;
     const others = [...copies.of('ConfigMap')].map((record) => this.#described(record));
     const unwanted = others.filter(({ key, owner, ref }) => {
       if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
       if (scope !== undefined && !scope.sites.has(owner.site)) return false;
-      // An old pod that is started again, and the way back, need the Secret of their template.
+      // The Secret of an earlier template is needed to start a pod of it again, and to go back to it.
       if (!sites.has(owner.site)) return true;
       inUse ??= secretsInUse(copies);
       return !inUse.has(objectKey(ref.address));
@@ -147,7 +147,9 @@ export class SiteSecrets {
     return { target: OBJECTS.target, key: resourceKey(address), owner, hash: null, ref };
   }
 
-  /** Makes the Secret and its record, where they aren't there. `observed`: what has the name, as the change says. */
+  /**
+   * Makes the Secret and its record if they aren't there. `observed`: what had the name when the change was planned.
+   */
   async apply(
     resource: Resource<ObjectSpec>,
     observed: Observed<ObjectRef> | undefined,
@@ -185,7 +187,7 @@ export class SiteSecrets {
       // A Secret of an earlier record is there until the cluster has removed it.
       isMade = await afterRemoval(create, signal);
     } finally {
-      // A record without its Secret would say that it is there.
+      // A record without its Secret would say that the Secret is there.
       if (!isMade && isNew) {
         await writer.remove(addressOf(record), record.metadata.uid ?? '', signal);
         this.#known.delete(name);
@@ -251,7 +253,7 @@ export class SiteSecrets {
     this.#seenAt.set(key, this.#deps.clock.now());
   }
 
-  /** Nothing is in a namespace that isn't there. */
+  /** False if the namespace doesn't exist: nothing can be in it. */
   #isPlaced({ namespace }: ObjectAddress): boolean {
     const { copies, namespace: common } = this.#deps;
     if (common !== null || namespace === null) return true;
@@ -259,7 +261,7 @@ export class SiteSecrets {
   }
 }
 
-/** The record of a Secret has its name. */
+/** The record of a Secret has the same name. */
 function recordOf({ namespace, name }: ObjectAddress): ObjectAddress {
   return { kind: 'ConfigMap', namespace, name };
 }

@@ -15,7 +15,7 @@ import { revisionNumber } from './state/replica-sets.ts';
 
 /**
  * Applies a site's Deployments, and waits until they are rolled out. A template whose pods don't become available is
- * replaced by the previous one: its pods continue to serve.
+ * replaced by the previous one, whose pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
   const { copies, clients, writer, secrets, failedPreviews } = cluster;
@@ -60,7 +60,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     const { initialReplicas } = spec;
     await writer.apply(spec.reveal(), { site, hash, adopt, isPresent, initialReplicas }, signal);
     const ended = superseded === undefined ? signal : AbortSignal.any([signal, superseded]);
-    // What holds these pods may be what the newer revision repairs: they aren't waited for.
+    // A newer revision may repair what holds these pods, so it doesn't wait for them.
     const failure = await rolledOut(spec, { ...cluster, progress }, ended).catch((error: unknown) => {
       ended.throwIfAborted();
       throw error;

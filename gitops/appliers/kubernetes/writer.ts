@@ -34,7 +34,7 @@ interface ApplyTo {
   readonly adopt?: boolean;
   /** The object was observed: it is read if the copies don't have it. */
   readonly isPresent?: boolean;
-  /** The first number of pods of a Deployment that an autoscaler scales; `null`: it is no such one. */
+  /** The first number of pods of a Deployment whose number others set later; `null`: for all other objects. */
   readonly initialReplicas?: number | null;
 }
 
@@ -72,7 +72,7 @@ export class Writer {
     );
   }
 
-  /** Creates an object; throws `KubernetesRetryable` (`exists`) where one of its name exists. */
+  /** Creates an object; throws `KubernetesRetryable` (`exists`) if there is one of its name. */
   async create(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<KubernetesObject> {
     const { client, copies, identity } = this.#deps;
     const address = addressOf(object);
@@ -81,7 +81,7 @@ export class Writer {
     return (await copies.writing(address, create, signal)).object;
   }
 
-  /** Throws where a newer revision was applied to the object than this provisioner has. */
+  /** Throws if the revision that was applied to the object is newer than this provisioner's. */
   async refuseNewer(existing: KubernetesObject): Promise<void> {
     await this.#ordinal(existing);
   }
@@ -112,7 +112,7 @@ export class Writer {
     );
   }
 
-  /** An apply can't remove what it never set. Returns the object as it is then. */
+  /** Removes what others have added: an apply can't, as it never set it. Returns the object as it is afterwards. */
   async #removeForeign(
     address: ObjectAddress,
     existing: KubernetesObject | undefined,
@@ -133,7 +133,7 @@ export class Writer {
       try {
         return (await client.patch(address, removalPatch(found, fields), signal)) ?? undefined;
       } catch (error) {
-        // The copy isn't the newest version: its test in the patch has failed.
+        // The copy isn't the newest version, so the patch's test of the version has failed.
         if (left <= 1 || !['invalid', 'changed'].includes(faultReason(error) ?? '')) throw error;
         found = await client.get(address, signal);
       }
@@ -142,7 +142,7 @@ export class Writer {
   }
 }
 
-/** Calls again while others change the object at the same time. */
+/** Calls `work` again if others have changed the object at the same time. */
 async function persistently<Result>(
   signal: AbortSignal,
   work: (isFirst: boolean) => Promise<Result>,

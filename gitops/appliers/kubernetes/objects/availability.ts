@@ -30,7 +30,7 @@ export function availability(manifest: LoadedManifest, settings: ClusterSettings
       metadata,
       spec: {
         scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
-        // With equal limits it keeps their number, too: then the applied Deployment never has one.
+        // Also with equal limits, it keeps the number of pods, so that the applied Deployment never has `replicas`.
         minReplicas: min,
         maxReplicas: max,
         metrics: [

@@ -15,8 +15,8 @@ interface Footprint {
 }
 
 /**
- * The footprint of a client's sites on this host. It has room for a rollout: pods that end count until they are gone, so
- * for a time there may be twice as many, and those that a rollout makes beside them.
+ * The footprint of a client's sites on this host. It has room for a rollout: pods that end count until they are gone,
+ * so for a time there may be twice as many, plus those that a rollout makes beside the old ones.
  */
 export function footprintOf(manifests: readonly Pick<Manifest, 'resources'>[]): Footprint {
   const nothing: Footprint = {

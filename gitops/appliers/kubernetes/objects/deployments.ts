@@ -13,8 +13,8 @@ const STEADY_SECONDS = 5;
 const PROGRESS_SECONDS = 600;
 
 /**
- * The Deployments of a site: processing without replicas (see `initialReplicas`), and exactly one preview pod. On
- * demand, that one is without replicas as well: gateways set them.
+ * The Deployments of a site: processing without `replicas` (see `initialReplicas`), and exactly one preview pod. The
+ * preview Deployment on demand has no `replicas` either: gateways set them.
  */
 export function deployments(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
   const deployment = (role: ContainerRole, own: object): KubernetesObject => ({

@@ -10,7 +10,7 @@ export function namespaceOf(client: string, { identity, namespace }: Placed): st
   return namespace ?? `tagyard-${identity.instance}-${client}`;
 }
 
-/** The name of a site's objects of one role: 63 characters for the longest id. A Service's begins with a letter. */
+/** The name of a site's objects of one role: of at most 63 characters, and beginning with a letter, for Services. */
 export function objectName(site: string, role: ContainerRole): string {
   return `tag-${site}-${role}`;
 }

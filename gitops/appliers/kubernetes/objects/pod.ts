@@ -40,11 +40,11 @@ export function podTemplate(manifest: LoadedManifest, role: ContainerRole, setti
       restartPolicy: 'Always',
       terminationGracePeriodSeconds: GRACE_SECONDS,
       dnsPolicy: 'ClusterFirst',
-      // Names of the internet are asked for as they are, not under the cluster's domains first.
+      // Names of the internet are resolved as they are, and not tried under the cluster's domains first.
       dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
       schedulerName: 'default-scheduler',
       automountServiceAccountToken: false,
-      // The environment would have the address of every Service of the namespace.
+      // Else, the environment would have the address of every Service of the namespace.
       enableServiceLinks: false,
       securityContext: {
         ...USER,
@@ -140,7 +140,7 @@ function environment(manifest: LoadedManifest, role: ContainerRole, settings: Cl
   });
   return {
     ...read[role],
-    // A port of its own for each site: an address that another site's pod got meanwhile refuses the connection.
+    // Each site has a port of its own: if another site's pod has got the address meanwhile, it refuses the connection.
     PORT: String(manifest.ports[role]),
     ...(manifest.serviceAccountKey === undefined
       ? {}
@@ -156,7 +156,7 @@ function trustsCa(manifest: LoadedManifest, role: ContainerRole, settings: Clust
   return role === 'processing' && trustedCa(manifest, settings) !== null;
 }
 
-/** What of the Secret a container reads from files. */
+/** The parts of the Secret that a container reads from files. */
 function filesOf(manifest: LoadedManifest, role: ContainerRole, settings: ClusterSettings) {
   const account = { key: SECRET_KEYS.account, path: posix.basename(TAG_SERVER.keyFile) };
   const ca = { key: SECRET_KEYS.ca, path: SECRET_KEYS.ca };

@@ -14,7 +14,7 @@ export function memoryQuantity(bytes: number): string {
   return `${amount}${BINARY[suffix]}`;
 }
 
-/** A fraction of one core in thousandths, the smallest part that there is; at least one of them. */
+/** Cores in thousandths of one, the smallest part that Kubernetes knows; at least 1. */
 export function milliCores(cpus: number): number {
   return Math.max(1, Math.round(cpus * 1000));
 }

@@ -47,7 +47,7 @@ function named({ memory, cpus }: NonNullable<Manifest['resources']['processing']
   return { ...(memory === undefined ? {} : { memory }), ...(cpus === undefined ? {} : { cpus }) };
 }
 
-/** The same as a container states it. */
+/** The same in the form in which a container states it. */
 export function statedResources(manifest: Pick<Manifest, 'resources'>, role: ContainerRole) {
   const { requests, limits } = podResources(manifest, role);
   const stated = ({ memory, cpu }: Amount, storage: string) => ({

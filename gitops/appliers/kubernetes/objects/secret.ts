@@ -12,7 +12,7 @@ export const SECRET_KEYS = {
   ca: 'ca.pem',
 } as const;
 
-/** Hex digits of the content's hash: a name of the longest id then has 63 characters. */
+/** How many hex digits of the content's hash a name has: with the longest site id, it then has 63 characters. */
 const DIGITS = 10;
 
 /** The name of a site's Secret: another content is another Secret, and earlier pods keep theirs. */
@@ -36,8 +36,8 @@ export function trustedCa(
 }
 
 /**
- * What the containers of a site must not show, CONTAINER_CONFIG and the key of its service account, and what they read from
- * a file besides.
+ * The Secret of a site, with what its containers must not show (CONTAINER_CONFIG and the key of its service account),
+ * and with the authority that they read from a file.
  */
 export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject {
   const { config, serviceAccountKey } = manifest;
@@ -57,14 +57,14 @@ export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings):
 }
 
 /**
- * What owns a Secret, pure: its presence says that the Secret is there, which can't be read, and the cluster removes the
- * Secret after it (`metadata.ownerReferences`).
+ * The object that owns a Secret, pure. The Secret can't be read, so the presence of this record says that it is there.
+ * When the record is deleted, the cluster removes the Secret (`metadata.ownerReferences`).
  */
 export function secretRecord({ metadata }: KubernetesObject): KubernetesObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, immutable: true };
 }
 
-/** The Secret as `record`, an object of the cluster, owns it. */
+/** The Secret with `record`, as the API server has returned it, as its owner. */
 export function ownedBy(record: KubernetesObject, secret: KubernetesObject): KubernetesObject {
   const { apiVersion, kind, metadata } = record;
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' };

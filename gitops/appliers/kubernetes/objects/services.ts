@@ -3,7 +3,10 @@ import { CONTAINER_ROLES, type LoadedManifest } from '../../../manifest/containe
 import { objectName, podSelector, policyName, siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 
-/** A Service for each role, on the port on which its pods listen; and one that names where the policy script is. */
+/**
+ * A Service for each role, on the port on which its pods listen; and one that leads the policy script's name to the
+ * gateways.
+ */
 export function services(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
   const ofPods = CONTAINER_ROLES.map((role): KubernetesObject => {
     const port = manifest.ports[role];
@@ -14,7 +17,7 @@ export function services(manifest: LoadedManifest, settings: ClusterSettings): K
       spec: {
         type: 'ClusterIP',
         selector: podSelector(manifest.site, role, settings),
-        // With no protocol written, every apply would differ from what is stored.
+        // Without a protocol, every apply would differ from what is stored.
         ports: [{ name: 'http', port, targetPort: port, protocol: 'TCP' }],
         sessionAffinity: 'None',
         internalTrafficPolicy: 'Cluster',

@@ -5,7 +5,7 @@ import type { PolicyToken } from '../../../manifest/policy/policy-token.ts';
 interface PolicyScripts {
   /** The full DNS name of their Service. */
   readonly service: string;
-  /** The certificate of the authority that tag servers must trust for it: PEM. */
+  /** The certificate of the authority that tag servers must trust for the service: PEM. */
   readonly ca: string;
   readonly tokenOf: PolicyToken;
 }
@@ -15,7 +15,7 @@ export interface ClusterSettings {
   readonly identity: Identity;
   /** One namespace for all clients, which others have made; `null`: one for each client. */
   readonly namespace: string | null;
-  /** From these ranges connections to the sites' ports are let in, while there is no gateway. */
+  /** The ranges from which connections to the sites' ports are let in if there is no gateway. */
   readonly admitCidrs: readonly string[];
   /** The gateway's namespace, from which connections are let in; `null`: there is no gateway. */
   readonly gatewayNamespace: string | null;

@@ -9,8 +9,8 @@ import { services } from './services.ts';
 import type { ClusterSettings } from './settings.ts';
 
 /**
- * The objects of a site, pure, without their ownership marks: the Deployments last, and all that they need before. Throws a
- * `TerminalError` where a cluster can’t run the site: its objects that exist stay as they are.
+ * The objects of a site, pure, without their ownership marks: the Deployments last, after all that they need. Throws a
+ * `TerminalError` if a cluster can’t run the site: its objects that exist stay as they are.
  */
 export function siteObjects(
   manifest: LoadedManifest,
