@@ -4,10 +4,10 @@ import type { Credentials, RequestHeaders, TlsMaterial } from './credentials.ts'
 
 /** The timeout of a call from when it is sent, its answer included. A webhook in the cluster may take 30 s of it. */
 export const CALL_MS = 40_000;
-/** More calls at once wait for one of these. Watches have connections of their own. */
+/** More calls at once than this wait for a connection. Watches have connections of their own. */
 export const CONNECTIONS = 8;
 const CONNECT_MS = 10_000;
-/** Probes of an idle connection begin after this; after ten of them, a second apart, it is given up. */
+/** TCP probes an idle connection after this time; after ten probes without answer, a second apart, it is given up. */
 const KEEPALIVE_MS = 15_000;
 const IDLE_MS = 30_000;
 

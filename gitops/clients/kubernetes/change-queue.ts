@@ -17,7 +17,10 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   readonly #gather: (() => Promise<unknown>) | null;
   #grown = Promise.withResolvers<void>();
 
-  /** It ends without an error when the signal aborts. `gather` is waited for after the first change of several. */
+  /**
+   * Ends without an error when `signal` aborts. After a first change, `gather` is awaited, so that more of them are
+   * one.
+   */
   constructor(signal: AbortSignal, { onEnd, gather = null }: ChangeQueueOptions) {
     this.#signal = signal;
     this.#onEnd = onEnd;
@@ -55,7 +58,9 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   }
 }
 
-/** Two changes of one name as one. A deletion stays, also of an object that the reader hasn't seen: it may wait for it. */
+/**
+ * Two changes of one name as one. A deletion stays, even if the reader hasn't seen the object: it may wait for that.
+ */
 function merge(first: ObjectChange, second: ObjectChange): ObjectChange {
   if (first.type === 'added' && second.type !== 'deleted') return { ...second, type: 'added' };
   if (first.type === 'deleted' && second.type === 'added') return { ...second, type: 'changed' };

@@ -10,11 +10,11 @@ import { sentObject } from './sent-object.ts';
 import { type Call, Transport } from './transport.ts';
 import { WatchedCopy } from './watched.ts';
 
-/** As client-go reads lists. */
+/** The size of pages in client-go, too. */
 const PAGE_SIZE = 500;
 
 interface ClientOptions {
-  /** Objects in an answer of a list. Default: 500. */
+  /** How many objects a page of a listing has. Default: 500. */
   readonly pageSize?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
@@ -22,7 +22,7 @@ interface ClientOptions {
   readonly mayWrite?: () => boolean;
 }
 
-/** Throws `TerminalError` where the configuration can't be used. It doesn't call the API server. */
+/** Throws `TerminalError` if the configuration can't be used. Makes no call to the API server. */
 export async function openKubernetes(
   access: ClusterAccess,
   {

@@ -34,7 +34,7 @@ export interface ClusterConfig {
   readonly namespace: string | null;
   /** As files and programs give them now: tokens and certificates are replaced while a process runs. */
   credentials(): Promise<Credentials>;
-  /** The credentials were refused: what programs have answered is forgotten. */
+  /** To be called when the credentials were refused: what programs have answered is forgotten. */
   forget(): void;
 }
 
@@ -103,7 +103,7 @@ const document = z.looseObject({
 /** Of several files, the first one that names something counts, as kubectl does it. */
 async function ofFiles(paths: readonly string[], wanted: string | undefined): Promise<Found> {
   if (missingPackages([PACKAGE]).length > 0) {
-    throw new Error(`${PACKAGE} reads it, and isn't installed; install it: npm install --include=optional`);
+    throw new Error(`its reader ${PACKAGE} isn't installed; install it: npm install --include=optional`);
   }
   // These files of the package load in milliseconds. Its KubeConfig loads all API types: 0.5 s and 50 MB.
   const { newClusters, newContexts, newUsers } = await import('@kubernetes/client-node/dist/config_types.js');
@@ -156,7 +156,7 @@ async function ofFiles(paths: readonly string[], wanted: string | undefined): Pr
   };
 }
 
-/** A command with a slash is relative to the file. Programs are asked without a terminal. */
+/** A command with a slash is relative to the file. Programs run without a terminal. */
 function programIn(exec: unknown, absolute: (path: string) => string | undefined): ClusterUser['exec'] {
   if (exec === null || exec === undefined) return undefined;
   const { command, args, env, apiVersion } = execPlugin.parse(exec);
@@ -183,7 +183,7 @@ const rawUser = z.looseObject({
   'as-user-extra': z.record(z.string(), z.array(z.string())).nullish(),
 });
 
-/** Throws if the file names a group or more to act as, and no user: kubectl refuses that, too. */
+/** Throws if the file names a uid, groups or extra members to act as, but no user: kubectl refuses that, too. */
 function impersonationIn(user: z.output<typeof rawUser>): Impersonation | undefined {
   const { as, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = user;
   if (as) return { user: as, uid: uid || undefined, groups: groups ?? [], extra: extra ?? {} };

@@ -7,11 +7,11 @@ export interface SentObject {
   readonly uid: string | undefined;
   /** Its `resourceVersion`. */
   readonly version: string | undefined;
-  /** The same one each time. It is parsed when it is first read: of those that a watch sends, most never are. */
+  /** The same object at each read. It is parsed at the first one: most objects that a watch sends are never read. */
   readonly object: KubernetesObject;
 }
 
-/** What the API server has stored, its metadata alone, with the texts of its `Warning:` headers. */
+/** The metadata of what the API server has stored, and the texts of its `Warning:` headers. */
 export interface Applied {
   readonly object: SentObject;
   readonly warnings: readonly string[];
@@ -57,7 +57,7 @@ export interface KubernetesClient {
   isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean>;
   /** Replaces an object whose `resourceVersion` is still the given one. */
   replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
-  /** Deletes the object with this uid, and then what it owns; another or a missing one is no error. */
+  /** Deletes the object with this uid, and then what it owns. No error if the name has another object or none. */
   delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void>;
   /** `null`: it doesn't exist. */
   get(address: ObjectAddress, signal: AbortSignal): Promise<KubernetesObject | null>;
@@ -75,13 +75,16 @@ export interface KubernetesClient {
 
 export interface ObjectChange {
   readonly type: 'added' | 'changed' | 'deleted';
-  /** As it is now; of a deleted one as it was at last. */
+  /** The object as it is now; a deleted one as it was last. */
   readonly object: SentObject;
 }
 
 /** A copy of selected objects that follows the API server. */
 export interface Watched {
-  /** Resolves when the first listing is complete; rejects with its error if `signal` aborts before. */
+  /**
+   * Resolves when the first listing is complete; rejects with `fault`, or the signal's reason, if `signal` aborts
+   * before.
+   */
   ready(signal: AbortSignal): Promise<void>;
   /** What is known now, by key. */
   readonly objects: ReadonlyMap<string, SentObject>;
@@ -89,8 +92,8 @@ export interface Watched {
   readonly fault: Error | null;
   /**
    * An item for each object that was added, changed or deleted since this call; several changes of one object that
-   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader. `gatherMs`: how long
-   * changes are waited for after the first one, so that more of them are one. Default: not at all.
+   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader. `gatherMs`: how
+   * long to wait for more changes after the first one, so that more of them are one item. Default: not at all.
    */
   changes(signal: AbortSignal, options?: { readonly gatherMs?: number }): AsyncIterable<ObjectChange>;
   /**

@@ -8,7 +8,7 @@ import { KubernetesRetryable } from './errors.ts';
 /** How long a program of a kubeconfig may take. */
 const PROGRAM_MS = 30_000;
 
-/** As whom a user of a kubeconfig acts, in place of himself: `as` and what belongs to it. */
+/** As whom a user of a kubeconfig acts in place of itself: `as` and what belongs to it. */
 export interface Impersonation {
   readonly user: string;
   readonly uid: string | undefined;
@@ -50,7 +50,10 @@ export interface Credentials {
   readonly headers: RequestHeaders;
 }
 
-/** `ask` reads files again each time. Throws `KubernetesRetryable`, and `TerminalError` for a way that isn't supported. */
+/**
+ * `ask` reads files again each time. Throws `KubernetesRetryable`, and `TerminalError` for a way to log in that isn't
+ * supported.
+ */
 export function credentialsOf(user: ClusterUser, trust: ServerTrust) {
   if (user.authProvider) {
     const { name } = user.authProvider;

@@ -93,7 +93,10 @@ const statusBody = z.looseObject({
 });
 type StatusBody = z.infer<typeof statusBody>;
 
-/** RBAC's text has no cause of its own. Source: k8s.io/apiserver, handlers/responsewriters/errors.go. */
+/**
+ * RBAC's refusal has no cause in its `Status`, only this text. Source: k8s.io/apiserver,
+ * handlers/responsewriters/errors.go.
+ */
 const RBAC = /User "([^"]*)" cannot (\S+) (?:resource|path) ("[^"]*"(?: in API group "[^"]*")?)(.*)$/s;
 /** Source: k8s.io/apiserver, admission/plugin/resourcequota/controller.go. */
 const QUOTA = /(exceeded quota|failed quota|status unknown for quota|insufficient quota)/;
@@ -102,14 +105,14 @@ const ADMISSION = /(admission webhook "[^"]*" denied|denied request|violates Pod
 /** While the API server starts. Source: k8s.io/apiserver, admission/plugin/{namespace/lifecycle,webhook/generic}. */
 const STARTING = /is forbidden: not yet ready to handle request/;
 
-/** A member that the schema doesn't know: an apply answers 500 without a reason. */
+/** An apply with a member that the schema doesn't have is answered with 500 and no reason. */
 const UNTYPED = /^failed to create typed patch object/;
 
 interface Refused {
   /** What was asked, as in `apply Deployment a/b`. */
   readonly what: string;
   readonly status: number;
-  /** The body as JSON; whatever else it was. */
+  /** The body, parsed as JSON; `null` if it is none. */
   readonly body: unknown;
   /** Seconds of the header `Retry-After`. */
   readonly retryAfter?: number | undefined;
@@ -139,7 +142,7 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
     case 'NotFound':
       // A client's namespace that is missing is made at the next attempt.
       return said.startsWith('namespaces "')
-        ? later('absent', `${text}. One that KUBERNETES_NAMESPACE names must be made by you`)
+        ? later('absent', `${text}. Create it yourself if KUBERNETES_NAMESPACE names it`)
         : refused('absent', text);
     case 'AlreadyExists':
       return later('exists', text);

@@ -6,7 +6,10 @@ import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { heldLease, isFree, type ObservedLease, observeLease, releasedLease } from './lease.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** The part of the Lease's duration for which the holder writes after a renewal. Another one takes over after all of it. */
+/**
+ * The part of the Lease's duration for which the holder may write after a renewal. Another process takes over only
+ * after the whole duration.
+ */
 const WRITES = 2 / 3;
 /**
  * The pause between renewals, and between readings of another's Lease, as a part of the duration; at random up to twice
@@ -119,7 +122,7 @@ export class Election {
     }
   }
 
-  /** Waits for the pause; the right to write ends in it if its deadline comes first. */
+  /** Waits for the end of the pause. If the deadline of the right to write comes first, the right ends then. */
   async #holdUntil(pause: Promise<void>): Promise<void> {
     const { clock } = this.#options;
     const ended = new AbortController();
@@ -167,7 +170,7 @@ export class Election {
   }
 
   #hold(deadline: { readonly now: number; readonly date: number }): void {
-    // Another one may have held it since: who wrote before must notice.
+    // If the right had ended, another process may have held the Lease since: who held the old right must notice.
     if (!this.mayWrite()) this.#lose();
     const wasHolder = this.#until !== null;
     this.#until = deadline;

@@ -31,7 +31,9 @@ export function observeLease(
   return { object, spec, since: isSame ? before.since : now };
 }
 
-/** Whether `identity` may take the Lease: no other one holds it, or hasn't renewed it for its duration. */
+/**
+ * Whether `identity` may take the Lease: no other process holds it, or its holder hasn't renewed it in its duration.
+ */
 export function isFree(
   { spec, since }: ObservedLease,
   { identity, now }: { identity: string; now: number },
@@ -54,7 +56,7 @@ export function heldLease(
     identity: string;
     seconds: number;
     at: Date;
-    /** Set besides those that it has. */
+    /** Set in addition to those that the Lease has. */
     annotations: Readonly<Record<string, string>>;
   },
 ): KubernetesObject {

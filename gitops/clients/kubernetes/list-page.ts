@@ -11,15 +11,15 @@ interface ListPage {
 }
 
 const ITEMS = { from: '"items":[', to: ']}' } as const;
-/** How the API server begins an item. Quotes in a text have a backslash, so an item's own texts don't have this. */
+/** How the API server begins an item. Quotes in a string are escaped, so no string of an item contains this. */
 const BEGINNING = /^\{(?:"kind":"\w+","apiVersion":"[\w./]+",)?"metadata":\{"name":"/;
 
-/** Characters of the longest one. */
+/** The longest beginning has at most this many characters. */
 const LONGEST = 200;
 
 /**
- * A page of a listing; `null`: the text is none. Each item is parsed when it is first read, if it is written as the API
- * server writes it.
+ * A page of a listing; `null`: the text is no listing. Each item is parsed when it is first read, if it is written as
+ * the API server writes it.
  */
 export function pageOfList(text: string, kind: Kind): ListPage | null {
   const from = text.indexOf(ITEMS.from) + ITEMS.from.length;
@@ -27,7 +27,7 @@ export function pageOfList(text: string, kind: Kind): ListPage | null {
   const [beginning] = BEGINNING.exec(text.slice(from, from + LONGEST)) ?? [];
   if (from < ITEMS.from.length || to < from || beginning === undefined) return parsedPage(parsed(text), kind);
   const page = parsedPage(parsed(`${text.slice(0, from)}${text.slice(to)}`), kind);
-  // The listing's own members are after its items: what was found is in one of them.
+  // The listing's own members come after its items, so the text that was found is in one of the items.
   if (page === null) return parsedPage(parsed(text), kind);
   const items: SentObject[] = [];
   for (let start = from; start < to; ) {

@@ -1,7 +1,7 @@
 import type { ObjectChange, SentObject } from './contract.ts';
 import type { WatchEvent } from './watch-events.ts';
 
-/** The objects that a watch has shown, and the version up to which it has. */
+/** The objects that a watch has shown, and the version up to which it has shown them. */
 export class ObjectCopy {
   readonly #objects = new Map<string, SentObject>();
   #version: string | null = null;
@@ -15,7 +15,7 @@ export class ObjectCopy {
     return this.#version;
   }
 
-  /** Takes over a complete listing. Answers how it differs. */
+  /** Takes over a complete listing. Returns what it changes. */
   listed(items: readonly SentObject[], resourceVersion: string): ObjectChange[] {
     const before = new Map(this.#objects);
     this.#objects.clear();
@@ -34,7 +34,7 @@ export class ObjectCopy {
     return changes;
   }
 
-  /** Takes over an event of the watch. Answers what changed. */
+  /** Takes over an event of the watch. Returns what it changes. */
   take(event: WatchEvent): ObjectChange[] {
     if (event.type === 'bookmark') {
       this.#version = event.resourceVersion;
@@ -65,7 +65,7 @@ export class ObjectCopy {
 function changesTo(known: SentObject | undefined, object: SentObject): ObjectChange[] {
   if (known === undefined) return [{ type: 'added', object }];
   if (isOneObject(known, object)) return [{ type: 'changed', object }];
-  // One was deleted and another has its name now.
+  // The known one was deleted, and another one has its name now.
   return [
     { type: 'deleted', object: known },
     { type: 'added', object },

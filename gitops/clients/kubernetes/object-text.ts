@@ -1,12 +1,15 @@
 import { KubernetesRetryable } from './errors.ts';
 import { KINDS, type Kind, type KubernetesObject, type ManagedFields } from './kinds.ts';
 
-/** The object of a JSON text. Throws `KubernetesRetryable` for what is none. */
+/** The object of a JSON text. Throws `KubernetesRetryable` if the text has none. */
 export function objectOfText(text: string, kind: Kind): KubernetesObject {
   return objectOf(parsed(text), { kind });
 }
 
-/** An item of a list or a watch as an object of its kind: items of a list don't name it, partial ones name another. */
+/**
+ * An item of a list or a watch as an object of its kind: items of a list don't name their kind, and items with metadata
+ * only name another one.
+ */
 export function objectOf(item: unknown, { kind }: { readonly kind: Kind }): KubernetesObject {
   const { metadata } = (item ?? {}) as { metadata?: { name?: unknown; managedFields?: unknown } };
   if (typeof metadata?.name !== 'string') {

@@ -6,7 +6,7 @@ import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.1';
-/** Of one object. */
+/** The same for one object. */
 export const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.1';
 /** After this number of expired tokens, everything is read in one answer. */
 const EXPIRED_TOKENS = 3;

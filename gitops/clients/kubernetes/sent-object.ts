@@ -4,8 +4,8 @@ import type { Kind, KubernetesObject } from './kinds.ts';
 import { objectOfText } from './object-text.ts';
 
 /**
- * How the API server begins the JSON of an object: with its kind, besides in a list, and the members of its metadata in the
- * order of their Go type. Source: k8s.io/apimachinery, pkg/apis/meta/v1, ObjectMeta.
+ * How the API server begins the JSON of an object: with its kind (except in a list), and then with the members of its
+ * metadata in the order of their Go type. Source: k8s.io/apimachinery, pkg/apis/meta/v1, ObjectMeta.
  */
 const BEGINNING =
   /^\{(?:"kind":"\w+","apiVersion":"[\w./]+",)?"metadata":\{"name":"([^"\\]+)"(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]+)")?,"uid":"([^"\\]+)","resourceVersion":"([^"\\]+)"/;

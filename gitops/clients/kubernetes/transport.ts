@@ -10,7 +10,7 @@ import { untilAborted } from './until-aborted.ts';
 /** Certificates and tokens are read again after this. client-go does it once a minute. */
 const CREDENTIALS_MS = 30_000;
 const TRIES = 4;
-/** The API server may ask for longer pauses; then the caller has to know. */
+/** If the API server asks for a longer pause, the call isn't repeated, and the caller gets the error. */
 const LONGEST_PAUSE_SECONDS = 5;
 
 export interface Call {
@@ -26,7 +26,7 @@ export interface Call {
   readonly what: string;
   /** A second try after a lost answer has the same effect as one. */
   readonly isRepeatable: boolean;
-  /** A dry run: also one that doesn't lead may send it. */
+  /** A dry run: a replica that doesn't lead may send it, too. */
   readonly storesNothing?: true;
   readonly signal: AbortSignal;
 }
@@ -77,7 +77,7 @@ export class Transport {
   async call(call: Call): Promise<Answer> {
     for (let tries = 1; ; tries += 1) {
       try {
-        // A call that waits for our own other calls isn't late: thousands may be made at once.
+        // The timeout doesn't count the wait for our other calls: thousands may be made at once.
         return await untilAborted(
           this.#limit(() => this.#once(call)),
           [call.signal],
@@ -107,8 +107,8 @@ export class Transport {
   }
 
   /**
-   * A connection passed nothing on. The idle ones may be like it, so calls begin on new ones; what is under way ends on
-   * the old ones.
+   * To be called when a connection has brought nothing any more. The idle connections may be as dead, so new calls use
+   * new ones; calls under way end on the old ones.
    */
   renew(): void {
     this.#isSuspect = true;
@@ -170,7 +170,7 @@ export class Transport {
       ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
       signal: call.signal,
     });
-    // While it connects, the request doesn't end with its signal. It isn't sent then, though.
+    // While the connection is being made, an abort doesn't end the request (but it isn't sent any more).
     const { statusCode, headers, body } = await untilAborted(request, [call.signal]);
     return { status: statusCode, headers, body };
   }
@@ -244,7 +244,7 @@ function lost({ method, what, isRepeatable }: Call, cause: unknown): unknown {
   });
 }
 
-/** The connection ended, which a second try may get over: an idle one that the server has closed at the same moment. */
+/** True if the connection ended: the server may have closed an idle one just then, and a second try succeeds. */
 function isCutOff({ cause }: Error): boolean {
   const code = cause instanceof Error && 'code' in cause ? cause.code : null;
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';

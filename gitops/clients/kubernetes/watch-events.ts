@@ -15,7 +15,7 @@ export type WatchEvent =
   /** All changes up to this version have been sent. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string };
 
-/** How the API server begins an event of an object, and ends each. What begins otherwise is parsed at once. */
+/** How the API server begins and ends an event of an object. An event of another form is parsed at once. */
 const BEGINNING = /^\{"type":"(ADDED|MODIFIED|DELETED)","object":/;
 const END = '}}';
 
@@ -30,7 +30,9 @@ export class WatchDecoder {
     this.#kind = kind;
   }
 
-  /** The events that end in the chunk. Throws the error that an event carries, and one for what is no event. */
+  /**
+   * The events that end in the chunk. Throws the error that an event carries, and an error for a line that is no event.
+   */
   *push(chunk: Buffer): Generator<WatchEvent> {
     for (const text of this.#lines.push(chunk)) {
       if (text === null) throw this.#unreadable(`a line over ${LONGEST_LINE} bytes`);
@@ -49,7 +51,7 @@ export class WatchDecoder {
 
   #parsed(text: string): WatchEvent {
     const line = parsed(text);
-    // Not by a schema: `objectOf` reads what is in it.
+    // Not by a schema, because `objectOf` checks the object in it.
     if (typeof line !== 'object' || line === null || !('type' in line && typeof line.type === 'string')) {
       throw this.#unreadable('a line that is no event');
     }

@@ -11,9 +11,9 @@ import type { Transport } from './transport.ts';
 import { untilAborted } from './until-aborted.ts';
 import { WatchDecoder } from './watch-events.ts';
 
-/** A watch ends after a random time between these, so that many don't begin again at once. As client-go. */
+/** A watch ends after a random time between these, so that many don't begin again at once; as in client-go. */
 const WATCH_SECONDS = { least: 240, most: 480 } as const;
-/** How much later than the API server the watch ends by itself. */
+/** How long after its time a watch is ended by us if the API server hasn't ended it. */
 const GRACE_MS = 15_000;
 /** The API server sends a bookmark about once a minute: after this time without a byte the connection is given up. */
 const SILENCE_MS = 150_000;
@@ -23,7 +23,7 @@ const RELIST_MS = 30 * 60_000;
 const SHORTEST_MS = 1_000;
 /** How long a version that a caller waits for may be missing before the watch is opened again. */
 const OVERDUE_MS = 10_000;
-/** A `Retry-After` of hours would stop the copy long after the API server is well again. */
+/** A `Retry-After` of hours would stop the copy long after the API server works again. */
 const LONGEST_ASKED_MS = 60_000;
 const PAUSES = { firstMs: 1_000, longestMs: 10_000 } as const;
 
@@ -38,7 +38,7 @@ interface Waiter {
   readonly key: string;
   readonly resourceVersion: string;
   readonly resolve: () => void;
-  /** From then on it is waited for, or it was overdue then. */
+  /** When the wait began, or when the version was last overdue: monotonic milliseconds. */
   since: number;
 }
 
@@ -54,7 +54,7 @@ export class WatchedCopy implements Watched {
   readonly #copy = new ObjectCopy();
   readonly #queues = new Set<ChangeQueue>();
   readonly #waiters = new Set<Waiter>();
-  /** The same by the object. */
+  /** The waiters by the key of their object. */
   readonly #waitedFor = new Map<string, Set<Waiter>>();
   #isWatchedOver = false;
   readonly #end = new AbortController();
@@ -119,7 +119,9 @@ export class WatchedCopy implements Watched {
     }
   }
 
-  /** Opens the watch again when a version is overdue. One timer for all who wait: nearly all of them wait shortly. */
+  /**
+   * Opens the watch again when a version is overdue. One timer for all waiters: nearly all of them wait only briefly.
+   */
   async #watchOver(): Promise<void> {
     const { clock } = this.#dependencies;
     this.#isWatchedOver = true;
@@ -130,7 +132,7 @@ export class WatchedCopy implements Watched {
         continue;
       }
       first.since = clock.now();
-      // To the end: the first one is the one that waits the longest.
+      // Moved to the end, so that the first waiter is the one that has waited longest.
       this.#waiters.delete(first);
       this.#waiters.add(first);
       this.#open?.abort(this.#stalled(`a version is overdue for ${OVERDUE_MS / 1000} s`));
@@ -237,7 +239,10 @@ export class WatchedCopy implements Watched {
     return new KubernetesRetryable('unreachable', `Kubernetes: watch ${this.#selection.kind}: ${why}`);
   }
 
-  /** `key`: the only object that has changed; `null`: several may have. Each event for all who wait would be too many. */
+  /**
+   * `key`: the only object that has changed; `null`: several may have. Checking all waiters at each event takes too
+   * long.
+   */
   #publish(changes: readonly ObjectChange[], key: string | null): void {
     for (const change of changes) for (const queue of this.#queues) queue.push(change);
     for (const waiter of key === null ? this.#waiters : (this.#waitedFor.get(key) ?? [])) {

@@ -7,9 +7,9 @@ import type { KubernetesClient, SentObject, Watched } from '../../../clients/kub
 import type { Kind, KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
 import { objectsOf } from '../../../clients/kubernetes/sent-object.ts';
 import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
-import { haveSameHands } from './drift.ts';
+import { haveSameManagedFields } from './drift.ts';
 
-/** The kinds of objects that are kept as copies. Secrets aren't, but what owns them. */
+/** The kinds of objects that are kept as copies. Not Secrets, but the ConfigMaps that own them. */
 const KINDS = [
   'ResourceQuota',
   'ConfigMap',
@@ -19,16 +19,18 @@ const KINDS = [
   'HorizontalPodAutoscaler',
   'Deployment',
 ] as const satisfies readonly Kind[];
-/** The kinds of objects that others make all the time. A Deployment's have the labels of its pods. */
+/**
+ * Kinds whose changes are not from outside: others make such objects all the time. ReplicaSets have their pods' labels.
+ */
 const MADE: readonly Kind[] = ['ReplicaSet', 'Lease'];
 
 /** Kinds of which only the metadata is read. */
 const WITHOUT_CONTENT: ReadonlySet<Kind> = new Set(['ConfigMap', 'Secret']);
 
-/** How long a read waits for a copy that can't follow, milliseconds. */
+/** For how many milliseconds a read waits for a copy that can't follow the API server. */
 const WAIT_MS = 10_000;
 const POLL_MS = 50;
-/** A rollout changes one object several times in this time: only the last one is compared. */
+/** A rollout changes one object several times in this time: only the object after the last change is compared. */
 const GATHER_MS = 200;
 
 interface CopiesOptions {
@@ -37,12 +39,12 @@ interface CopiesOptions {
   /** The namespace of all objects; `null`: each client has its own. */
   readonly namespace: string | null;
   readonly waitMs?: number;
-  /** The objects that are kept as copies. Default: all of the sites, without what is delivered to a gateway. */
+  /** The objects that are kept as copies. Default: all of the sites, except those that are delivered to gateways. */
   readonly selection?: { readonly kinds: readonly Kind[]; readonly labels: string };
 }
 
 /**
- * Copies of all objects of this host that follow the API server, so that an observation makes no call. They begin with
+ * Copies of all objects of this host. They follow the API server, so that an observation makes no call, and begin with
  * one listing of each kind.
  */
 export class Copies {
@@ -52,7 +54,7 @@ export class Copies {
   readonly #ended = new AbortController();
   /** Objects that are being written by this process: their changes are no changes from outside. */
   readonly #busy = new Map<string, number>();
-  /** The objects as they are known: that others than before have set something in one is a change from outside. */
+  /** The objects as they were last written or compared. It is a change from outside if others have set fields since. */
   readonly #known = new Map<string, SentObject>();
 
   constructor({ client, identity, namespace, waitMs = WAIT_MS, selection }: CopiesOptions) {
@@ -74,7 +76,7 @@ export class Copies {
           }),
         ] as const,
     );
-    // All namespaces: a desired one may belong to others. One that others have made isn't ours to know.
+    // All namespaces, because a desired one may belong to others. A common one, which others have made, isn't read.
     if (namespace === null) {
       const namespaces = client.watched({ kind: 'Namespace', metadataOnly: true });
       this.#copies = new Map<Kind, Watched>([...copies, ['Namespace', namespaces]]);
@@ -84,7 +86,9 @@ export class Copies {
     for (const [kind, copy] of this.#copies) void this.#follow(kind, copy);
   }
 
-  /** Resolves when all copies are complete and follow; throws `RetryableError` if that takes too long. */
+  /**
+   * Resolves when all copies are complete and follow the API server; throws `RetryableError` if that takes too long.
+   */
   async ready(signal: AbortSignal): Promise<void> {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(this.#waitMs)]);
     try {
@@ -104,7 +108,7 @@ export class Copies {
     }
     while (copy.fault !== null) {
       await delay(POLL_MS, undefined, { signal }).catch(() => {
-        throw copy.fault ?? new RetryableError(`Kubernetes: the watch of ${kind}s doesn’t follow`);
+        throw copy.fault ?? new RetryableError(`Kubernetes: the watch of ${kind}s has not resumed in time`);
       });
     }
   }
@@ -127,8 +131,8 @@ export class Copies {
   }
 
   /**
-   * Writes an object, and resolves when its copy has what was written. `write` returns it as it is stored; `null`: it
-   * doesn't exist any more.
+   * Writes an object, and resolves when its copy has what was written. `write` returns the object as it is stored;
+   * `null`: it was deleted.
    */
   async writing<Written extends SentObject | null>(
     address: ObjectAddress,
@@ -162,8 +166,8 @@ export class Copies {
   }
 
   /**
-   * Resolves when `isSo` returns true, which is asked after each change of the object, and every `everyMs`. Returns false
-   * after `timeoutMs`.
+   * Resolves to true when `isSo` returns true. It is called at once, after each change of the object, and every
+   * `everyMs`. Resolves to false after `timeoutMs`.
    */
   async until(
     address: ObjectAddress,
@@ -183,7 +187,7 @@ export class Copies {
     try {
       for (;;) {
         signal.throwIfAborted();
-        // A change while it is asked counts.
+        // A change while `isSo` runs counts, too.
         next = Promise.withResolvers();
         if (await isSo()) return true;
         const left = end - performance.now();
@@ -249,7 +253,7 @@ export class Copies {
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
       }
     } catch {
-      // It ends with the copies; a copy that can't follow says so itself.
+      // The loop ends with the copies; a copy that can't follow the API server has a `fault` itself.
     }
   }
 
@@ -262,10 +266,10 @@ export class Copies {
   }
 }
 
-/** Also where one of them is no JSON: the pass that reads it says so. */
+/** True also if one of them isn't JSON: the pass that reads it reports that. */
 function isChanged(known: SentObject, now: SentObject): boolean {
   try {
-    return !haveSameHands(known.object, now.object);
+    return !haveSameManagedFields(known.object, now.object);
   } catch {
     return true;
   }

@@ -44,7 +44,7 @@ interface DeploymentState {
   readonly failure: string | null;
 }
 
-/** A copy keeps an object until it changes, and each is asked about many times. */
+/** States by object: a copy keeps an object until it changes, and its state is read many times. */
 const STATES = new WeakMap<KubernetesObject, DeploymentState>();
 
 export function deploymentState(object: KubernetesObject): DeploymentState {
@@ -82,15 +82,15 @@ export function isRolledOut(object: KubernetesObject): boolean {
 }
 
 /**
- * What keeps a Deployment from serving as it was applied, for people; `null`: nothing. `mayStart`: its pod may have been
- * asked for a moment ago.
+ * What keeps a Deployment from serving as it was applied, in words; `null`: nothing. `mayStart`: a gateway may have
+ * asked for its pod a moment ago.
  */
 export function outageOf(
   object: KubernetesObject,
   { mayStart = false }: { readonly mayStart?: boolean } = {},
 ): string | null {
   const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
-  // A gateway has set its number of pods: its template isn't rolled out by that.
+  // A gateway has set its number of pods, which is no rollout of a template.
   if (!isSeen && mayStart) return null;
   if (!isSeen || !isDone)
     return `rollout not complete: ${updated} of ${replicas} pods have the newest template`;

@@ -25,7 +25,7 @@ export class DesiredSites {
     this.#render = render;
   }
 
-  /** These are the desired sites of the host, or of the named ones. */
+  /** Replaces the desired sites: those of the whole host (`scope` is `null`), or those in `scope`. */
   replace(manifests: Iterable<RenderedFor>, scope: ReadonlySet<string> | null): void {
     const wanted = new Map([...manifests].map((manifest) => [manifest.site, manifest]));
     for (const { site } of [...this.#sites.values()]) {

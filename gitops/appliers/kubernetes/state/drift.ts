@@ -6,23 +6,25 @@ import { INITIAL_MANAGER, MANAGER } from './mark.ts';
 /** A field that others have added. */
 interface ForeignField extends Field {
   readonly manager: string;
-  /** It changes what the object does or hides it, so it is removed. What is only about it stays: a label, a finalizer. */
+  /**
+   * True if it changes what the object does, or hides it from our copies. Other metadata stays: a label, a finalizer.
+   */
   readonly isRemoved: boolean;
 }
 
 /** The cluster's own part that numbers revisions, and scales for an autoscaler. */
 const CONTROLLERS: ReadonlySet<string> = new Set(['kube-controller-manager']);
 const OWN_MANAGERS: ReadonlySet<string> = new Set([MANAGER, INITIAL_MANAGER]);
-/** `kubectl rollout restart`: without it, the pods would restart again. */
+/** What `kubectl rollout restart` sets: without it, the pods would restart again. */
 const RESTARTED = '/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt';
-/** The number of pods is the autoscaler's, or a person's until its next decision. */
+/** Others may set these. The autoscaler sets the number of pods, and a person until the autoscaler's next decision. */
 const KEPT: ReadonlySet<string> = new Set([RESTARTED, '/spec/replicas']);
-/** It would hide an object of a site from its copies. */
+/** This label would hide an object of a site from its copies. */
 const HIDING = `/metadata/labels/${DELIVERY_LABEL.replace('/', '~1')}`;
-/** Metadata of an object: no field of them changes what the object does. */
+/** The metadata of an object: none of its fields changes what the object does. */
 const METADATA = '/metadata/';
 
-/** What was found out: a copy keeps an object until it changes, and each is asked about in every pass. */
+/** Results by object: a copy keeps an object until it changes, and every pass compares each. */
 const DRIFTS = new WeakMap<
   KubernetesObject,
   { readonly applied: KubernetesObject; readonly drift: string | null }
@@ -30,8 +32,8 @@ const DRIFTS = new WeakMap<
 const FOREIGN = new WeakMap<KubernetesObject, readonly ForeignField[]>();
 
 /**
- * What differs from the object that was applied, for people; `null`: nothing. A field that only others set is a
- * difference where it changes what the object does.
+ * What differs from the object that was applied, in words; `null`: nothing. A field that only others set is a
+ * difference if it changes what the object does, or hides it from our copies.
  */
 export function objectDrift(applied: KubernetesObject, found: KubernetesObject): string | null {
   const known = DRIFTS.get(found);
@@ -57,7 +59,7 @@ function driftOf(applied: KubernetesObject, found: KubernetesObject): string | n
   ].join('; ');
 }
 
-/** The fields of an object of ours that only other managers set, besides the cluster's own parts. */
+/** The fields of an object of ours that only other managers set, except those of the cluster's own parts. */
 export function foreignFields(found: KubernetesObject): readonly ForeignField[] {
   const known = FOREIGN.get(found);
   if (known !== undefined) return known;
@@ -87,7 +89,7 @@ export function removalPatch(found: KubernetesObject, fields: readonly ForeignFi
   const pointers = [...new Set(fields.map(({ pointer }) => pointer))];
   return [
     { op: 'test', path: '/metadata/resourceVersion', value: found.metadata.resourceVersion },
-    // From the end: a removal moves the later items of a list.
+    // From the end, because a removal moves the later items of a list.
     ...pointers
       .sort(byPointer)
       .toReversed()
@@ -106,15 +108,15 @@ export function ownsField(found: KubernetesObject, path: readonly string[]): boo
 }
 
 /**
- * True if the same ones have set the same in both, the cluster's own parts left aside. Our own fields count, because others
- * may take them.
+ * True if the same managers have set the same fields in both, except the cluster's own parts. Our fields count, because
+ * others may take them over.
  */
-export function haveSameHands(one: KubernetesObject, other: KubernetesObject): boolean {
-  const [a, b] = [handsOf(one), handsOf(other)];
+export function haveSameManagedFields(one: KubernetesObject, other: KubernetesObject): boolean {
+  const [a, b] = [comparedMembers(one), comparedMembers(other)];
   return a.length === b.length && a.every((text, index) => text === b[index]);
 }
 
-function handsOf({ metadata }: KubernetesObject): readonly unknown[] {
+function comparedMembers({ metadata }: KubernetesObject): readonly unknown[] {
   const entries = (metadata.managedFields ?? []).filter(
     (entry) => OWN_MANAGERS.has(entry.manager) || isForeign(entry),
   );

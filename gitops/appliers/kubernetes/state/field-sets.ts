@@ -7,7 +7,7 @@ import type { KubernetesObject, ManagedFields } from '../../../clients/kubernete
  */
 type FieldSet = { readonly [member: string]: FieldSet };
 
-/** A field of an object: its JSON pointer (RFC 6901), and its path for people. */
+/** A field of an object: its JSON pointer (RFC 6901), and its path as messages show it. */
 export interface Field {
   readonly pointer: string;
   readonly path: string;
@@ -15,7 +15,7 @@ export interface Field {
 
 /** The fields of some entries of managedFields together. */
 export function fieldSetOf(entries: readonly Pick<ManagedFields, 'fieldsV1'>[]): FieldSet {
-  // The form is the API server's.
+  // The API server writes this form.
   const sets = entries.map(({ fieldsV1 }) => JSON.parse(fieldsV1 ?? '{}') as FieldSet);
   return sets.length === 0 ? {} : sets.reduce(merged);
 }
@@ -28,7 +28,7 @@ function merged(one: FieldSet, other: FieldSet): FieldSet {
   return { ...one, ...Object.fromEntries(both) };
 }
 
-/** A field by its way from the object: most are only compared, so their texts aren't made. */
+/** The steps from an object to a field. Most fields are only compared, so that the text of a path is rarely needed. */
 interface Step {
   readonly before: Step | null;
   /** A member's name, or an item's key in the field set. */
@@ -131,8 +131,8 @@ function locate(value: unknown, key: string, at: Field): { value: unknown; field
 }
 
 /**
- * Asks whether the key of a field set means an item of a list. Keys that our item omits have their default there. The key
- * is read once for all items.
+ * A test whether a key of a field set means an item of a list. A member that our item omits has its default in the key,
+ * so it counts as equal. The key is parsed once for all items.
  */
 function itemTest(key: string): (item: unknown) => boolean {
   const text = key.slice(2);

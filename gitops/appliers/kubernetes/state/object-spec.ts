@@ -76,7 +76,7 @@ export class ObjectSpec {
   }
 }
 
-/** A shorter line may also be a part of other words. */
+/** Shorter texts aren't hidden: they may also be parts of other words. */
 const SHORTEST = 8;
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 
-/** States of a container that don't end by waiting for them, and what to say of each. */
+/** States of a container that don't end by themselves, and the message for each. */
 const STUCK: Readonly<Record<string, string>> = {
   ErrImagePull: 'the image can’t be pulled',
   ImagePullBackOff: 'the image can’t be pulled',

@@ -3,10 +3,10 @@ import { deploymentState } from './deployment.ts';
 import { ownsField } from './drift.ts';
 
 /**
- * A Deployment with the number of pods that its apply must have. `initial`: its first number, which an autoscaler changes
- * later; `null`: the object is complete as it is. Until others have set the number, it is ours, and each apply repeats
- * what is there: without it, the API server would set 1. Such an apply holds only for the version that was read, because
- * an autoscaler may have added pods since.
+ * A Deployment with the number of pods that its apply must have. `initial`: its first number, which an autoscaler
+ * changes later; `null`: the object is complete as it is. Until others set the number, it is ours, and each apply
+ * repeats the current one: without a number, the API server would set 1. Such an apply is only valid for the version
+ * that was read, because an autoscaler may have added pods since.
  */
 export function withReplicas(
   object: KubernetesObject,
@@ -16,7 +16,7 @@ export function withReplicas(
   if (initial === null) return object;
   if (existing === undefined) return having(object, initial);
   const { replicas } = deploymentState(existing);
-  // An autoscaler doesn't count the pods of a Deployment that has none.
+  // An autoscaler doesn't scale a Deployment whose number of pods is 0.
   if (replicas > 0 && !ownsField(existing, ['spec', 'replicas'])) return object;
   const { metadata } = object;
   const { resourceVersion } = existing.metadata;

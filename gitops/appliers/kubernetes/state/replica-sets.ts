@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import type { Copies } from './copies.ts';
 
-/** Which revision of the Deployment it is; set by the Deployment's controller. */
+/** The annotation with the revision of the Deployment; set by the Deployment's controller. */
 const REVISION = 'deployment.kubernetes.io/revision';
-/** Which ReplicaSet a pod belongs to; set by the Deployment's controller. */
+/** The label that says to which ReplicaSet a pod belongs; set by the Deployment's controller. */
 const TEMPLATE_HASH = 'pod-template-hash';
 
 const template = z.looseObject({
@@ -50,7 +50,7 @@ export function revisionNumber({ metadata }: KubernetesObject): number {
   return Number(metadata.annotations?.[REVISION] ?? 0);
 }
 
-/** The names by ReplicaSet: a copy keeps an object until it changes, and there may be thousands. */
+/** The names of Secrets by ReplicaSet: a copy keeps an object until it changes, and there may be thousands. */
 const NAMED = new WeakMap<KubernetesObject, readonly string[]>();
 
 /** The Secrets that the templates of ReplicaSets name, as `<namespace>/<name>`. */

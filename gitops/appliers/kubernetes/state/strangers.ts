@@ -7,8 +7,8 @@ import { resourceKey } from './object-spec.ts';
 const LIST_FROM = 4;
 
 /**
- * Objects under these addresses that the copies don't have, because they lack our labels: those of others. By key. Calls
- * the API server only for addresses in namespaces that exist.
+ * The objects at these addresses that the copies don't have because they lack our labels: those of others; by key. The
+ * namespaces of the addresses must exist.
  */
 export async function strangersAt(
   client: KubernetesClient,
