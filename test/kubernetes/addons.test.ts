@@ -10,7 +10,7 @@ import { writeProgramImage } from '../support/kubernetes/image.ts';
 const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
 const IMAGE = 'busybox.test/busybox:1';
 
-/** A server's work for one connection: some hundredths of a second of a core. */
+/** A server's work for one connection: a few hundredths of a second of a core. */
 const WORK = 'i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo done';
 
 /** A Deployment of one container, its Service, and an HPA that starts another pod above 20m of a core. */
@@ -86,7 +86,7 @@ describeWith(['kubernetes', 'root'], 'what pods and autoscalers need in a cluste
   const replicas = () =>
     cluster.kubectl('get', 'deployment', 'busy', '--output', 'jsonpath={.status.readyReplicas}');
 
-  test('a pod resolves a Service’s name, and no name that isn’t there', async () => {
+  test('a pod resolves the name of a Service, and gets no address for a name that doesn’t exist', async () => {
     const address = await cluster.kubectl('get', 'service', 'busy', '--output', 'jsonpath={.spec.clusterIP}');
     await eventually(
       async () => expect(await inside('nslookup', 'busy.default.svc.cluster.local')).toContain(address),
@@ -95,7 +95,7 @@ describeWith(['kubernetes', 'root'], 'what pods and autoscalers need in a cluste
     await expect(inside('nslookup', 'none.default.svc.cluster.local')).rejects.toThrow(/can't|NXDOMAIN/);
   });
 
-  test('an HPA adds a pod under load, by what metrics-server measures', async () => {
+  test('an HPA adds a pod under the load that metrics-server measures', async () => {
     const { items } = JSON.parse(await cluster.kubectl('get', 'pods', '--output', 'json'));
     const address: string = items[0].status.podIP;
     expect(await replicas()).toBe('1');

@@ -72,7 +72,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await cluster?.[Symbol.asyncDispose]();
   });
 
-  /** The answers to requests to a site's Service from a foreign pod; `lost`: an error, or no answer within a second. */
+  /** What the site's Service answers to a pod of another namespace; `lost`: an error, or no answer within a second. */
   async function asked(times = 1): Promise<string[]> {
     const ip = await kubectl('get', 'service', PROCESSING, '--output', 'jsonpath={.spec.clusterIP}');
     const { processing } = acme.ports;
@@ -102,7 +102,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
   });
 
   test('makes no call while there is nothing to do', async () => {
-    // This observes the changes that the site's start still causes.
+    // The site's start still causes changes, which this pass observes before calls are counted.
     await runs.plan(acme);
     const own = () => cluster.requests().filter(({ user }) => user === ACCOUNT).length;
     const before = own();
@@ -127,7 +127,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect((await runs.run(acme)).errors).toEqual([]);
   });
 
-  test('removes a container that others have added, and keeps and names their label', async () => {
+  test('removes a container that others have added; keeps a label of theirs, and names it in the log', async () => {
     const container = { name: 'sidecar', image: 'tag-server.test/tag-server:1' };
     const patch = JSON.stringify({ spec: { template: { spec: { containers: [container] } } } });
     await kubectl('label', 'deployment', PROCESSING, 'team=shops');
@@ -175,7 +175,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await kubectl('get', 'networkpolicy', 'tagyard-deny');
     await kubectl('scale', 'deployment', PROCESSING, '--replicas=0');
     await kubectl('delete', 'deployment', 'tag-acme-shop-preview');
-    // The preview's old ReplicaSets end with it: then none needs the Secret of the other configuration any more.
+    // The preview's old ReplicaSets end with it. After that, none needs the Secret of the other configuration any more.
     await eventually(async () => {
       const { changes } = await runs.plan(acme);
       expect(changes.map(({ op, key }) => `${op} ${key.replace(/[0-9a-f]{8,}$/, '')}`).sort()).toEqual([
@@ -191,7 +191,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(replicas).toBe('2');
   });
 
-  test('never takes pods from a site: its own applies keep their number until others set it', async () => {
+  test('never takes pods from a site: each apply keeps the number of pods until others set it', async () => {
     const [replicas, generation] = ['{.spec.replicas}', '{.metadata.generation}'];
     const get = (path: string) =>
       kubectl('get', 'deployment', PROCESSING, '--show-managed-fields', '--output', `jsonpath=${path}`);
@@ -199,7 +199,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(await get(setBy)).toBe('tagyard');
     const before = Number(await get(generation));
     expect((await runs.run(changed)).errors).toEqual([]);
-    // One change of it: the number never had another value.
+    // The Deployment was changed once only, so the number never had another value.
     expect([await get(replicas), Number(await get(generation))]).toEqual(['2', before + 1]);
     const version = await get('{.metadata.resourceVersion}');
     await kubectl('annotate', 'deployment', PROCESSING, 'stale=yes');
@@ -258,7 +258,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     const other = { ...loadedManifest('other-shop', 1), client: OTHER_CLIENT };
     expect((await runs.run(acme, other)).errors).toEqual([]);
     await cluster.create({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'theirs', namespace } });
-    // Without a pod or another object of its own.
+    // An Ingress makes no pod or other object, so only the Ingress itself can keep the namespace.
     const ingress = { name: 'theirs', namespace };
     const backend = { service: { name: PROCESSING, port: { number: acme.ports.processing } } };
     const spec = { defaultBackend: backend };
@@ -280,7 +280,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
       return lines.map((line) => JSON.stringify(line)).filter((line) => line.includes('"keeping":'));
     };
     await eventually(async () => expect((await kept()).at(-1)).toContain('["Ingress/theirs"]'), WAIT);
-    // It is in the log once.
+    // What keeps the namespace is logged once.
     const logged = lines.length;
     await kept();
     expect(lines).toHaveLength(logged);

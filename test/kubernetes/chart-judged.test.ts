@@ -29,7 +29,7 @@ const scored = z.array(
   }),
 );
 
-describeWith('kubernetes', 'the chart as others judge it', () => {
+describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge it', () => {
   test('passes Helm’s strict lint, and without an image it says what is missing', async () => {
     await helm('lint', '--strict', CHART, ...valueFlags(VALUES));
     await helm('lint', '--strict', CHART, ...valueFlags(WITH_GATEWAY));
@@ -66,7 +66,7 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     expect(await rendered({ gatewayApi })).toContain('GATEWAY_PROXY_PROTOCOL_FROM');
   });
 
-  test('refuses a front whose address nothing states', async () => {
+  test('refuses a front whose address no setting and no Service states', async () => {
     const { ingress, gatewayApi, image } = WITH_GATEWAY.gateway;
     for (const front of [{ ingress }, { gatewayApi }, { service: { type: 'NodePort' } }]) {
       const values = { ...VALUES, gateway: { enabled: true, image, ...front } };
@@ -77,8 +77,8 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     }
   });
 
-  // The gateways read all Secrets of theirs, so also the age identity or the keys of sites.
-  test('refuses a namespace for the gateways that has other Secrets', async () => {
+  // Gateways may read all Secrets of their namespace: in a common one also the age identity or the keys of sites.
+  test('refuses to put gateways into a namespace that has other Secrets', async () => {
     const rendered = (own: object, more: object = {}) =>
       renderedChart({ ...WITH_GATEWAY, ...more, gateway: { ...WITH_GATEWAY.gateway, ...own } });
     const refused = /gateway.namespace must be a namespace of its own/;
@@ -112,7 +112,7 @@ describeWith('kubernetes', 'the chart as others judge it', () => {
     expect(rendered).toMatch(/^value: 1234567$/m);
   });
 
-  test('gives no right to a Service of a gateway that is not set', async () => {
+  test('gives no right to a Service if no Service of gateways is set', async () => {
     const single = { ...VALUES, namespace: 'sites' };
     expect(await renderedChart(single)).not.toMatch(/resourceNames: \[\]|name: tagyard-tagyard-gateway/);
     const settings = { KUBERNETES_GATEWAY_SERVICE: 'front/balancer' };

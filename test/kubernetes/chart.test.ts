@@ -104,7 +104,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     await cluster.kubectl('apply', '--dry-run=server', '--validate=strict', '--filename', file);
   });
 
-  test('is installed in an earlier version, and upgraded while its site is rolled out without a lost request', async () => {
+  test('is upgraded from an earlier version during the rollout of a site, which loses no request', async () => {
     const earlier = join(cluster.folder, 'earlier');
     await cp(CHART, earlier, { recursive: true });
     const about = parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8'));
@@ -126,7 +126,10 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     expect(JSON.stringify(after.spec)).toContain('other.example.net');
   });
 
-  /** Does the work, which may roll the site out. A site that the chart's account has made loses no request meanwhile. */
+  /**
+   * Does `work`, which may roll out a site that the chart's account has made. Fails if the site loses a request
+   * meanwhile.
+   */
   async function withSiteUnderLoad(work: (rollOut: () => Promise<void>) => Promise<unknown>): Promise<void> {
     const of = (env: string) => ({
       ...loadedManifest('loaded-shop', 0),
@@ -182,7 +185,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       await eventually(async () => expect((await call(foreign)).message).toContain('may only change'));
     });
 
-    test('can make each call for which it has a right, and not without that right', async () => {
+    test('can make each call for which it has a right, and can’t make it without that right', async () => {
       expect(rights.length).toBeGreaterThan(30);
       for (const right of rights) {
         const one = callOf(right, place);
@@ -223,9 +226,9 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     const others = `${pathOf('namespaces')}/${NAMESPACE}`;
     test.each([
       ['create a namespace without our labels', creating('namespaces', namespaceWith('foreign', RESTRICTED))],
-      ['create one that permits all pods', creating('namespaces', namespaceWith('loose', LABELS))],
+      ['create a namespace that permits all pods', creating('namespaces', namespaceWith('loose', LABELS))],
       ['take over another’s namespace', applying(others, namespaceWith(NAMESPACE, place.labels))],
-      ['delete it', deleting(others)],
+      ['delete another’s namespace', deleting(others)],
       [
         'change our labels',
         applying(own, namespaceWith(place.name, { ...place.labels, 'tagyard/host': 'two' })),
@@ -250,7 +253,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       );
   });
 
-  test('gives its account what the appliers call, and no more', async () => {
+  test('gives its account the rights for what the appliers call, and no more', async () => {
     const all = rules.parse((await get('clusterrole', NAME)).rules);
     const granted = all.flatMap(({ resources: [resource], verbs }) =>
       verbs.map((verb) => `${verb} ${resource}`),
@@ -270,7 +273,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
         await cluster.kubectl('delete', kind, '--all', '--namespace', place);
       }
       await applySites(sites, [of('1')]);
-      // While objects end, the namespace stays.
+      // The namespace stays while objects in it are being deleted.
       await eventually(async () => {
         await applySites(sites, []);
         await expect(cluster.kubectl('get', 'namespace', place)).rejects.toThrow('not found');
@@ -380,7 +383,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       '--output',
       'name',
     );
-    // Each of the two installations had one claim of this name.
+    // Each of the two installations had a PersistentVolumeClaim of this name.
     expect(new Set(left.trim().split('\n'))).toEqual(new Set(['persistentvolumeclaim/tagyard-state']));
   });
 });

@@ -89,7 +89,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect(String(error)).toMatch(/apply Service default\/dry: .*\.prot: field not declared in schema/);
     });
 
-    test('keeps what the API server warns of', async () => {
+    test('returns the warnings of the API server', async () => {
       const { warnings } = await client.apply(
         {
           apiVersion: 'apps/v1',
@@ -169,7 +169,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
   });
 
   describe('refusals and credentials', () => {
-    test('names the right that the account lacks, and separates quotas and ending namespaces from it', async () => {
+    test('distinguishes a missing right, which it names, from a full quota and a namespace that is being deleted', async () => {
       const token = await account('limited');
       await cluster.kubectl('create', 'namespace', 'full');
       await cluster.kubectl('create', 'quota', 'none', '--hard=count/services=0', '--namespace=full');
@@ -256,7 +256,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     }
 
     test('reads a replaced token again, from a file and from a program', async () => {
-      // The API server itself keeps a token's outcome for ten seconds.
+      // Both at once: the API server itself keeps its judgement of a token for ten seconds.
       await Promise.all([replaceToken('tokenFile'), replaceToken('exec')]);
     });
   });
@@ -282,7 +282,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       };
     }
 
-    test('follows on after the API server was away', async () => {
+    test('continues after the API server was away', async () => {
       const copy = client.watched(ALL);
       await copy.ready(limit());
       const changes = copy.changes(limit())[Symbol.asyncIterator]();
@@ -297,7 +297,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await copy.close();
     });
 
-    test('notices a connection that passes nothing on, by its silence or by a caller that waits', async () => {
+    test('notices a connection that brings nothing any more, by its silence or because a caller waits', async () => {
       await using one = await proxied('silent');
       await eventually(() => expect(one.proxy.accepted).toBe(2));
       const lists = calls('list').length;

@@ -75,7 +75,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     await cluster?.[Symbol.asyncDispose]();
   });
 
-  /** Every request is answered while the work is done. Returns the different answers. */
+  /** Does `work` under load. Fails if a request isn't answered. Returns the different answers. */
   async function withoutLoss(work: () => Promise<unknown>): Promise<ReadonlySet<string>> {
     const load = startServiceLoad(target);
     const [done] = await Promise.allSettled([work()]);
@@ -95,7 +95,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     return found.split('\n').filter(Boolean);
   };
 
-  test('gets another pod from its autoscaler, and an apply keeps that', async () => {
+  test('gets another pod from its autoscaler, which no plan takes away', async () => {
     expect(await number()).toBe(2);
     await withoutLoss(() => eventually(async () => expect(await number()).toBe(3), WAIT));
     expect(await runs.plan(acme)).toEqual({ changes: [], conflicts: [] });
@@ -104,7 +104,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
   test('loses no request in a rollout and back', async () => {
     const answers = await withoutLoss(async () => {
       for (const env of ['2', '1']) expect((await runs.run(configured(env))).errors).toEqual([]);
-      // The replaced pods have ended.
+      // Until the replaced pods have ended.
       await eventually(async () => expect(await pods()).toHaveLength(await number()), WAIT);
     });
     expect([...answers].map((answer) => /env=(\d)/.exec(answer)?.[1]).toSorted()).toEqual(['1', '2']);
@@ -164,7 +164,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     });
   });
 
-  test('loses no request when its pods are evicted from a node, whose drain ends', async () => {
+  test('loses no request when a node is drained, and the drain completes', async () => {
     const [, second] = cluster.nodes;
     if (second === undefined) throw new Error('the cluster has two nodes');
     const there = ['--field-selector', `spec.nodeName=${second.name}`];
@@ -176,7 +176,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     expect(await number()).toBeGreaterThanOrEqual(2);
   });
 
-  test('refuses a connection to an address that another tenant’s pod has got meanwhile', async () => {
+  test('refuses a connection to an address that another client’s pod has got meanwhile', async () => {
     const ports = { processing: 20_010, preview: 20_011 };
     const theirs = { ...configured('9'), site: 'other-shop', client: OTHER_CLIENT, ports };
     expect((await runs.run(ofThree, theirs)).errors).toEqual([]);

@@ -19,7 +19,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
 
   beforeAll(async () => {
     cluster = await Cluster.start({ nodes: 1 });
-    // For this time, clients may still use the old address of a name that they have resolved.
+    // DRAIN_SECONDS: for so long, clients may use the old address of a name that they have resolved.
     hosts = await TwoHosts.open(await importTagServer(cluster), { DRAIN_SECONDS: '1' });
     tlsPort = await hosts.startMachine();
     await hosts.startCluster({ KUBECONFIG: cluster.kubeconfig, KUBERNETES_ADMIT_CIDRS: '0.0.0.0/0' });
@@ -93,7 +93,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
     }, WAIT);
   }
 
-  test('moves to the cluster and back, its names never lead nowhere, and nothing stays behind', async () => {
+  test('moves to the cluster and back: its names always lead to a host that answers, and nothing is left on the old one', async () => {
     await hosts.commitOthers();
     await hosts.moveTo('tag-1');
     await isReadyOn('tag-1');

@@ -32,8 +32,8 @@ const ASSIGNED: Readonly<Record<string, readonly string[]>> = {
 };
 const STORED_METADATA = ['uid', 'resourceVersion', 'generation', 'creationTimestamp', 'managedFields'];
 
-/** Critical findings of kube-score that are meant, with the reason. */
-const MEANT: Readonly<Record<string, string>> = {
+/** Critical findings of kube-score that are intended, with the reason. */
+const INTENDED: Readonly<Record<string, string>> = {
   'container-image-pull-policy': 'the image is named by its digest, so what is on the node is the same',
 };
 
@@ -87,8 +87,8 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
       loadedManifest('0--0', 1, { resources: { processing: { memory: '999999g', cpus: 0.000_1 } } }),
       ...fc.sample(manifests, SAMPLES),
     ];
-    const behind = { ...CLUSTER, gatewayNamespace: 'edge' };
-    const others = sites.flatMap((one, index) => siteObjects(one, index % 2 === 0 ? CLUSTER : behind));
+    const withGateway = { ...CLUSTER, gatewayNamespace: 'edge' };
+    const others = sites.flatMap((one, index) => siteObjects(one, index % 2 === 0 ? CLUSTER : withGateway));
     const answer = await apply(others, '--dry-run=server');
     expect(answer.split('\n')).toHaveLength(others.length);
     const footprint = footprintOf(sites);
@@ -154,7 +154,7 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
     expect(most).toBeGreaterThan(max + 1 + 1);
   });
 
-  test('have no critical finding of kube-score but those that are meant', async () => {
+  test('have no critical finding of kube-score except the intended ones', async () => {
     const file = join(cluster.folder, 'scored.yaml');
     const objects = [...ofClient(), ...siteObjects(site, CLUSTER)];
     await writeFile(file, objects.map((object) => JSON.stringify(object)).join('\n---\n'));
@@ -164,7 +164,7 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
       checks.filter(({ grade, skipped }) => grade === CRITICAL && !skipped).map(({ check }) => check.id),
     );
     const both = ['processing', 'preview'];
-    expect(critical).toEqual(both.flatMap(() => Object.keys(MEANT)));
+    expect(critical).toEqual(both.flatMap(() => Object.keys(INTENDED)));
   });
 });
 
@@ -178,7 +178,7 @@ interface Scored {
 }
 const CRITICAL = 1;
 
-/** What a program has printed that ended with an error, as kube-score does where it finds something. */
+/** What a program has printed that ended with an error, as kube-score does if it has a finding. */
 function answerOf(error: unknown): string {
   if (error instanceof ExecaError && typeof error.stdout === 'string') return error.stdout;
   throw error;

@@ -20,7 +20,7 @@ import { containerConfig } from '../support/tag-server.ts';
 
 const SECRET = 'infra-s3cret-for-tests';
 const LEASE = 'default/leader';
-/** The Lease's term. */
+/** The Lease's duration. */
 const SECONDS = 6;
 const WAIT = { timeoutMs: 60_000, intervalMs: 50 };
 const codeOf = (body: unknown) => z.object({ code: z.string() }).parse(body).code;
@@ -118,7 +118,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     return process;
   }
 
-  /** Who has sent writes of other objects than Leases, in their order, without repetitions. */
+  /** The accounts that have written objects other than Leases, in the order of the writes, without repetitions. */
   function writers(): string[] {
     const users = cluster
       .requests()
@@ -131,6 +131,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     const listed = await cluster.kubectl('get', 'deployments', '--all-namespaces', '--output', names);
     return listed.split(' ').filter(Boolean).toSorted();
   };
+  /** Resolves when the cluster has the Deployments of exactly these sites. */
   const become = (...sites: number[]) =>
     eventually(
       async () =>
@@ -153,7 +154,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     expect(await (await one.call('GET', '/healthz', '')).json()).toEqual({ status: 'ok' });
   });
 
-  test('requests to the one that waits are answered by the leader, with the secret only', async () => {
+  test('requests to the replica that doesn’t lead are answered by the leader, but only with the secret', async () => {
     const direct = await one.sites();
     expect((await two.sites()).sites.map(({ site }) => site)).toEqual(direct.sites.map(({ site }) => site));
     const answer = await two.call('POST', '/sync');
@@ -171,7 +172,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     });
   });
 
-  test('a daemon elsewhere of the same HOST_NAME is refused, with another Lease or none', async () => {
+  test('a daemon elsewhere with the same HOST_NAME is refused, whether it has another Lease or none', async () => {
     await expect(replica('elsewhere', { KUBERNETES_LEASE: '' })).rejects.toThrow(
       /another daemon acts as the host tag-1: .*HOST_TAKEOVER_TERM=1/,
     );
@@ -183,10 +184,10 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     expect(writers()).toEqual(['one']);
   });
 
-  test('a leader that was frozen among its writes writes no more, and ends', async () => {
+  test('a leader whose process was stopped during its writes doesn’t write again when it continues, and ends', async () => {
     const sites = [1, 2, 3, 4, 5, 6, 7, 8];
     await Promise.all(sites.map((site) => commit(`site-${site}`)));
-    // Some of them are made, and others not.
+    // Until some Deployments are made, while others aren't.
     await eventually(async () => expect((await deployments()).length).toBeGreaterThan(2), {
       ...WAIT,
       intervalMs: 5,
@@ -201,7 +202,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     expect(writers()).toEqual(['one', 'two']);
   });
 
-  test('a killed leader is replaced within the term by one with an older state, which removes only what git no longer has', async () => {
+  test('a killed leader is replaced by one with an older state, which removes only what git no longer has', async () => {
     one = await replica('one');
     expect(await (await one.call('GET', '/healthz', '')).json()).toMatchObject({ status: 'standby' });
     await two.kill();
@@ -214,7 +215,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     );
   });
 
-  test('with an empty state, a new leader doesn’t take a missing branch for an empty one', async () => {
+  test('a new leader with an empty state doesn’t take a missing branch for an empty one', async () => {
     const three = await replica('three');
     const tip = git('rev-parse', 'refs/heads/main');
     await eventually(async () =>

@@ -26,7 +26,7 @@ interface PodTemplate {
 
 const NO_NODE = { nodeSelector: { 'shops.test/none': 'here' } };
 
-/** With pods that no node takes. */
+/** The Deployment with pods that no node takes. */
 function homeless(object: KubernetesObject): KubernetesObject {
   const spec = object.spec as PodTemplate; // as the renderer makes it
   const own = { ...spec.template.spec, ...NO_NODE };
@@ -166,7 +166,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     expect((await runs.run(configured(acme, '2'))).errors).toEqual([]);
   });
 
-  /** Takes the client's quota with one pod, as pods that end do until they are gone. */
+  /** Uses up the client's quota with one pod, as pods that end do until they are gone. */
   async function takeRoom(): Promise<void> {
     const { name, spec } = ROOMY;
     onTestFinished(giveRoom);
@@ -249,7 +249,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     }, WAIT);
   });
 
-  test('ends with the progress deadline, and says what keeps the pods', async () => {
+  test('ends at the progress deadline, and says what keeps the pods from running', async () => {
     progressSeconds = 6;
     isHomeless = true;
     const { errors } = await runs.run(configured(acme, '2'));
@@ -259,7 +259,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     await servesOn();
   });
 
-  test('is no longer waited for once a newer revision changes the site; that one is rolled out', async () => {
+  test('is no longer waited for once a newer revision changes the site; the newer one is rolled out', async () => {
     isHomeless = true;
     const newer = new AbortController();
     const held = runs.runUntil(newer.signal, [configured(acme, '3')]);

@@ -63,7 +63,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
   const opsOf = async (manifest: LoadedManifest) =>
     (await runs.plan(manifest)).changes.map(({ op, key, observed }) => [op, key, observed?.found]);
 
-  test('come with their site, roll with it, and are there for the way back', async () => {
+  test('are made with their site, replaced with its configuration, and still there when that is changed back', async () => {
     expect((await runs.run(acme)).errors).toEqual([]);
     expect(await runs.plan(acme)).toEqual(NONE);
     const record = await uidOf('configmap', nameOf(acme));
@@ -145,7 +145,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     expect(await runs.plan(acme)).toEqual(NONE);
   });
 
-  test('are made before a rollout by a provisioner that ended between record and Secret', async () => {
+  test('are made before a rollout if a provisioner has ended between making the record and the Secret', async () => {
     const next = configured(acme, '3');
     const [objects] = runs.appliers;
     const { changes } = await runs.plan(next);
@@ -167,7 +167,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     }, WAIT);
   });
 
-  test('of others under the same name are a conflict, and never changed', async () => {
+  test('conflict with Secrets of others under the same name, which are never changed', async () => {
     const next = configured(acme, '3');
     const later = configured(acme, '4');
     const theirs = { apiVersion: 'v1', kind: 'Secret', metadata: { name: nameOf(later), namespace } };

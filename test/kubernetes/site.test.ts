@@ -13,9 +13,9 @@ import { ProvisionerProcess } from '../support/kubernetes/provisioner.ts';
 import { importTagServer } from '../support/kubernetes/sites.ts';
 import { creation, SECRET, World } from '../support/management/world.ts';
 
-/** The host of the API's ports. */
+/** The host on which the API creates sites. */
 const HOST = 'tag-1';
-/** Where names lead; no test asks there. */
+/** The address to which names lead; no test connects to it. */
 const GATEWAY = '198.51.100.9';
 const WAIT = { timeoutMs: 180_000, intervalMs: 100 };
 
@@ -65,7 +65,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
         HOST_KIND: 'kubernetes',
         KUBECONFIG: cluster.kubeconfig,
         KUBERNETES_ADMIT_CIDRS: '203.0.113.0/24',
-        // A client's namespace ends with a pass over all sites.
+        // Only a pass over all sites removes a client's namespace.
         RECONCILE_INTERVAL_SECONDS: '5',
         KUBERNETES_GATEWAY_ADDRESS: GATEWAY,
       },
@@ -154,13 +154,13 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
     });
   });
 
-  test('is checked for whether something enforces its policies, by a connection that they refuse', async () => {
+  test('lets a check find out whether something enforces its policies, by a connection that they refuse', async () => {
     const check = async () => {
       const answer = await fetch(`${provisioner.url}/health`, { headers: { 'x-secret': SECRET } });
       const { checks } = (await answer.json()) as { checks: PartCheck[] };
       return checks.find(({ name }) => name === 'network_policies');
     };
-    // Nothing does, in the cluster of the tests.
+    // In the cluster of the tests, nothing enforces them.
     expect(await check()).toMatchObject({
       status: 'failed',
       detail: expect.stringMatching(/^not enforced: .*-processing-.* takes a connection from 198\.18\./),
