@@ -32,7 +32,7 @@ const RIGHTS: readonly (readonly [group: string, resource: string, verbs: readon
   ['networking.k8s.io', 'networkpolicies', WRITTEN],
 ];
 
-/** Gives the account its rights, besides the given verb of a resource. */
+/** Gives the account its rights, except the verb of a resource that `but` names. */
 export async function grant(
   cluster: Cluster,
   { but }: { readonly but?: { readonly resource: string; readonly verb: Verb } } = {},

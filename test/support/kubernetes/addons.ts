@@ -6,7 +6,7 @@ import type { ClusterNetwork } from './node.ts';
 const METRICS_PORT = 4443;
 const METRICS = { name: 'metrics-server', namespace: 'kube-system' };
 
-/** CoreDNS at the address where pods ask: names of Services and pods, and what this machine resolves. */
+/** CoreDNS at the address that pods ask. It knows the names of Services and pods, and what this machine resolves. */
 export async function nameServer({ folder, dns }: ClusterNetwork): Promise<Flags> {
   const conf = join(folder, 'Corefile');
   const lines = [
@@ -67,7 +67,7 @@ export async function metricsServer(network: ClusterNetwork): Promise<{ flags: F
       'tls-private-key-file': pair.key,
       'kubelet-preferred-address-types': 'InternalIP',
       'kubelet-certificate-authority': pki.caFile,
-      // The shortest that it takes.
+      // The shortest time that metrics-server accepts.
       'metric-resolution': '10s',
       'kubelet-request-timeout': '5s',
     },

@@ -24,8 +24,8 @@ export interface ApiCall {
 }
 
 /**
- * Sends requests in the name of an account, by the administrator's right to impersonate. Resolves to the status and what
- * the API server says of it; of a watch, to the status alone.
+ * Sends requests in the name of an account, by the administrator's right to impersonate. Resolves to the status and the
+ * message of the answer; for a watch, to the status alone.
  */
 export async function callerAs(
   cluster: Cluster,

@@ -19,7 +19,9 @@ export const valueFlags = (values: object): string[] =>
 export const renderedChart = (values: object) =>
   helm('template', 'tagyard', CHART, '--namespace', 'tagyard', ...valueFlags(values));
 
-/** Imports a program that answers the probes under a repository's name with its digest, which is returned. */
+/**
+ * Imports the image of a program that answers the probes, named by the repository and its digest. Returns the digest.
+ */
 export async function importStandIn(cluster: Cluster, repository: string): Promise<string> {
   const image = join(cluster.folder, 'stand-in.tar');
   const busybox = '/bin/busybox';
@@ -34,7 +36,9 @@ export async function importStandIn(cluster: Cluster, repository: string): Promi
   return await cluster.importByDigest(image, repository);
 }
 
-/** What an operator creates first: the Secrets, and here also a volume, the folder `provisioner` in the cluster's. */
+/**
+ * What an operator creates first: the Secrets. Here also a volume: the folder `provisioner` in the cluster's folder.
+ */
 export async function prerequisites(
   { folder }: Cluster,
   namespace: string,

@@ -74,7 +74,7 @@ export class Cluster {
     await using stack = new AsyncDisposableStack();
     const number = takeNumber(stack);
     const id = `tgk${number}`;
-    // What a run left that was killed; its processes ended with it.
+    // A run that was killed may have left traces; its processes ended with it.
     await removeTraces(id);
     const folder = await mkdtemp(join(tmpdir(), `${id}-`));
     stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }));
@@ -124,7 +124,7 @@ export class Cluster {
     await this.kubectl('apply', '--filename', file);
   }
 
-  /** Creates an object that doesn't exist, as others do. */
+  /** Creates an object that doesn't exist yet, as others than the provisioner do. */
   async create(object: object): Promise<void> {
     const file = await writeJson(join(this.folder, 'created.json'), object);
     await this.kubectl('create', '--filename', file);
@@ -153,7 +153,10 @@ export class Cluster {
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
   }
 
-  /** Imports the image of such a file under a repository's name with its digest, which is returned: `sha256:…`. */
+  /**
+   * Imports the image of a file of `docker save`, named by the repository and its digest. Returns the digest:
+   * `sha256:…`.
+   */
   async importByDigest(file: string, repository: string): Promise<string> {
     const digests = await Promise.all(this.nodes.map((node) => node.importByDigest(file, repository)));
     return digests[0] ?? '';
@@ -162,7 +165,7 @@ export class Cluster {
   async #startControlPlane(services: string, lostAfter: number): Promise<void> {
     const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
     const machine = `${nodes}.1`;
-    // The bridge has a namespace of its own: on the machine itself it would pass Docker's FORWARD chain, which drops.
+    // The bridge has a namespace of its own: on the machine itself, Docker's FORWARD chain would drop its packets.
     await ip(`netns add ${bridge}`);
     await ip(`link add ${id} type veth peer name machine netns ${bridge}`);
     await ip(`addr add ${machine}/24 dev ${id}`);
@@ -195,7 +198,7 @@ export class Cluster {
       'service-cluster-ip-range': `${services}.0.0/16`,
       'audit-policy-file': policy,
       'audit-log-path': join(folder, 'audit.log'),
-      // In megabytes: large, because only one file of the log is counted.
+      // In megabytes: large, because only one file of the log is read.
       'audit-log-maxsize': 4_096,
     });
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
@@ -246,7 +249,7 @@ export class Cluster {
       const lines = (await this.kubectl('get', 'nodes', '--output', each)).split(' ').filter(Boolean);
       const found = Object.fromEntries(lines.map((line) => line.split('=')));
       if (!isDeepStrictEqual(found, wanted)) {
-        throw new Error(`the nodes are ready: ${lines.join(', ')}`);
+        throw new Error(`the conditions Ready of the nodes: ${lines.join(', ')}`);
       }
     });
   }

@@ -4,7 +4,7 @@ import type { KeyPair } from './pki.ts';
 export type Flags = Readonly<Record<string, string | number | boolean>>;
 
 interface Keys {
-  /** The API server's, also as a client of other servers. */
+  /** The API server's; it is also a client of other servers. */
   readonly server: KeyPair;
   /** The administrator's. */
   readonly admin: KeyPair;

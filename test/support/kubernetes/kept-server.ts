@@ -22,7 +22,7 @@ while read -r request; do
 done
 `;
 
-/** At its end it closes each connection after an answer, for some seconds. */
+/** After SIGTERM, it still answers for some seconds, and closes each connection after the answer. */
 const SERVER = `
 b=/bin/busybox
 $b base64 -d > /tmp/config << CONFIG
@@ -37,8 +37,8 @@ wait
 export const KEPT_SERVER = 'kept-server.test/kept-server:1';
 
 /**
- * Imports a tag server into every node that keeps connections and takes bodies. It answers as `importTagServer`’s does; its
- * health check fails while there is a file `/tmp/unhealthy`. Returns the image's id.
+ * Imports into every node a tag server that keeps connections and takes bodies. It answers as `importTagServer`’s does;
+ * its health check fails while there is a file `/tmp/unhealthy`. Returns the image's id.
  */
 export async function importKeptServer(cluster: Cluster): Promise<string> {
   const file = join(cluster.folder, 'kept-server.tar');

@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { execa } from 'execa';
 import { PATH_WITH_SBIN } from '../components.ts';
 
-/** Programs on this machine, as the cluster's parts use them. */
+/** Runs a program of this machine, and returns what it prints. */
 export const run = async (command: string, ...args: string[]): Promise<string> =>
   (await execa(command, args, { env: { PATH: PATH_WITH_SBIN } })).stdout;
 
@@ -68,7 +68,7 @@ export class Part {
 
 const CGROUPS = '/sys/fs/cgroup';
 
-/** The folders of a control group: one for each controller of version 1, one in all of version 2. */
+/** The folders of a control group: one for each controller in version 1, a single one in version 2. */
 async function groupFolders(name: string): Promise<string[]> {
   if (existsSync(join(CGROUPS, 'cgroup.controllers'))) return [join(CGROUPS, name)];
   const entries = await readdir(CGROUPS, { withFileTypes: true });
@@ -89,7 +89,7 @@ export async function createGroup(name: string): Promise<void> {
   }
 }
 
-/** Removes control groups whose name begins with `prefix`, which have no process any more. */
+/** Removes the control groups whose names begin with `prefix`. They must have no process any more. */
 export async function removeGroups(prefix: string): Promise<void> {
   for (const parent of new Set((await groupFolders(prefix)).map((folder) => join(folder, '..')))) {
     for (const name of await readdir(parent)) {

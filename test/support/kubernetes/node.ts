@@ -29,9 +29,9 @@ export interface ClusterNetwork {
 type CutFrom = 'api' | 'pods' | 'all';
 
 /**
- * A node with a real kubelet, containerd and kube-proxy. They and its pods are in namespaces of their own: of the network,
- * so that nothing of it is in the machine's tables, and of processes and mounts, so that the end of the first process
- * ends and unmounts everything, as if the machine lost its power.
+ * A node with a real kubelet, containerd and kube-proxy. They and its pods are in namespaces of their own. The network
+ * namespace keeps all that is the node's out of the machine's tables. With the namespaces of processes and mounts, the end
+ * of the first process ends and unmounts everything, as if the machine lost its power.
  */
 export class ClusterNode {
   readonly name: string;
@@ -128,7 +128,7 @@ export class ClusterNode {
     await this.#ctr('--namespace', 'k8s.io', 'images', 'import', file);
   }
 
-  /** Imports the image of such a file under a repository's name with its digest, which is returned. */
+  /** Imports the image of such a file, named by the repository and its digest. Returns the digest. */
   async importByDigest(file: string, repository: string): Promise<string> {
     const images = ['--namespace', 'k8s.io', 'images'];
     await this.#ctr(...images, 'import', '--digests', '--base-name', repository, file);
@@ -138,7 +138,7 @@ export class ClusterNode {
     return name.slice(repository.length + 1);
   }
 
-  /** Removes a repository's images: what runs of them runs on, and no pod can be started with one. */
+  /** Removes a repository's images: containers that run continue, and no pod can be started with these images. */
   async removeImages(repository: string): Promise<void> {
     const images = ['--namespace', 'k8s.io', 'images'];
     const names = (await this.#ctr(...images, 'list', '--quiet')).split('\n');
@@ -233,7 +233,7 @@ root = "${at('containerd')}"
 state = "${at('state')}"
 [grpc]
   address = "${this.#socket}"
-# All nodes of the machine would listen on one socket: of two that start together, one would fail.
+# Otherwise, all nodes of the machine would listen on one socket, and of two that start together, one would fail.
 [plugins.'io.containerd.nri.v1.nri']
   disable = true
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
@@ -287,5 +287,5 @@ state = "${at('state')}"
   }
 }
 
-/** What holds the namespaces of a pod: it only sleeps. */
+/** The image of the container that holds a pod's namespaces: it only sleeps. */
 export const PAUSE_IMAGE = 'pause.test/pause:1';

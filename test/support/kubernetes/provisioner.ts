@@ -7,7 +7,7 @@ import { sitesAnswerSchema } from '../../../gitops/report/report.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE, type TestEmulator } from '../cloudflare/emulator.ts';
 
 interface ProvisionerOptions {
-  /** Of its state, and of files that it reads. */
+  /** For its state, and for files that it reads. */
   readonly folder: string;
   readonly sitesRepo: string;
   readonly ageIdentity: string;
@@ -22,7 +22,7 @@ export class ProvisionerProcess implements AsyncDisposable {
   readonly url: string;
   /** Resolves to its exit code and what it has written to stderr. */
   readonly exited: Promise<{ readonly code: number | null; readonly errors: string }>;
-  /** Resolves when it leads, if it is one of several replicas, and has begun its passes. */
+  /** Resolves when it has begun its passes. One of several replicas begins them when it leads. */
   readonly ready: Promise<void>;
   readonly #child: ChildProcess;
   readonly #secret: string;
@@ -89,7 +89,7 @@ export class ProvisionerProcess implements AsyncDisposable {
     return await fetch(`${this.url}${path}`, { method, headers: { 'x-secret': secret } });
   }
 
-  /** It does nothing until `thaw`, and does not know it. */
+  /** Stops the process until `thaw`. The process itself can't notice this. */
   freeze(): void {
     this.#child.kill('SIGSTOP');
   }
@@ -98,7 +98,7 @@ export class ProvisionerProcess implements AsyncDisposable {
     this.#child.kill('SIGCONT');
   }
 
-  /** Ends it in order. */
+  /** Lets it end in order. */
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM');
     await this.exited;

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 
 /**
- * A TCP proxy that can go silent: it keeps its connections and passes nothing on, as a network does that drops all
- * packets behind a balancer that is still there.
+ * A TCP proxy that can become silent: it keeps its connections and passes nothing on, like a balancer that is still
+ * there while the network behind it drops all packets.
  */
 export class SilentProxy implements AsyncDisposable {
   readonly #server = createServer((socket) => this.#forward(socket));

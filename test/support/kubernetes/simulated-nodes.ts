@@ -44,7 +44,7 @@ const stage = (name: string, kind: string, selector: object, next: object) => ({
 });
 const DELETED = '.metadata.deletionTimestamp';
 const READY = '.status.conditions.[] | select( .type == "Ready" ) | .status';
-/** A node is ready at once, a pod runs at once, and its deletion is done at once. Without them kwok does nothing. */
+/** A node is ready at once, a pod runs at once, and its deletion is done at once. Without stages, kwok does nothing. */
 const STAGES = [
   stage('node-ready', 'Node', [{ key: READY, operator: 'NotIn', values: ['True'] }], {
     statusTemplate: `${CONDITIONS}\nphase: Running`,
@@ -61,7 +61,7 @@ const STAGES = [
   stage('pod-ends', 'Pod', [{ key: DELETED, operator: 'Exists' }], { delete: true }),
 ];
 
-/** Nodes on which nothing runs: kwok says that their pods do (https://kwok.sigs.k8s.io). For figures at scale. */
+/** Nodes on which nothing runs: kwok reports their pods as running (https://kwok.sigs.k8s.io). For figures at scale. */
 export async function simulatedNodes(
   { folder, kubeconfig }: { folder: string; kubeconfig: string },
   count: number,

@@ -33,7 +33,7 @@ interface DnsRecord {
 export class TwoHosts implements AsyncDisposable {
   readonly folder: string;
   readonly emulator: TestEmulator;
-  /** Of the site that moves; it isn't committed yet. */
+  /** The manifest of the site that moves; `open` doesn't commit it. */
   readonly manifest: ManifestInput;
   readonly #repo: SitesRepo;
   readonly #sitesRepo: string;
@@ -59,7 +59,7 @@ export class TwoHosts implements AsyncDisposable {
   /** Starts Cloudflare, and no provisioner. `image`: of all sites. `env`: settings of both provisioners. */
   static async open(image: string, env: NodeJS.ProcessEnv): Promise<TwoHosts> {
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-hosts-'));
-    // The calls that ask where names lead count as well.
+    // No limits: the calls of tests, which ask where names lead, count as well.
     const emulator = await startEmulator({ limits: NO_LIMITS });
     const bare = join(folder, 'sites.git');
     await initSitesRepo(bare);
@@ -130,7 +130,7 @@ export class TwoHosts implements AsyncDisposable {
     });
   }
 
-  /** Commits a site on each host that stays: a host that loses its only site would wait for an approval. */
+  /** Commits for each host a site that stays there: a host that loses its only site would wait for an approval. */
   async commitOthers(): Promise<void> {
     const { image, containerConfig: config, resources } = this.manifest;
     for (const [index, host] of HOSTS.entries()) {

@@ -78,7 +78,7 @@ describe('drift of an object in a cluster', () => {
     );
   });
 
-  test('is everything where others have removed the record of who set what', () => {
+  test('is every member if others have removed managedFields', () => {
     expect(objectDrift(applied, found([]))).toBe('changed from outside: metadata, spec');
   });
 
@@ -111,7 +111,7 @@ describe('drift of an object in a cluster', () => {
     ]);
   });
 
-  test('excludes additions to its metadata, which are named and stay', () => {
+  test('excludes additions to the object’s metadata, which are found but stay', () => {
     const label = theirs({ 'f:metadata': { 'f:labels': { 'f:team': {} } } }, { manager: 'kubectl-label' });
     const labelled = found(
       [ours(), label],

@@ -60,14 +60,14 @@ function preview(minute: number, refusal: string | null) {
   };
 }
 
-/** The Lease of a gateway of which so many starts of the preview server have failed. */
+/** The Lease of a gateway at which this many starts of the preview server have failed. */
 function lease(number: number) {
   const failed = { [`${NAMESPACE}/${NAME}`]: { number, reason: '' } };
   const report = { delivered: 'd', generation: '1', ready: true, refused: {}, unused: {}, failed };
   return { metadata: { name: 'gateway-1', annotations: formatReport(report) } };
 }
 
-test('the cause of an earlier template isn’t that of the one that replaced it', async () => {
+test('the cause for which an earlier template failed is not reported for the one that replaced it', async () => {
   await using stack = new AsyncDisposableStack();
   const api = new ChangingServer();
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));

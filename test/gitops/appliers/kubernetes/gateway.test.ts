@@ -50,7 +50,7 @@ class Stage {
     this.secrets.set(name, { ...object, metadata: { ...object.metadata, resourceVersion } });
   }
 
-  /** A gateway renews its Lease with what it serves: by default what there is now. */
+  /** A gateway renews its Lease, with a report of what it serves: by default all Secrets as they are now. */
   renew(
     name: string,
     more: { ready?: boolean; delivered?: string; refused?: Record<string, string> } = {},
@@ -89,7 +89,7 @@ class Stage {
     };
     void served.then(end, end);
     const before = this.#reads;
-    // The second one begins after the outcome of the first.
+    // The second read begins after the outcome of the first.
     await eventually(() => {
       if (isPending) expect(this.#reads).toBeGreaterThan(before + 1);
     });
@@ -218,7 +218,7 @@ test.each([
     /gateway one refuses it: conflicting/,
   ],
   [
-    'a gateway that is behind',
+    'a gateway that serves earlier Secrets',
     { delivered: 'an earlier one' },
     21_000,
     /not served yet by the gateways one in gateways/,
@@ -239,13 +239,13 @@ test.each([
   await expect(served).rejects.toThrow(message);
 });
 
-describe('of many refusals', () => {
+describe('a gateway with many refusals', () => {
   const others = (count: number) =>
     Object.fromEntries(
       Array.from({ length: count }, (_, index) => [`certificate-${index}`, 'ee key too small']),
     );
 
-  test('each is reported by name', async () => {
+  test('reports each of them by name', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     stage.renew('one', { refused: { ...others(10), [SECRET]: 'conflicting server name' } });
@@ -254,7 +254,7 @@ describe('of many refusals', () => {
     await stage.served();
   });
 
-  test('what is not in a report that was cut isn’t proven', async () => {
+  test('proves nothing about Secrets that its report, which was cut, doesn’t name', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     stage.renew('one', { refused: { ...others(2_000), [SECRET]: 'conflicting server name' } });
@@ -264,7 +264,7 @@ describe('of many refusals', () => {
     await expect(stage.served()).rejects.toThrow(/gateway one refuses too many Secrets to name .*its log/);
   });
 
-  test('ten of an earlier version’s gateway may be more', async () => {
+  test('of an earlier version may have more refusals than the ten that it reports', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     const refused = async (count: number) => {

@@ -32,7 +32,7 @@ const environment = (...of: Parameters<typeof container>): Record<string, string
   Object.fromEntries(container(...of).env.map(({ name, value }: Members) => [name, value]));
 
 describe('the objects of a site in a cluster', () => {
-  test('have the Deployments after all that they need', () => {
+  test('have the Deployments last, after all that these need', () => {
     const objects = siteObjects(loadedManifest(), CLUSTER);
     expect(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
       'NetworkPolicy tag-acme-shop-processing',
@@ -182,7 +182,7 @@ describe('the objects of a site in a cluster', () => {
     expect(new Set([...names, name]).size).toBe(4);
   });
 
-  test('roll out with no pod less, are spread over nodes and zones, and soon move off a lost node', () => {
+  test('never have fewer pods during a rollout, are spread over nodes and zones, and soon move off a lost node', () => {
     const { spec } = find('Deployment', loadedManifest(), CLUSTER, 'processing');
     expect(spec).toMatchObject({
       strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: '25%', maxUnavailable: 0 } },
@@ -259,7 +259,7 @@ describe('the objects of a site in a cluster', () => {
     });
   });
 
-  test('let in the admitted ranges, or only the gateway, and without both no one', () => {
+  test('let in the admitted ranges, or only the gateway; without both, no connection', () => {
     const from = (settings: Partial<ClusterSettings>, role = 'processing') =>
       find('NetworkPolicy', loadedManifest(), { ...CLUSTER, ...settings }, role).spec.ingress?.[0].from;
     expect(from({})).toEqual([
@@ -296,12 +296,12 @@ describe('the objects of a site in a cluster', () => {
       'tagyard/role': 'preview',
     });
     expect(find('NetworkPolicy', loadedManifest(), CLUSTER, 'preview').spec.egress).toHaveLength(2);
-    const behind = { ...CLUSTER, gatewayNamespace: 'edge' };
-    expect(find('NetworkPolicy', loadedManifest(), behind, 'processing').spec.egress[3]).toEqual({
+    const withGateway = { ...CLUSTER, gatewayNamespace: 'edge' };
+    expect(find('NetworkPolicy', loadedManifest(), withGateway, 'processing').spec.egress[3]).toEqual({
       to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'edge' } } }],
       ports: [{ protocol: 'TCP' }],
     });
-    expect(find('NetworkPolicy', loadedManifest(), behind, 'preview').spec.egress).toHaveLength(2);
+    expect(find('NetworkPolicy', loadedManifest(), withGateway, 'preview').spec.egress).toHaveLength(2);
   });
 
   test('are rolled by the ten-day edition before the image reports itself unhealthy', () => {
@@ -369,7 +369,7 @@ describe('the objects of a client in a cluster', () => {
     expect(policy.spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
   });
 
-  test('are none in a namespace that others have made', () => {
+  test('don’t exist in a namespace that others have made', () => {
     const settings = { ...CLUSTER, namespace: 'shared' };
     expect(ofClient(loadedManifest(), settings)).toEqual([]);
     expect(find('Secret', loadedManifest(), settings).metadata.namespace).toBe('shared');

@@ -30,15 +30,15 @@ test('a Deployment that no autoscaler scales is applied as it is', () => {
   expect(withReplicas(rendered, stored(4, 'tagyard', 'Apply'), null)).toBe(rendered);
 });
 
-test('a new one has its first number of pods', () => {
+test('a new Deployment has its first number of pods', () => {
   const { metadata, spec } = withReplicas(rendered, undefined, 2);
   expect([metadata, spec]).toEqual([rendered.metadata, { replicas: 2, template: {} }]);
 });
 
 test.each([
-  ['as many as it has while the number is ours, in this version only', stored(4, 'tagyard', 'Apply'), 4],
-  ['its first number again where others have scaled it to none', stored(0, 'kubectl', 'Update'), 2],
-])('an existing one has %s', (_, existing, replicas) => {
+  ['as many pods as it has while the number is ours, in this version only', stored(4, 'tagyard', 'Apply'), 4],
+  ['its first number of pods again if others have scaled it to 0', stored(0, 'kubectl', 'Update'), 2],
+])('an existing Deployment is applied with %s', (_, existing, replicas) => {
   const { metadata, spec } = withReplicas(rendered, existing, 2);
   expect(spec).toEqual({ replicas, template: {} });
   expect(metadata).toEqual({ ...rendered.metadata, resourceVersion: '7' });
@@ -47,7 +47,7 @@ test.each([
 test.each([
   ['an autoscaler', stored(5, 'kube-controller-manager', 'Update')],
   ['a person', stored(5, 'kubectl', 'Update')],
-  ['an earlier version of ours', stored(5, 'tagyard-initial', 'Apply')],
-])('the number is not applied any more once it is of %s', (_, existing) => {
+  ['an earlier version of Tagyard', stored(5, 'tagyard-initial', 'Apply')],
+])('the number is not applied any more once %s has set it', (_, existing) => {
   expect(withReplicas(rendered, existing, 2)).toBe(rendered);
 });

@@ -30,14 +30,14 @@ test('each object of a site is one resource of one target, with its namespace in
   expect(workloads[0]?.summary).toMatch(/of sha256:aaaaaaaaaaaa, 2 pods or more$/);
 });
 
-test('a resource shows no secret, and takes each form of it out of what a tag server has printed', () => {
+test('a resource shows no secret, and removes each form of it from what a tag server has printed', () => {
   const secret = acme.config.reveal();
   const all = [...siteResources(acme, 'objects', render), ...siteResources(acme, 'workloads', render)];
   const shown = all
     .map((one) => `${JSON.stringify(one)} ${inspect(one.spec, { depth: 9 })} ${one.spec}`)
     .join();
   expect(shown).not.toContain(secret);
-  // The form that a Secret has it in.
+  // The form in which a Secret has it.
   expect(shown).not.toContain(Buffer.from(secret).toString('base64'));
   const printed = `config ${secret} is ${Buffer.from(secret, 'base64')}, auth s3cret-auth-t0ken`;
   expect(all[0]?.spec.redacted(printed)).toBe('config [secret] is [secret], auth [secret]');

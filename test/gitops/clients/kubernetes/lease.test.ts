@@ -15,7 +15,7 @@ const held = (by: string, observed: ObservedLease | null, at = AT, annotations =
 const observe = (object: KubernetesObject, before: ObservedLease | null, now: number) =>
   observeLease(object, { before, now });
 
-test('a Lease is free after it has not changed for its term by the reader’s clock, whatever its times say', () => {
+test('a Lease is free after it has not changed for its duration by the reader’s clock, whatever its times say', () => {
   // The holder's clock is a year ahead.
   const lease = held('other', null, new Date('2027-01-01T00:00:00Z'));
   const first = observe(lease, null, 1_000);

@@ -30,7 +30,7 @@ test.each([
   ['one item', page([item('one')], '')],
   ['no items', page([])],
   ['no list of items', page(null)],
-])('a page of %s has what is in it', (_, { metadata: { continue: next = '' }, items, ...rest }) => {
+])('a page of %s is read whole', (_, { metadata: { continue: next = '' }, items, ...rest }) => {
   const text = `${JSON.stringify({ ...rest, metadata: { resourceVersion: '9', continue: next }, items })}\n`;
   const read = pageOfList(text, 'Service');
   expect(read).toMatchObject({ resourceVersion: '9', next });
@@ -40,14 +40,14 @@ test.each([
   expect(read?.items.map(({ key, version }) => [key, version])).toEqual(keys.map((key) => [key, '7']));
 });
 
-test('a page whose members are in another order has what is in it', () => {
+test('a page whose members are in another order is read whole', () => {
   const { items, ...rest } = page([item('one'), item('two')]);
   const inItem = items?.map((one) => ({ ...one, status: { list: [1] } }));
   const read = pageOfList(JSON.stringify({ items: inItem, ...rest }), 'Service');
   expect(read?.items.map(({ key }) => key)).toEqual(['a/one', 'a/two']);
 });
 
-test('what names an object keeps no page in memory', () => {
+test('key, uid and version of an object keep no page in memory', () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const megabytes = () => {

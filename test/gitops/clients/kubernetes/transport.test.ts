@@ -36,7 +36,7 @@ const call = (isRepeatable: boolean): Call => ({
 });
 
 describe('a call', () => {
-  test('that changes something is sent only with the right to write, which is asked again before each try', async () => {
+  test('that changes something is sent only with the right to write, which is checked again before each try', async () => {
     const server = await ScriptedServer.start(answer(429, { 'retry-after': '2' }), answer(200));
     let left = 1;
     const mayWrite = () => left-- > 0;
@@ -77,7 +77,7 @@ describe('a call', () => {
     expect(seen).toHaveLength(4);
   });
 
-  test('isn’t late because it waits for others, and ends at once when its caller gives up', async () => {
+  test('doesn’t time out while it waits for other calls, and ends at once when its caller aborts it', async () => {
     const server = await ScriptedServer.start((_, response) => {
       setTimeout(() => response.end('{}'), 500);
     });
@@ -127,7 +127,7 @@ describe('a call', () => {
     await expect(answered).rejects.toThrow('no longer needed');
   });
 
-  test('ends with the caller also while its connection is being made', async () => {
+  test('ends when its caller aborts it, also while its connection is being made', async () => {
     const silent = createTcpServer().listen({ port: 0, host: '127.0.0.1' });
     await once(silent, 'listening');
     const address = silent.address();

@@ -51,7 +51,7 @@ async function serve(...answers: readonly Answerer[]) {
   return { transport, asked };
 }
 
-test('a listing begins again when the token of its next page has expired, and ends in one answer', async () => {
+test('a listing begins again when the token of its next page has expired, and has objects of one version only', async () => {
   const { transport, asked } = await serve(
     list([pod('old', 1)], '5', 'p2'),
     json(gone, 410),
@@ -103,7 +103,7 @@ describe('a watched copy', () => {
     for (let count = 1; count <= 5; count += 1) {
       const [pause] = await eventually(() => {
         const sleeps = clock.sleeps();
-        // While a watch is open, its own deadlines are waited for.
+        // An open watch sleeps until its own deadlines, which are minutes away.
         expect(sleeps).toEqual([expect.toSatisfy((ms: number) => ms < 60_000)]);
         return sleeps;
       });
