@@ -17,7 +17,7 @@ packages=(
   pebble                    # an ACME server
   opensmtpd                 # a mail server
   webext-ublock-origin-firefox    # EasyList and EasyPrivacy
-  python3-venv              # for the program that judges configurations of nginx
+  python3-venv              # for gixy, which judges configurations of nginx
   python3-certbot-dns-cloudflare  # a client of Cloudflare's API that others wrote
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
@@ -73,10 +73,10 @@ if [ ! -s "$database" ]; then
   rm -r "$packed"
 fi
 
-# It judges configurations of nginx; without access to PyPI its tests are skipped.
+# gixy judges configurations of nginx; without access to PyPI its tests are skipped.
 "$(dirname "$0")"/setup-gixy.sh || echo "setup-debian: gixy was not installed" >&2
 
-# Definitions for a cluster of the tests, which can't download them itself.
+# The Gateway API's definitions, for a cluster of the tests, which can't download them itself.
 if command -v go >/dev/null; then
   (cd "$(dirname "$0")/gateway/gateway-api" && go mod download) ||
     echo "setup-debian: the Gateway API's definitions were not fetched" >&2

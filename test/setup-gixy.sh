@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs gixy (gixy-ng, MPL 2.0), which checks configurations of nginx, from PyPI into a virtual environment that is cached by
-# its version. The last line is its program. If PyPI can't be reached, nothing is installed, and its tests are skipped and named.
+# Installs gixy (gixy-ng, MPL 2.0), which checks configurations of nginx, from PyPI into a virtual environment that is
+# cached by gixy's version. The last line of the output is the program's path. If PyPI can't be reached, nothing is
+# installed, and the tests that need gixy are skipped and named.
 set -euo pipefail
 
 packages=(gixy-ng==0.2.59 ngxparse==0.5.16 ConfigArgParse==1.9.0 Jinja2==3.1.6 MarkupSafe==3.0.4)
@@ -12,7 +13,7 @@ if [ -x "$program" ]; then
   exit 0
 fi
 mkdir -p "$cache"
-# Its programs have the folder's path in them.
+# Not built elsewhere and moved, because the environment's programs have the folder's path in them.
 trap 'rm -rf "$installed"' EXIT
 /usr/bin/python3 -m venv --clear "$installed"
 "$installed/bin/pip" install --quiet --disable-pip-version-check --no-deps "${packages[@]}"

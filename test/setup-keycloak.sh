@@ -15,12 +15,12 @@ mkdir -p "$cache"
 scratch=$(mktemp -d "$cache/.keycloak-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 name=keycloak-quarkus-dist
-# A repository of its own: else Maven would keep the archive a second time.
+# Maven gets a repository of its own; else it would keep the archive a second time.
 mvn -q -B -Dmaven.repo.local="$scratch/repository" dependency:copy \
   -Dartifact="org.keycloak:$name:$version:tar.gz" -DoutputDirectory="$scratch"
 echo "$sha256  $scratch/$name-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$scratch/$name-$version.tar.gz" -C "$scratch"
-# Once, and not at each start: what can't change while it runs. The database is in memory.
+# Fixes once, and not at each start, what can't change while Keycloak runs. The database is in memory.
 JAVA_OPTS='-Xmx384m -XX:+UseSerialGC' "$scratch/keycloak-$version/bin/kc.sh" build --db=dev-mem >"$scratch/build.log" 2>&1 ||
   { cat "$scratch/build.log" >&2; exit 1; }
 mv "$scratch/keycloak-$version" "$home"

@@ -18,7 +18,7 @@ const CONTESTED = 800;
 /** What broken manifests cost other sites: time for which the event loop is blocked, and delay. */
 export const brokenManifests: Suite = async (bench) => {
   const texts = hostileManifests();
-  // The first text starts the parser's thread. A daemon does this only once.
+  // Warms up: the first text starts the parser's thread, which a daemon does only once.
   for (const { text } of texts.slice(0, 2)) await blockedBy(text);
   await bench('worst manifest of 256 KiB: blocked loop, against 50 ms', {
     unit: '×',
@@ -53,7 +53,7 @@ export const brokenManifests: Suite = async (bench) => {
     ...limit,
     run: () => delay((at) => many(BROKEN, (number) => [`broken-${at}-${number}.yaml`, `site: [${number}`])),
   });
-  // Suspended: the bed applies nothing of them, but reads and plans them like others.
+  // Suspended: the daemon applies nothing of them, but reads and plans them like others.
   const rival = (number: number, port: number): File => {
     const ports = { processing: port, preview: port + 1 };
     const manifest = bed.manifest(2_000 + number, { site: `rival-${number}`, suspend: true, ports });

@@ -114,8 +114,9 @@ export async function startBed(): Promise<Bed> {
     bindings: {
       HOP_SECRET: 'a-hop-secret',
       TAG_UPSTREAM: 'http://vendor.test',
-      // The edge keeps documents as long as a deployment does by default. With one second, Miniflare's cache, a worker in the
-      // same process, would answer and store each document every second. The flaky edge must need its stores often.
+      // The edge keeps documents as long as a deployment does by default. If it kept them for one second, Miniflare's
+      // cache, a worker in the same process, would answer and store each document every second. The flaky edge keeps
+      // them for one second, so that it needs its stores often.
       ...(name === 'flaky' && { CONFIG_TTL_SECONDS: '1' }),
     },
     kvNamespaces: [...HOST_NAMESPACES],

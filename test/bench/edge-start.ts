@@ -12,9 +12,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
  * What an isolate pays before its first request: the worker's own bundle, evaluated in workerd under V8's profiler, as
- * `wrangler check startup` does it. Active time, without the wait for the profiler; the target is under
- * 20 ms. It is wall time: on a busy machine the minimum is the best estimate. The control,
- * measured alternately, is a worker of the edge's libraries and almost nothing else.
+ * `wrangler check startup` does it. Active time, without the wait for the profiler; the target is under 20 ms. It is
+ * wall time: on a busy machine the minimum is the best estimate. The control, measured alternately, is a worker of the
+ * edge's libraries and almost nothing else.
  */
 export const edgeStart: Suite = async (bench) => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-start-'));
@@ -42,7 +42,7 @@ export const edgeStart: Suite = async (bench) => {
       'edge: start-up of its router and schema library alone',
       (round) => round.control,
     );
-    // Of the medians: the profiler sometimes sees nothing of a control's start.
+    // The ratio of the medians, not of each round: the profiler sometimes sees nothing of a control's start.
     await bench('edge: start-up, against these alone (aim 1.5)', {
       unit: '×',
       run: () => own.median / alone.median,

@@ -6,8 +6,9 @@ import { type Bed, startBed } from './edge-bed.ts';
 import { type Slices, slices } from './slices.ts';
 import { load, type Shot } from './wrk.ts';
 
-/** Rounds of four slices, each of this number of requests, for one ratio each. A slice takes a tenth to half a second. */
+/** Rounds of four slices: each round gives one ratio. */
 const PAIRED_ROUNDS = 31;
+/** Requests of a slice, which takes a tenth to half a second. */
 const SLICE = 300;
 /** Requests before a route is measured: V8 optimises code only after a few thousand runs. */
 const WARM_UP = 6000;

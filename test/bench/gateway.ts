@@ -16,10 +16,10 @@ import { HOP_SECRET } from '../support/proxy/proxy.ts';
 import type { Bench, Suite } from './bench.ts';
 
 const PER_SECOND = 40;
-/** Before what happens, and after it. */
+/** Seconds of load before what happens, and after it. */
 const BEFORE_SECONDS = 10;
 const AFTER_SECONDS = 10;
-/** The 99th percentile is compared from here on: until then it is found out. */
+/** Seconds until what has happened is found out: the 99th percentile is compared from then on. */
 const FOUND_OUT_SECONDS = 3;
 const WAYS = ['gateway', 'control'] as const;
 
@@ -33,20 +33,21 @@ interface Row {
   readonly site?: string;
   /** Why its requests can't all be held. */
   readonly limit?: string;
-  /** Kept connections are closed at the end of a gateway, and no other is cut. */
+  /** A gateway ends, and closes kept connections then; no other connection is cut. */
   readonly isEnding?: true;
   /** What must be there before the load. */
   prepare?(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
-  /** Does it, and resolves when it is over. */
+  /** Makes it happen, and resolves when it is over. */
   run(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
   /** Brings the cluster back after the load. */
   after?(nodes: NodesStage): Promise<unknown>;
 }
 
 /**
- * What happens to a cluster under load: requests through the front and a gateway, and at the same time, as control, as many to a
- * plain Service of the same pods, from a client that sends again what the edge does. `BENCH_GATEWAY_SECONDS`: how long the API
- * server is away, and kubelets are cut off from it (120). `BENCH_GATEWAY_ROWS`: only the rows whose names have this in them.
+ * What happens to a cluster under load: requests through the front and a gateway, and at the same time, as control, as
+ * many to a plain Service of the same pods, from a client that sends again what the edge would send again.
+ * `BENCH_GATEWAY_SECONDS`: how long the API server is away, and kubelets are cut off from it (120).
+ * `BENCH_GATEWAY_ROWS`: only the rows whose names have this in them.
  */
 export const gateway: Suite = async (bench) => {
   console.log(`load of the machine: ${loadavg()[0]}`);
@@ -66,7 +67,7 @@ async function onNodes(bench: Bench, rows: readonly Row[]): Promise<void> {
 
 const MOVE = 'a site moved from a machine and back';
 
-/** No Service stays during it, so it has no control. */
+/** No Service exists for the whole time of the move, so it has no control. */
 async function move(bench: Bench): Promise<void> {
   await using stage = await MoveStage.start();
   const load = await stage.load(PER_SECOND);
@@ -160,7 +161,7 @@ const ROWS: readonly Row[] = [
     limit: 'no pod is left to answer until the cluster has given the node up and started others',
     prepare: (nodes, node) => nodes.serve(TWIN, node),
     ...CUT,
-    // 50 seconds, 30 more and the start of pods.
+    // 50 seconds until the node counts as lost, 30 more until its pods are replaced, and the start of pods.
     run: (nodes, node) => CUT.run(nodes, node, 110),
   },
 ];
@@ -225,16 +226,17 @@ async function figures(
   const failed = (canBe: boolean, isBehind: boolean) =>
     failures.filter((one) => one.canBeSentAgain === canBe && one.isBehind === isBehind).length;
   const unit = 'requests';
+  // In the control, the Service takes the gateway's place.
   await bench(`${title}: sent`, { unit, run: () => sent });
-  await bench('  can be sent again: lost before', { unit, run: () => failed(true, false) });
-  await bench('  can be sent again: lost behind', { unit, run: () => failed(true, true) });
-  await bench('  can’t be: lost before', { unit, run: () => failed(false, false) });
-  await bench('  can’t be: lost behind', { unit, run: () => failed(false, true) });
+  await bench('  can be sent again: lost before the gateway', { unit, run: () => failed(true, false) });
+  await bench('  can be sent again: lost behind the gateway', { unit, run: () => failed(true, true) });
+  await bench('  can’t be sent again: lost before the gateway', { unit, run: () => failed(false, false) });
+  await bench('  can’t be sent again: lost behind the gateway', { unit, run: () => failed(false, true) });
   await bench('  slowest answer', { unit: 'ms', run: () => Math.max(...answered.map(({ ms }) => ms)) });
   const before = answeredWithin(report, 0.99, { from: 2, to: at - 0.1 });
   const later = answeredWithin(report, 0.99, { from: at + FOUND_OUT_SECONDS });
-  await bench('  p99 before', { unit: 'ms', run: () => before });
-  await bench('  p99 from the third second on', { unit: 'ms', run: () => later });
+  await bench('  p99 before the event', { unit: 'ms', run: () => before });
+  await bench('  p99 from the third second after the event on', { unit: 'ms', run: () => later });
 }
 
 async function secondsPass(seconds: number): Promise<void> {

@@ -63,7 +63,7 @@ async function seconds(work: () => Promise<unknown>): Promise<number> {
   return (performance.now() - started) / 1000;
 }
 
-/** The demo's one site and these make the instance's sites; each has a domain of its own. */
+/** Creates a site with a domain of its own. The instance has these sites and the demo's one. */
 async function createContainer({ management, demo }: Run): Promise<Container> {
   const domain = `bench-${randomBytes(6).toString('hex')}.example`;
   const headers = { authorization: `Bearer ${demo.token}`, 'content-type': 'application/json' };

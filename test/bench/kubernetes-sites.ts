@@ -10,7 +10,7 @@ import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
-/** As many sites belong to one client. */
+/** This many sites belong to one client. */
 const OF_CLIENT = 20;
 export const IDENTITY = { instance: 'bench', host: 'tag-1' };
 export const ORDINAL = 1;

@@ -29,16 +29,16 @@ interface Round {
   readonly own: number;
   /** Seconds from the change of one site to its pods. */
   readonly change: number;
-  /** Of the provisioner's account alone. */
+  /** Calls for that change, by the provisioner's account alone. */
   readonly changeCalls: number;
 }
 const WAYS = ['appliers', 'control'] as const;
 type Way = (typeof WAYS)[number];
 
 /**
- * Sites in a Kubernetes cluster without real nodes: our appliers against the same objects as bare applies, each in a new
- * cluster, in the order A B B A. `BENCH_KUBERNETES_SITES`: how many (200). `BENCH_KUBERNETES_ONCE=1`: only A B, where a
- * round takes minutes.
+ * Sites in a Kubernetes cluster without real nodes: our appliers against the same objects as bare applies, each in a
+ * new cluster, in the order A B B A. `BENCH_KUBERNETES_SITES`: how many (200). `BENCH_KUBERNETES_ONCE=1`: only A B, for
+ * so many sites that a round takes minutes.
  */
 export const kubernetes: Suite = async (bench) => {
   const sites = Number(process.env.BENCH_KUBERNETES_SITES ?? 200);
@@ -85,7 +85,7 @@ export const kubernetes: Suite = async (bench) => {
 async function measured(way: Way, sites: number, alone: Bench | null): Promise<Round> {
   await using cluster = await Cluster.start({ nodes: 0, simulated: NODES });
   const kubeconfig = await makeAccount(cluster);
-  // The bare applies are of Secrets and their records, too.
+  // The control also applies Secrets and their records, for which the account has no right.
   if (way === 'control') {
     const binding = ['--clusterrole=cluster-admin', `--user=${ACCOUNT}`];
     await cluster.kubectl('create', 'clusterrolebinding', 'control', ...binding);
@@ -148,7 +148,7 @@ async function changed(
   return { change, changeCalls: calls.length };
 }
 
-/** What the appliers cost that have nothing to do, and a start at which nothing is to do. */
+/** What the appliers cost while they have nothing to do, and what a start costs then. */
 async function steady(
   bench: Bench,
   { child, kubeconfig, sites, count }: Running & { kubeconfig: string; sites: number },

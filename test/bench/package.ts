@@ -15,7 +15,7 @@ const IDLE_MS = 15_000;
 const TIMES = 5;
 const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };
 
-/** A worker that does nothing, in Miniflare: what the embedded edge pays at least. */
+/** A worker that does nothing, in Miniflare: what the embedded edge costs at least. */
 const BARE_MINIFLARE = `const { Miniflare } = await import('miniflare');
   const edge = new Miniflare({ modules: true, script: 'export default { fetch: () => new Response() }' });
   await edge.ready;
@@ -63,7 +63,10 @@ export const packageFigures: Suite = async (bench) => {
   await bench('tagyard status (aim 0.4)', { unit: 's', times: TIMES, run });
 };
 
-/** Seconds until the first phase began: the rest of a start is the longer chain of parts between two phases. */
+/**
+ * Seconds until the first phase began. The rest of a start is the preparation, the longest chain of the parts that
+ * start beside each other, and the sites.
+ */
 function before({ run: { phases = {} } }: Instance, whole: number): number {
   const { preparation = 0, edge = 0, provisioner = 0, management = 0, demo = 0, sites = 0 } = phases;
   return whole - preparation - Math.max(edge + provisioner, management, demo) - sites;

@@ -92,7 +92,7 @@ async function search(bench: Bench): Promise<void> {
   }
 }
 
-/** A search until its end, also where one page does not get that far. */
+/** A search to its end. Throws if one page does not get that far. */
 async function whole(
   page: (filter: Partial<RequestFilter>) => Promise<{ readonly reached: number | null }>,
   filter: Partial<RequestFilter>,
@@ -180,7 +180,7 @@ async function live(bench: Bench): Promise<void> {
     });
     delays.sort((a, b) => a - b);
     const delayOf = (part: number) => delays[Math.floor((delays.length - 1) * part)] ?? Number.NaN;
-    const name = `${PER_SECOND} records/s to ${LISTENERS} live streams: delay behind the delivery`;
+    const name = `${PER_SECOND} records/s to ${LISTENERS} live streams: delay after the delivery`;
     await bench(`${name}, half`, { unit: 'ms', run: () => delayOf(0.5) });
     await bench('  95 %', { unit: 'ms', run: () => delayOf(0.95) });
     await bench('  the slowest', { unit: 'ms', run: () => delayOf(1) });

@@ -49,7 +49,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   gateway,
 };
 
-/** Prints one line per figure. Writes the figures as JSON to the path in `BENCH_JSON`: `{ machine, figures }`. */
+// Prints one line per figure. Writes the figures as JSON to the path in `BENCH_JSON`: `{ machine, figures }`.
 const asked = process.argv.slice(2);
 const unknown = asked.filter((name) => !(name in SUITES));
 if (unknown.length > 0) {

@@ -24,7 +24,7 @@ interface Load {
   readonly records: number;
 }
 
-/** The same load on one collector and on two, which have divided the parts before. */
+/** The same load on one collector, and on two that have divided the parts between them before. */
 export async function severalCollectors(bench: Bench, load: Load): Promise<void> {
   const one = await collectedBy(1, load);
   const two = await collectedBy(2, load);
