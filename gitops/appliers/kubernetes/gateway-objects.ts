@@ -13,7 +13,7 @@ export const SITE_PREFIX = 'tagyard-site-';
 export const POLICY_PREFIX = 'tagyard-policy-';
 
 interface Place extends Pick<ClusterSettings, 'identity' | 'namespace'> {
-  /** The gateway's. */
+  /** The namespace of the gateways. */
   readonly gatewayNamespace: string;
 }
 

@@ -125,8 +125,8 @@ export async function notEnding(
   { address }: ObjectSpec,
   signal: AbortSignal,
 ): Promise<void> {
-  const isGone = () => copies.find(address)?.metadata.deletionTimestamp === undefined;
-  if (isGone() || (await copies.until(address, isGone, { signal }))) return;
+  const isDeletionOver = () => copies.find(address)?.metadata.deletionTimestamp === undefined;
+  if (isDeletionOver() || (await copies.until(address, isDeletionOver, { signal }))) return;
   throw new RetryableError(
     `Kubernetes: ${address.kind} ${address.name} is being deleted and still there: see its finalizers`,
   );

@@ -39,7 +39,7 @@ export async function observeObjects(
     const ref: ObjectRef = { address, uid, client: labels['tagyard/client'] ?? null };
     return { target, key: resourceKey(address), owner, hash, ref } as const;
   };
-  /** Logs, once, what others have added to an object that is not removed. */
+  /** Logs, once, the fields that others have added to an object and that stay. */
   const reportKept = (found: KubernetesObject) => {
     const kept = foreignFields(found).filter(({ isRemoved }) => !isRemoved);
     const fields = kept.map(({ path, manager }) => `${path} (by ${manager})`).join(', ');
@@ -82,7 +82,7 @@ export async function observeObjects(
   }
 }
 
-/** One of our objects that the copies don't have: others have changed the labels by which it is followed. */
+/** One of our objects that the copies don't have: others have changed the labels by which the copies select it. */
 function asHidden(hidden: Observed<ObjectRef>): Observed<ObjectRef> {
   if (hidden.owner.kind === 'foreign') return hidden;
   return { ...hidden, hash: null, found: 'our labels changed from outside' };

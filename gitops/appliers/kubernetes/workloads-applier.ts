@@ -82,7 +82,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     );
   }
 
-  /** Applies the template that served before; false if there is none. */
+  /** Applies the template that served before. False if there is none and no pod serves. */
   async function goBack(
     { spec, site, adopt }: Resource<ObjectSpec>,
     completeBefore: number,

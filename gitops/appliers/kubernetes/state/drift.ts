@@ -108,8 +108,8 @@ export function ownsField(found: KubernetesObject, path: readonly string[]): boo
 }
 
 /**
- * True if the same managers have set the same fields in both, except the cluster's own parts. Our fields count, because
- * others may take them over.
+ * True if both are one object in which the same managers have set the same fields, at the same times. The cluster's own
+ * parts don't count. We do, because others may take our fields over.
  */
 export function haveSameManagedFields(one: KubernetesObject, other: KubernetesObject): boolean {
   const [a, b] = [comparedMembers(one), comparedMembers(other)];

@@ -7,7 +7,7 @@ const MARK = 'tagyard/mark';
 const ORDINAL = 'tagyard/ordinal';
 /** The field manager of everything that a manifest asks for. */
 export const MANAGER = 'tagyard';
-/** The field manager with which earlier versions have set a Deployment's number of pods. */
+/** The field manager with which earlier versions of Tagyard have set a Deployment's number of pods. */
 export const INITIAL_MANAGER = 'tagyard-initial';
 /** In a mark in place of a site: the object belongs to a client. */
 export const NO_SITE = '-';
@@ -46,7 +46,7 @@ export function isOurs(identity: Identity, object: Pick<KubernetesObject, 'metad
   return markOf(identity, object).owner.kind === 'ours';
 }
 
-/** `null`: it has none. */
+/** The ordinal of the revision that was applied last; `null`: the object has none. */
 export function ordinalOf({ metadata }: Pick<KubernetesObject, 'metadata'>): number | null {
   const text = metadata.annotations?.[ORDINAL];
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;

@@ -3,10 +3,10 @@ import { deploymentState } from './deployment.ts';
 import { ownsField } from './drift.ts';
 
 /**
- * A Deployment with the number of pods that its apply must have. `initial`: its first number, which an autoscaler
- * changes later; `null`: the object is complete as it is. Until others set the number, it is ours, and each apply
- * repeats the current one: without a number, the API server would set 1. Such an apply is only valid for the version
- * that was read, because an autoscaler may have added pods since.
+ * A Deployment with the number of pods that its apply must have. `initial`: its first number, which an autoscaler or
+ * gateways change later; `null`: the object is complete as it is. Until others set the number, it is ours, and each
+ * apply repeats the current one: without a number, the API server would set 1. Such an apply is only valid for the
+ * version that was read, because an autoscaler may have added pods since.
  */
 export function withReplicas(
   object: KubernetesObject,
