@@ -153,10 +153,7 @@ export class Cluster {
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
   }
 
-  /**
-   * Imports the image of a file of `docker save`, named by the repository and its digest. Returns the digest:
-   * `sha256:…`.
-   */
+  /** Imports the image of a `docker save` file, named by repository and digest. Returns the digest: `sha256:…`. */
   async importByDigest(file: string, repository: string): Promise<string> {
     const digests = await Promise.all(this.nodes.map((node) => node.importByDigest(file, repository)));
     return digests[0] ?? '';
