@@ -20,7 +20,7 @@ interface AgentDeps {
   readonly log: Log;
   /** What the API server lists of a service (`<namespace>/<name>`); `null`: not known. */
   readonly endpointsOf?: (service: string) => readonly PodEndpoint[] | null;
-  /** Gives a Deployment on demand its pod. Called again, after a pause, while its service has none. */
+  /** Gives a Deployment on demand its pod. Called again, after a pause, while no pod of its service is ready. */
   readonly start?: (namespace: string, deployment: string) => Promise<void>;
 }
 
@@ -38,9 +38,9 @@ export class GatewayAgent {
   readonly #starts: Starts;
   readonly #ended = new AbortController();
   readonly #ports = new Map<string, number>();
-  /** Since when services on demand are known, in monotonic milliseconds. */
+  /** Since when each service on demand is known, in monotonic milliseconds. */
   readonly #known = new Map<string, number>();
-  /** The last request of each of them that had one, likewise. */
+  /** When each service on demand that has had a request had the last one, in monotonic milliseconds. */
   readonly #used = new Map<string, number>();
   #configuration: Configuration = NOTHING;
   #restored: DeliveredSecrets = new Map();
@@ -59,7 +59,7 @@ export class GatewayAgent {
     this.#resolver = new PeerResolver((service) => this.#lookup(service));
   }
 
-  /** Serves what was known last, if anything. */
+  /** Starts the resolver and the checks of pods, and serves what the last process served, if there is any. */
   async open(): Promise<void> {
     const { resolverPort } = this.#settings;
     const { clock, log } = this.#deps;
@@ -69,7 +69,7 @@ export class GatewayAgent {
     this.#restored = await this.#saved.deliveries();
     if (this.#restored.size > 0) {
       await this.deliver(this.#restored).catch((error: Error) =>
-        log.warn({ reason: error.message }, 'what was served last can’t be served'),
+        log.warn({ reason: error.message }, 'what was served before the restart can’t be served'),
       );
     }
     await this.nginx.daemon.adopt();
@@ -86,8 +86,9 @@ export class GatewayAgent {
   }
 
   /**
-   * Makes nginx serve this, in place of all that was delivered before. Resolves when it does, with what of it can't be
-   * served, by the name of the Secret. Rejects if nothing of it can be: then the last one stays in service.
+   * Makes nginx serve these Secrets, in place of all that were delivered before. Resolves when it does, with the
+   * Secrets that can't be served as delivered, by name, and why. Rejects if none can be: then nginx
+   * continues to serve the earlier ones.
    */
   async deliver(deliveries: DeliveredSecrets): Promise<ReadonlyMap<string, string>> {
     const configuration = configurationOf(deliveries);
@@ -101,7 +102,7 @@ export class GatewayAgent {
     this.#configuration = configuration;
     for (const [service, port] of services) {
       this.#ports.set(service, port);
-      // Before the first request for a new name.
+      // The pods of a new name must be known before its first request.
       const endpoints = this.#deps.endpointsOf?.(service);
       if (endpoints) this.list(service, endpoints);
     }
@@ -128,12 +129,18 @@ export class GatewayAgent {
     if (this.#peers.hasLasting(service)) this.#starts.ready(service);
   }
 
-  /** Services (`<namespace>/<name>`) that run on demand, and the last request for each, in monotonic milliseconds. */
+  /**
+   * Services (`<namespace>/<name>`) on demand that have had a request: when the last one was, in monotonic
+   * milliseconds.
+   */
   get requests(): ReadonlyMap<string, number> {
     return this.#used;
   }
 
-  /** All services on demand: as `requests`, or since when this gateway has known them, if that is later. */
+  /**
+   * All services on demand, as in `requests`: when the last request was, or when this gateway learned of
+   * the service, if that is later.
+   */
   get uses(): ReadonlyMap<string, number> {
     const uses = [...this.#known].map(
       ([service, since]) => [service, Math.max(since, this.#used.get(service) ?? 0)] as const,
@@ -141,7 +148,7 @@ export class GatewayAgent {
     return new Map(uses);
   }
 
-  /** Services on demand that couldn't be started for the last requests. */
+  /** The services on demand whose last start has failed, and why. */
   get failures(): ReadonlyMap<string, StartFailure> {
     return this.#starts.failures;
   }
@@ -163,9 +170,10 @@ export class GatewayAgent {
   }
 
   /**
-   * Why the gateway can't take requests yet; empty: it can. At first, the pods of each service must have been tested, and
-   * those of one must accept connections. A fault of one site must not take the gateway from all others. Pods that are known
-   * from before a restart will do while the API server is away.
+   * Why the gateway can't take requests yet; empty: it can. At its start, the pods of each service must have been
+   * tested, and those of at least one service must accept connections, so that a fault of one site doesn't keep the
+   * gateway from serving all others. While the API server is away, pods that are known from before a restart are
+   * enough.
    */
   async obstacles(): Promise<string[]> {
     if (!this.#isServed) return ['nothing was delivered yet'];
@@ -186,7 +194,7 @@ export class GatewayAgent {
     return services.length === 0 || services.some((one) => isListed(one[0]) || isSaved(...one));
   }
 
-  /** Ends nginx; requests in flight may take this long. Pods are still found meanwhile. */
+  /** Ends nginx; requests in flight may take this long. Meanwhile, nginx still gets the addresses of pods. */
   async end(graceMs: number): Promise<void> {
     this.#reviver?.stop();
     clearInterval(this.#rotation);
@@ -211,7 +219,7 @@ export class GatewayAgent {
     const deployment = this.#configuration.onDemand.get(service);
     if (deployment === undefined) return this.#peers.addresses(service, port);
     this.#used.set(service, this.#deps.clock.now());
-    // A pod that was stopped may serve a little longer, but is lost after that.
+    // A pod that was stopped may still accept this connection, but soon ends: such a service needs another pod.
     if (!this.#peers.hasLasting(service)) await this.#awaitFirst(service, deployment);
     return this.#peers.addresses(service, port);
   }
@@ -234,7 +242,7 @@ export class GatewayAgent {
     await this.#starts.start(service, async () => await start?.(namespace, deployment));
     while (!this.#peers.hasLasting(service) && clock.now() < deadline && !this.#ended.signal.aborted) {
       await clock.sleep(POLL_MS, { signal: this.#ended.signal });
-      // Who waits uses it: a pod that starts slowly must not count as unused once it is ready.
+      // A request that waits is a use: a pod that starts slowly must not count as unused once it is ready.
       this.#used.set(service, clock.now());
     }
     if (this.#peers.hasLasting(service)) this.#starts.ready(service);

@@ -6,11 +6,11 @@ import { nginxName } from '../appliers/proxy/nginx/quote.ts';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
 import { hash16 } from '../base/ownership.ts';
 
-/** A certificate with its key, which belong together. */
+/** A certificate and the private key that belongs to it. */
 export interface CertificatePair {
-  /** Names its files. */
+  /** A hash of both texts, by which their files are named. */
   readonly id: string;
-  /** The names that it is for and that nginx can serve: host names, and `*.domain`. */
+  /** The names in the certificate that nginx can serve: host names, and `*.domain`. */
   readonly names: readonly string[];
   /** Milliseconds since 1970. */
   readonly notAfter: number;
@@ -18,10 +18,13 @@ export interface CertificatePair {
   readonly key: string;
 }
 
-/** Each is read once: with hundreds of them, it would take most of the time of a change. */
+/** Each pair is parsed once: to parse hundreds of them again would take most of the time of a change. */
 const known = new WeakMap<object, CertificatePair>();
 
-/** Reads a pair of PEM texts. Throws an `Error` whose message contains no part of the key. An expired one stays in service. */
+/**
+ * Reads a pair of PEM texts; the certificate may have expired. Throws an `Error` whose message contains no part of the
+ * key.
+ */
 export function readPair(texts: { readonly cert: string; readonly key: string }): CertificatePair {
   const found = known.get(texts) ?? parsePair(texts);
   known.set(texts, found);
@@ -35,19 +38,21 @@ function parsePair({ cert, key }: { readonly cert: string; readonly key: string 
   const names = (leaf.subjectAltName ?? '')
     .split(', ')
     .flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length).toLowerCase()] : []))
-    // An authority may sign others, such as one with an underscore. They must not keep the rest from being served.
+    // An authority may sign names that nginx can't serve, such as one with an underscore. The other names must be
+    // served.
     .filter((name) => nginxName.safeParse(name).success);
   const id = hash16(`${cert}\n${key}`);
   return { id, names, notAfter: leaf.validToDate.getTime(), cert, key };
 }
 
 /**
- * OpenSSL refuses weak keys and signatures when nginx loads a file: the names would have no certificate at all, though another
- * Secret has one for them. Debian's OpenSSL, which the image has, has level 2.
+ * Throws if OpenSSL would refuse the key or the signature as too weak when nginx loads the file. Then the names would
+ * have no certificate at all, although another Secret may have a good one. The security level is that of Debian's
+ * OpenSSL, which is in the image.
  */
 function checkStrength(cert: string, key: string): void {
   try {
-    // Without `ca`, it would load all root authorities.
+    // Without `ca`, Node would load all root authorities.
     createSecureContext({ cert, key, ca: [], ciphers: 'DEFAULT@SECLEVEL=2' });
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^.*:/, '') : String(error);
@@ -71,7 +76,10 @@ function keyOf(pem: string) {
   }
 }
 
-/** The pair for a name: one that has the name itself, else one for all names under its domain; the latest to expire. */
+/**
+ * The pair for a name: one that has the name itself, or else one for all names under its domain. Of several, the one
+ * that expires last.
+ */
 export function pairFor(pairs: readonly CertificatePair[], host: string): CertificatePair | undefined {
   const wildcard = `*.${host.slice(host.indexOf('.') + 1)}`;
   const latest = (name: string) =>
@@ -81,7 +89,7 @@ export function pairFor(pairs: readonly CertificatePair[], host: string): Certif
   return latest(host) ?? latest(wildcard);
 }
 
-/** The files of pairs in a folder. They never change: another pair has other names. */
+/** The files of pairs in a folder. No file ever changes, because another pair has other file names. */
 export class PairFiles {
   readonly #directory: string;
 
@@ -93,7 +101,7 @@ export class PairFiles {
     return { cert: join(this.#directory, `${id}.pem`), key: join(this.#directory, `${id}.key`) };
   }
 
-  /** Writes what is missing. */
+  /** Writes the files that are missing. */
   async write(pairs: readonly CertificatePair[]): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const known = new Set(await readdir(this.#directory));
@@ -104,7 +112,7 @@ export class PairFiles {
     }
   }
 
-  /** Removes all others. */
+  /** Removes the files of all other pairs. */
   async retain(pairs: readonly CertificatePair[]): Promise<void> {
     const ids = new Set(pairs.map(({ id }) => id));
     const names = await readdir(this.#directory);

@@ -13,7 +13,7 @@ import { ReportedUses } from './uses.ts';
 const LEASE_SECONDS = 15;
 const RENEW_MS = 5_000;
 const MANAGER = 'tagyard-gateway';
-/** Changes that come together are one generation. */
+/** Changes that come within this time are served by one generation. */
 const GATHER_MS = 50;
 const FIRST_RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
@@ -23,7 +23,7 @@ interface FeedDeps {
   /** The gateway's namespace: that of the Secrets and of its Lease. */
   readonly namespace: string;
   readonly instance: string;
-  /** The Lease gets the pod's name, and ends with the pod if its uid is known. */
+  /** The Lease has the pod's name. If the uid is known, the cluster deletes the Lease with the pod. */
   readonly pod: { readonly name: string; readonly uid?: string | undefined };
   /** A preview server on demand is stopped after this time without a request, milliseconds. */
   readonly idleMs: number;
@@ -31,18 +31,18 @@ interface FeedDeps {
   readonly log: Log;
 }
 
-/** Follows the cluster: feeds an agent with Secrets and endpoints, and reports what it serves. */
+/** Watches the cluster, gives an agent the Secrets and endpoints, and reports in a Lease what the agent serves. */
 export class ClusterFeed {
   readonly #deps: FeedDeps;
   readonly #secrets: Watched;
   readonly #slices: Watched;
-  /** What all gateways report. */
+  /** The Leases of all gateways. */
   readonly #reports: Watched;
   readonly #uses = new ReportedUses();
   readonly #ended = new AbortController();
-  /** The slices of each service. Rebuilt from changes, not searched: each event concerns one of thousands. */
+  /** The slices of each service. Kept up to date by each change, because a search would go through thousands. */
   readonly #byService = new Map<string, Map<string, KubernetesObject>>();
-  /** The last document of each Secret that could be read. `version`: `null`: an earlier process read it. */
+  /** The last content of each Secret that could be read. `version` is `null` if an earlier process has read it. */
   readonly #readable = new Map<string, { readonly version: string | null; readonly delivered: Delivered }>();
   #areSlicesKnown = false;
   #digest = '';
@@ -71,7 +71,7 @@ export class ClusterFeed {
 
   /** Sets the pods of a Deployment that has none to one. */
   async start(namespace: string, deployment: string): Promise<void> {
-    // The other gateways must know of the request first: they would stop what they believe to be unused.
+    // The other gateways must know of the request first: otherwise they would stop the pod as unused.
     if (this.#agent !== null) await this.#renew(this.#agent);
     await this.#scale(namespace, deployment, 1);
   }
@@ -83,7 +83,9 @@ export class ClusterFeed {
     if (scale === null) throw new Error(`there is no Deployment ${namespace}/${deployment}`);
   }
 
-  /** Feeds the agent until `end`. Errors are retried: what was delivered last is served meanwhile. */
+  /**
+   * Gives the agent all changes until `end`. After an error it tries again; meanwhile, the agent serves what it has.
+   */
   follow(agent: GatewayAgent): void {
     this.#agent = agent;
     for (const [name, delivered] of agent.restored) this.#readable.set(name, { version: null, delivered });
@@ -176,7 +178,7 @@ export class ClusterFeed {
     await this.#renew(agent).catch(() => undefined);
   }
 
-  /** A Secret that can't be read counts as it was when it could. */
+  /** In place of a Secret that can't be read, its last content that could be read is used. */
   #read(secrets: readonly KubernetesObject[]) {
     const deliveries = new Map<string, Delivered>();
     const faults = new Map<string, string>();
@@ -196,14 +198,14 @@ export class ClusterFeed {
     return { deliveries, faults };
   }
 
-  /** Any gateway stops what none has had a request for. */
+  /** Stops the preview servers for which no gateway has had a request; each gateway does so. */
   async #stopUnused(agent: GatewayAgent): Promise<void> {
     const { clock, log, idleMs } = this.#deps;
     const { signal } = this.#ended;
     const warn = warner((message) => log.warn({}, `an unused preview server can’t be stopped: ${message}`));
     await this.#reports.ready(signal).catch(() => undefined);
     while (!signal.aborted) {
-      // While the other gateways aren't known, they may have requests.
+      // While the reports of the other gateways can't be read, those may have had requests.
       if (this.#reports.fault === null) {
         await this.#stopIdle(agent, clock.now() - idleMs).then(
           () => warn(null),
@@ -214,7 +216,7 @@ export class ClusterFeed {
     }
   }
 
-  /** Stops what has had no request since then, monotonic milliseconds. */
+  /** Stops the preview servers without a request since then, in monotonic milliseconds. */
   async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
     const failures: unknown[] = [];
     const reported = this.#uses.latest(objectsOf(this.#reports), this.#deps.clock.now());
@@ -231,16 +233,16 @@ export class ClusterFeed {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** The others must know of a request before they stop what it has used. */
+  /** The other gateways must learn of a request before they stop the preview server that it was for. */
   get #everyMs(): number {
     return Math.min(RENEW_MS, this.#deps.idleMs / 3);
   }
 
-  /** As gateways report it: seconds ago. What is older needs no report. */
+  /** By service: how many seconds ago its last request was. Requests before the idle time need no report. */
   #recentUses(agent: GatewayAgent): Record<string, number> {
     const now = this.#deps.clock.now();
     const recent = [...agent.requests].filter(([, used]) => now - used <= this.#deps.idleMs);
-    // Rounded down: never earlier than it was.
+    // Rounded down, so that no use is reported as earlier than it was.
     return Object.fromEntries(recent.map(([service, used]) => [service, Math.floor((now - used) / 1_000)]));
   }
 
@@ -290,7 +292,7 @@ export class ClusterFeed {
   }
 }
 
-/** Oldest first: it keeps a name that a younger one claims, too. */
+/** Orders Secrets by age, the oldest first: of two Secrets with the same name in them, the older one keeps it. */
 function byAge({ metadata: a }: KubernetesObject, { metadata: b }: KubernetesObject): number {
   const [first, second] = [a.creationTimestamp ?? '', b.creationTimestamp ?? ''];
   return first === second ? (a.name < b.name ? -1 : 1) : first < second ? -1 : 1;

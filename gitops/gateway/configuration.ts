@@ -5,7 +5,7 @@ import type { Delivered } from '../delivery/secrets.ts';
 import { type CertificatePair, pairFor, readPair } from './certificates.ts';
 import type { NameTarget } from './names.ts';
 
-/** What was delivered, by the name of its Secret, the oldest first. */
+/** What was delivered, by the name of its Secret, the oldest Secret first. */
 export type DeliveredSecrets = ReadonlyMap<string, Delivered>;
 
 /** One file of nginx's configuration. */
@@ -13,12 +13,12 @@ export type ServerFile =
   /** One server for all names that lead to pods and have this certificate. */
   | {
       readonly kind: 'platform';
-      /** That of the certificate. */
+      /** The name of the certificate's Secret. */
       readonly secret: string;
       readonly names: readonly string[];
       readonly pair: CertificatePair;
     }
-  /** A server for one name of a site. `pair`: `null`: no TLS yet. */
+  /** A server for one name of a site. `pair` is `null` while there is no certificate: then the name has no TLS. */
   | {
       readonly kind: 'own';
       readonly secret: string;
@@ -37,14 +37,16 @@ export interface Configuration {
   readonly files: ReadonlyMap<string, ServerFile>;
   /** The pairs that files use. */
   readonly pairs: readonly CertificatePair[];
-  /** By name of the Secret: what of it can't be served, and why. */
+  /** By name of the Secret: which part of it can't be served, and why. */
   readonly faults: ReadonlyMap<string, string>;
 }
 
-/** Computes what is served from what was delivered, without effects. The first of two sites that claim a name has it. */
+/**
+ * Computes from what was delivered what is served, without effects. If two sites claim a name, the first one gets it.
+ */
 export function configurationOf(deliveries: DeliveredSecrets): Configuration {
   const faults = new Map<string, string>();
-  /** With their Secrets. */
+  /** The pairs, each with the name of its Secret. */
   const certificates = new Map<CertificatePair, string>();
   const sites: [string, SiteDocument][] = [];
   let instance: InstanceDocument | null = null;
@@ -94,7 +96,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
   return { instance, targets, onDemand, files, pairs: [...used], faults };
 }
 
-/** `null`: it can't be served yet. */
+/** What the proxy's renderer needs for one name; `null`: it can't be served yet. */
 function specOf(
   site: string,
   served: Extract<Served, { kind: 'custom' | 'policy' }>,
@@ -111,8 +113,8 @@ function specOf(
 }
 
 /**
- * One file for each certificate that names need. A wildcard is served by its own name, with or without sites under it: a
- * site that comes under it changes no file.
+ * One file for each certificate that names need. The file of a wildcard serves `*.domain`, whether or not there are
+ * sites under the domain, so a new site there changes no file.
  */
 function platformFiles(
   certificates: ReadonlyMap<CertificatePair, string>,
@@ -134,7 +136,7 @@ function platformFiles(
   return [...byPair].map(([pair, found]) => {
     const names = [...found].sort();
     const [first = ''] = names;
-    // A site's file never begins so.
+    // No file of a site begins with an underscore.
     const secret = certificates.get(pair) ?? '';
     return [fileNameOf(`_${first.replace('*', '')}`, '.conf'), { kind: 'platform', secret, names, pair }];
   });

@@ -5,12 +5,12 @@ import type { Peers } from './peers.ts';
 const INTERVAL_MS = 1_000;
 /** As long as nginx waits for a connection. */
 const TIMEOUT_MS = 300;
-/** The part of the interval over which the connects are spread: two that fail are done in the rest of it. */
+/** The part of the interval over which the connects are spread. The rest of it is enough for two that fail. */
 const SPREAD_MS = INTERVAL_MS - 2 * TIMEOUT_MS;
 
 /**
- * True if a connection is accepted in time. It is ended by a reset, so that it doesn't keep a local port for a minute. If this
- * process itself was late, a connection that was accepted meanwhile counts.
+ * True if a connection is accepted in time. The connection is ended by a reset, so that it doesn't keep a local port
+ * for a minute. If this process itself is late, a connection that was accepted meanwhile counts, too.
  */
 function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise<boolean> {
   return new Promise((resolve) => {
@@ -21,14 +21,15 @@ function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise
     };
     socket.setTimeout(timeoutMs, () => setImmediate(end, false));
     socket.once('connect', () => end(true));
-    // Later errors of a socket that is done with are of no interest.
+    // Errors after the first outcome change nothing.
     socket.on('error', () => end(false));
   });
 }
 
 /**
- * Connects to every peer once a second, spread over it, until `signal` aborts; once more after a failure, so that a pod
- * whose node is lost gets no requests after two seconds. `onRound` is called after each round.
+ * Connects to every peer once a second until `signal` aborts. The connects are spread over the second, and one that
+ * fails is followed by another at once, so that the resolver omits a pod within two seconds of its node's loss.
+ * `onRound` is called after each round.
  */
 export async function checkPeers(
   peers: Peers,

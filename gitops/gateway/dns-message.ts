@@ -1,4 +1,4 @@
-/** A query of one question. */
+/** A DNS query with one question. */
 export interface DnsQuery {
   readonly id: number;
   /** Lower case, without the last dot. */
@@ -14,11 +14,11 @@ export const RCODE = { none: 0, serverFailure: 2, nameError: 3, refused: 5 } as 
 export const TYPE_A = 1;
 const CLASS_IN = 1;
 const HEADER = 12;
-/** Most bytes of an answer over UDP, since no query here has an OPT record (RFC 1035, 4.2.1). */
+/** The most bytes of an answer over UDP, because nginx's queries have no OPT record (RFC 1035, 4.2.1). */
 const MOST_UDP = 512;
 const FLAGS = { answer: 0x8000, authoritative: 0x0400, truncated: 0x0200, recursionDesired: 0x0100 } as const;
 
-/** Reads a query; `null` for everything else, which gets no answer. */
+/** Reads a query. Returns `null` for every other message; such a message gets no answer. */
 export function readQuery(message: Buffer): DnsQuery | null {
   if (message.length < HEADER || message.length > MOST_UDP) return null;
   const flags = message.readUInt16BE(2);
@@ -46,8 +46,8 @@ export function readQuery(message: Buffer): DnsQuery | null {
 }
 
 /**
- * The answer with A records that may be kept for `seconds`. With `overUdp`, one that is too long has no records and is
- * marked as truncated, so that the query comes again over TCP.
+ * The answer with A records that may be kept for `seconds`. With `overUdp`, an answer that is too long is sent without
+ * records and marked as truncated, so that the client asks again over TCP.
  */
 export function answerTo(
   query: DnsQuery,

@@ -4,14 +4,15 @@ import { createServer, type Server } from 'node:http';
 interface HealthDeps {
   /** Why the gateway can't take requests; empty: it can. */
   readonly obstacles: () => Promise<readonly string[]>;
-  /** True once it ends on purpose, with time for requests in flight. */
+  /** True once the gateway ends on purpose, with time for requests in flight. */
   readonly isEnding: () => boolean;
 }
 
 /**
- * Answers the kubelet's probes: `/ready` with 200, or with 503 and what is missing, one reason a line; `/alive` with 200.
- * `/serving` is for load balancers that end the connections to a lost gateway: it answers as `/ready`, but with 404 while the
- * gateway ends, by which haproxy keeps the connections that there are (`http-check disable-on-404`). Resolves when it listens.
+ * Answers the kubelet's probes: `/ready` with 200, or with 503 and what is missing, one reason a line; `/alive` with
+ * 200. `/serving` is for load balancers that end the connections to a lost gateway. It answers like `/ready`, but with
+ * 404 while the gateway ends: then haproxy keeps its open connections (`http-check disable-on-404`). Resolves when the
+ * server listens.
  */
 export async function serveHealth(
   { address, port }: { address: string; port: number },

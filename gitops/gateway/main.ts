@@ -14,7 +14,7 @@ async function start(env: GatewayEnv): Promise<{ stop(): Promise<void> }> {
   const log = pino({ level: env.LOG_LEVEL });
   const directory = env.GATEWAY_DIR;
   await mkdir(directory, { recursive: true, mode: 0o711 });
-  // Chosen once: an nginx that an earlier process started knows them.
+  // These ports stay the same after a restart, because an nginx that an earlier process has started uses them.
   const inner = { statusPort: 0, resolverPort: 0 };
   const ports = await assignProxyPorts(join(directory, 'ports.json'), ['127.0.0.1'], inner);
   const client = await openKubernetes({ kubeconfig: env.KUBECONFIG, context: env.KUBERNETES_CONTEXT });
@@ -59,7 +59,7 @@ async function start(env: GatewayEnv): Promise<{ stop(): Promise<void> }> {
   return {
     async stop() {
       ending = true;
-      // What is before it learns by the probe that it ends, and sends no new connections.
+      // The front learns by the probe that the gateway ends, and sends no new connections.
       await clock.sleep(1_000 * env.GATEWAY_ANNOUNCE_SECONDS);
       await agent.end(1_000 * env.GATEWAY_DRAIN_SECONDS);
       await feed.end();
@@ -70,7 +70,7 @@ async function start(env: GatewayEnv): Promise<{ stop(): Promise<void> }> {
   };
 }
 
-// Installed before the start: a signal during it must still close what was opened by then.
+// Installed before the start, so that a signal during the start closes what was opened by then.
 const stopping = Promise.withResolvers<void>();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.resolve());
 

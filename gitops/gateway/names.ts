@@ -14,8 +14,9 @@ const NAMES = 'names';
 const TARGETS = 'targets';
 
 /**
- * The table of names that lead to pods: a folder with a symbolic link for each name, which nginx reads at each request
- * (`$realpath_root`), so a name needs no reload. Each link is replaced atomically. It survives a restart on the disk.
+ * The table of names that lead to pods: a folder with a symbolic link for each name. nginx reads the link at each
+ * request (`$realpath_root`), so a change of a name needs no reload. Each link is replaced atomically. The table is on
+ * the disk, so it survives a restart.
  */
 export class NameTable {
   readonly #directory: string;
@@ -30,7 +31,7 @@ export class NameTable {
     return join(this.#directory, NAMES);
   }
 
-  /** Creates the folders: nginx needs them, even if they are empty. */
+  /** Creates the folders, which nginx needs even if they are empty. */
   async prepare(): Promise<void> {
     for (const name of [NAMES, TARGETS])
       await mkdir(join(this.#directory, name), { recursive: true, mode: 0o711 });
@@ -43,7 +44,7 @@ export class NameTable {
     const changed = [...wanted].filter(([name, path]) => this.#written?.get(name) !== path);
     const gone = [...this.#written.keys()].filter((name) => !wanted.has(name));
     if (changed.length === 0 && gone.length === 0) return false;
-    // If it fails halfway, the next attempt reads the disk.
+    // If this write fails halfway, the next attempt reads the disk.
     this.#written = null;
     for (const [name, path] of changed) await this.#link(name, path);
     for (const name of gone) await rm(join(this.folder, name), { force: true });
@@ -71,7 +72,7 @@ export class NameTable {
   }
 }
 
-/** As the map `$tagyard_target` reads it. */
+/** The path in the form that nginx's map `$tagyard_target` reads. */
 function pathOf({ namespace, service, port, role }: NameTarget): string {
   return join(TARGETS, namespace, service, String(port), role);
 }

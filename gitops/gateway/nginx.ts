@@ -18,7 +18,7 @@ import type { Configuration, ServerFile } from './configuration.ts';
 import { NameTable } from './names.ts';
 import { ZONE } from './resolver.ts';
 
-/** The first line of each file, by which a foreign one differs from ours. */
+/** The first line of each file of ours, by which files of others are recognized. */
 const OURS = '# Written by Tagyard’s gateway; edits are overwritten.\n';
 /** A reload with 200 custom domains takes a second on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
@@ -33,7 +33,7 @@ export interface GatewayNginxSettings {
   readonly tlsPort: number;
   /** Where pods read policy scripts, over TLS. */
   readonly policyPort: number;
-  /** On 127.0.0.1. */
+  /** This port and `resolverPort` are on 127.0.0.1. */
   readonly statusPort: number;
   readonly resolverPort: number;
   /** See `MainSettings`. */
@@ -48,7 +48,7 @@ export interface GatewayNginxSettings {
   readonly shutdownSeconds?: number;
 }
 
-/** What was served as asked, and what was not. */
+/** What `serve` has changed, and what nginx refuses. */
 interface ServedOutcome {
   /** True if nginx was started or reloaded. */
   readonly reloaded: boolean;
@@ -63,7 +63,7 @@ export class GatewayNginx {
   readonly #names: NameTable;
   readonly #pairs: PairFiles;
   readonly #exclusive = limit(1);
-  /** What nginx serves for sure; `null`: unknown. */
+  /** The hash of what nginx serves; `null`: unknown. */
   #servedHash: string | null = null;
   #refused: ReadonlyMap<string, string> = new Map();
   #sites: ReadonlySet<string> = new Set();
@@ -82,15 +82,15 @@ export class GatewayNginx {
   }
 
   async prepare(): Promise<void> {
-    // nginx's workers read the names; with a master of root, they are another user.
+    // nginx's workers read the names, and run as another user if the master is root's.
     await mkdir(this.#settings.directory, { recursive: true, mode: 0o711 });
     await this.daemon.prepare();
     await this.#names.prepare();
   }
 
   /**
-   * Makes nginx serve the configuration: names by the table, at once; everything else by a new generation. Throws
-   * `RetryableError` if nginx serves the generation before on; then names that were added may still lack a server.
+   * Makes nginx serve the configuration: names at once, by the table, and everything else by a new generation. Throws
+   * `RetryableError` if nginx continues to serve the previous generation; then new names may not have a server yet.
    */
   serve(configuration: Configuration): Promise<ServedOutcome> {
     return this.#exclusive(async () => {
@@ -99,7 +99,7 @@ export class GatewayNginx {
       await this.#names.write(targets);
       await this.#pairs.write(pairs);
       const reloaded = await this.#converge(instance, files);
-      // A refused file keeps its text, which names the files of an older pair.
+      // In place of a refused file its previous text is served, which names the files of an older pair.
       if (this.#refused.size === 0) await this.#pairs.retain(pairs);
       this.#sites = new Set(
         [...files.values()].flatMap((file) => (file.kind === 'own' ? [file.spec.site] : [])),
@@ -108,7 +108,7 @@ export class GatewayNginx {
     });
   }
 
-  /** Starts nginx again as it was, after it ended unexpectedly. */
+  /** Starts nginx again with this configuration, after it ended unexpectedly. */
   revive(configuration: Configuration): Promise<ServedOutcome> {
     this.#servedHash = null;
     return this.serve(configuration);
@@ -143,7 +143,7 @@ export class GatewayNginx {
         refused.set(file.secret, messageOf(error));
       }
     }
-    // With what has no text: that may be refused anew, or be gone.
+    // Also files that can't be rendered: their reason may have changed, or they may be gone.
     const wanted = contentHash([settings, main, [...texts], [...files.keys()], [...refused]]);
     if (this.#servedHash === wanted && (await this.daemon.isRunning())) return false;
     const deps = this.#convergerDeps(renderer, main);
@@ -190,7 +190,7 @@ export class GatewayNginx {
       edge,
       ca: this.#settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
       geoModule: null,
-      // The requests of two seconds, as on a host.
+      // A burst has the requests of two seconds, as on a host.
       limits: { ...limits, burst: 2 * limits.requestsPerSecond },
       shutdownSeconds: this.#settings.shutdownSeconds ?? 30,
       systemLogs: null,

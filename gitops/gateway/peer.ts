@@ -1,7 +1,7 @@
 /** After this many failed connects in a row, a peer gets no requests. */
 const MISSES_TO_BE_OUT = 2;
 
-/** One pod of a service, as far as its peers are decided by it. */
+/** One pod of a service, with all that decides whether it gets requests. */
 export class Peer {
   readonly address: string;
   readonly port: number;
@@ -24,7 +24,7 @@ export class Peer {
     return this.#unlistedAt;
   }
 
-  /** True if it isn't listed because it ends on purpose. */
+  /** True if the pod isn't listed as ready because it ends on purpose. */
   get left(): boolean {
     return this.#left;
   }
@@ -39,7 +39,7 @@ export class Peer {
     return this.#accepts;
   }
 
-  /** True if it stays because many vanished with it. */
+  /** True if it stays because half of all endpoints have vanished with it. */
   get isOfMass(): boolean {
     return this.#isOfMass;
   }
@@ -53,7 +53,7 @@ export class Peer {
     return this.#misses >= MISSES_TO_BE_OUT;
   }
 
-  /** When it was first asked while it was out; now, if it isn't out. Milliseconds. */
+  /** When this was first called while the peer was out, in milliseconds; `now` if it isn't out. */
   outSince(now: number): number {
     if (!this.isOut) return now;
     this.#outSince ??= now;
@@ -91,7 +91,7 @@ export class Peer {
     this.#isRestored = false;
   }
 
-  /** Counts a connect. */
+  /** Takes in the outcome of a connect. */
   count(accepted: boolean): void {
     this.#accepts = accepted;
     this.#misses = accepted ? 0 : this.#misses + 1;

@@ -12,13 +12,16 @@ export interface PodEndpoint {
 /** The last known peers, as they are saved: addresses with ports, by service. */
 export type SavedPeers = Readonly<Record<string, readonly { address: string; port: number }[]>>;
 
-/** If half of all ready endpoints vanish in this time, those that still accept connections stay. */
+/** If half of all ready endpoints vanish within this time, they stay as long as they accept connections. */
 const MASS_WINDOW_MS = 10_000;
-/** A kept peer that has accepted no connection for this time is forgotten. A busy machine or network is late for less. */
+/**
+ * A kept peer that has accepted no connection for this time is forgotten. A busy machine or network
+ * delays connections for a shorter time.
+ */
 const LOST_MS = 10_000;
-/** Most peers in one answer: more would not fit into a UDP answer of 512 bytes. */
+/** The most peers in one answer, so that it fits into the 512 bytes of an answer over UDP. */
 const MOST_ANSWERED = 16;
-/** nginx tries as many peers as an answer has, so one or two peers are repeated. */
+/** nginx tries each address of an answer once. So an answer of one or two peers has them several times. */
 const TRIES = 3;
 
 /**
@@ -26,17 +29,19 @@ const TRIES = 3;
  * two connects in a row have failed. If no endpoint of a service accepts connections, all listed ones get requests: a
  * failed connection is no worse than an answer without any pod.
  *
- * It fails static, because a control plane that is cut off from its nodes empties every service although the pods still run.
- * When a service loses all endpoints, or half of all endpoints vanish within ten seconds, the last known ones stay until
- * they have accepted no connection for ten seconds, or another service lists their address. Those of a single service stay
- * until it has an endpoint again; those that vanished with half of all, until it has as many as before: the control plane
- * may get back to its nodes one by one. A pod that ends on purpose doesn't count as vanished, and stays as long as it
- * accepts connections. After a restart, the peers from before it count as listed until the service is.
+ * Endpoints that vanish may still serve, because a control plane that is cut off from its nodes empties every service
+ * although the pods still run. So when a service loses all endpoints, or half of all endpoints vanish within ten
+ * seconds, the last known ones stay until they have accepted no connection for ten seconds, or another service lists
+ * their address. If a single service has lost its endpoints, they stay until it has an endpoint again. If half of all
+ * endpoints have vanished, those of a service stay until it has as many as before, because the control plane may reach
+ * its nodes again one by one. A pod that ends on purpose doesn't count as vanished, and stays as long as it accepts
+ * connections. After a restart, the peers from before the restart count as listed until the API server has listed the
+ * service.
  */
 export class Peers {
   /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */
   readonly #services = new Map<string, Map<string, Peer>>();
-  /** When endpoints vanished that did not end on purpose, within the last ten seconds. */
+  /** The times of the last ten seconds at which endpoints vanished that did not end on purpose. */
   #vanished: number[] = [];
   /** How many endpoints each service had before it lost the last known ones. */
   readonly #had = new Map<string, number>();
@@ -96,7 +101,7 @@ export class Peers {
     return Array.from({ length: times }, () => rotated).flat();
   }
 
-  /** True if requests of a service are sent to a pod that doesn't end, and that is listed or accepts connections. */
+  /** True if a service has a pod that gets requests, doesn't end on purpose, and is listed or accepts connections. */
   hasLasting(service: string): boolean {
     return this.#inUse(service).some(
       ({ left, unlistedAt, accepts }) => !left && (unlistedAt === null || accepts),
@@ -123,7 +128,7 @@ export class Peers {
     );
   }
 
-  /** What `restore` takes after a restart. */
+  /** The peers that get requests, for `restore` after a restart. */
   save(): SavedPeers {
     return Object.fromEntries(
       [...this.#services.keys()]
@@ -151,7 +156,7 @@ export class Peers {
     return accepting.length > 0 ? accepting : candidates;
   }
 
-  /** How many endpoints a service has, or had before those vanished that may come back. */
+  /** How many endpoints a service has; or if some have vanished that may come back, how many it had before. */
   #countBefore(service: string): number {
     const peers = [...(this.#services.get(service)?.values() ?? [])];
     const hasLost = peers.some((peer) => !isListed(peer) && !peer.left);
@@ -174,7 +179,7 @@ export class Peers {
     }
   }
 
-  /** An address that a service lists is not any more that of another service's last known pod. */
+  /** Forgets the unlisted pods of other services whose address this service lists now: the address is another pod's. */
   #release(service: string, listed: ReadonlyMap<string, PodEndpoint>): void {
     const known = this.#services.get(service);
     const fresh = [...listed].flatMap(([key, { address }]) => (known?.has(key) ? [] : [address]));

@@ -6,7 +6,10 @@ import { answerTo, type DnsQuery, RCODE, readQuery, TYPE_A } from './dns-message
 /** The last label of the names that are answered: `<service>.<namespace>.peers`. */
 export const ZONE = 'peers';
 
-/** nginx compares whole seconds: it keeps such an answer until the end of the current one, and one for 1 up to two. */
+/**
+ * nginx compares whole seconds: it keeps an answer with 0 until the end of the current second, one with 1 up to two
+ * seconds.
+ */
 const SECONDS = 0;
 const LOOPBACK = '127.0.0.1';
 const NAME = new RegExp(`^(?<service>[a-z0-9-]{1,63})\\.(?<namespace>[a-z0-9-]{1,63})\\.${ZONE}$`);
@@ -14,7 +17,9 @@ const NAME = new RegExp(`^(?<service>[a-z0-9-]{1,63})\\.(?<namespace>[a-z0-9-]{1
 const MOST_BYTES = 512;
 const IDLE_MS = 5_000;
 
-/** The addresses of a service's peers, by `<namespace>/<name>`; may resolve late, when there is a first one. */
+/**
+ * The addresses of the peers of a service (`<namespace>/<name>`). May resolve late: when the service has its first pod.
+ */
 type Lookup = (service: string) => readonly string[] | Promise<readonly string[]>;
 
 /** Answers nginx's queries for the addresses of pods, on the loopback address over UDP and TCP. */
@@ -30,7 +35,7 @@ export class PeerResolver {
       const query = readQuery(message);
       if (query === null) return;
       void this.#answer(query, true).then((answer) => {
-        // A client that is gone is no error.
+        // It is no error if the client is gone.
         if (!this.#closed) this.#udp.send(answer, port, address, () => undefined);
       });
     });

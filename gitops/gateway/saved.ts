@@ -17,7 +17,9 @@ const peersFile = z.record(
   z.array(z.strictObject({ address: z.ipv4(), port: z.int().min(1).max(65_535) })),
 );
 
-/** What a gateway knew last, on its disk: it serves that after a restart, while the API server is away. */
+/**
+ * The last known deliveries and peers, on the gateway's disk, to serve after a restart while the API server is away.
+ */
 export class Saved {
   readonly #deliveries: string;
   readonly #peers: string;
@@ -28,7 +30,7 @@ export class Saved {
     this.#peers = join(directory, 'peers.json');
   }
 
-  /** Empty if nothing was saved, or if it can't be read: then the API server has it. */
+  /** Empty if nothing was saved, or if the file can't be read: the API server still has all. */
   async deliveries(): Promise<DeliveredSecrets> {
     return new Map(await readJsonFile(this.#deliveries, deliveriesFile).catch(() => []));
   }
@@ -37,7 +39,7 @@ export class Saved {
     await writeDurably(this.#deliveries, JSON.stringify([...deliveries]));
   }
 
-  /** Empty as `deliveries`. */
+  /** Empty in the same cases as `deliveries`. */
   async peers(): Promise<SavedPeers> {
     return await readJsonFile(this.#peers, peersFile).catch(() => ({}));
   }

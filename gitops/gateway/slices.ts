@@ -13,7 +13,7 @@ const slice = z.object({
         addresses: z.array(z.string()),
         conditions: z
           .object({
-            /** Unset counts as true, as in the API's documentation. */
+            /** Unset counts as true, as the API's documentation says. */
             ready: z.boolean().nullish(),
             terminating: z.boolean().nullish(),
           })
@@ -30,7 +30,7 @@ export function serviceOf({ metadata }: KubernetesObject): string | null {
   return name === undefined ? null : `${metadata.namespace ?? ''}/${name}`;
 }
 
-/** The endpoints of one service in its slices. An address that two slices have is ready if one says so. */
+/** The endpoints in the slices of one service. An address that several slices have is ready if one of them says so. */
 export function endpointsOf(slices: Iterable<KubernetesObject>): PodEndpoint[] {
   const found = new Map<string, PodEndpoint>();
   for (const object of slices) {

@@ -5,23 +5,23 @@ import type { StartFailure } from '../delivery/report.ts';
 
 /** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
 export const START_MS = 55_000;
-/** How long an error is that of all requests: visitors must not make a write of the API each. */
+/** How long all requests get the error of a failed start, so that not each of them makes a write to the API server. */
 const PAUSE_MS = 5_000;
 
 interface Attempt {
   readonly outcome: Promise<void>;
-  /** Until when it isn't made again, monotonic milliseconds. */
+  /** Until when no other attempt is made, in monotonic milliseconds. */
   until: number;
   isReported: boolean;
 }
 
-/** The starts of services on demand: one attempt for all requests. */
+/** Starts services on demand, with one attempt for all requests of a service. */
 export class Starts {
   readonly #deps: { readonly clock: Clock; readonly log: Log };
   readonly #attempts = new Map<string, Attempt>();
-  /** The services that have been started, and not stopped since. */
+  /** The services that were started, or may have been, and not stopped since. */
   readonly #asked = new Set<string>();
-  /** Of services whose last finished attempt has failed. */
+  /** Why the last finished attempt has failed, for each service where it has. */
   readonly #failures = new Map<string, StartFailure>();
   #failed = 0;
 
@@ -29,7 +29,10 @@ export class Starts {
     this.#deps = deps;
   }
 
-  /** Calls `start`, unless it was for this service 55 seconds ago or less, or failed within the last five. */
+  /**
+   * Calls `start`, unless it runs for this service, succeeded within the last 55 seconds, or failed within the last
+   * five. Then the outcome is that of the last call.
+   */
   async start(service: string, start: () => Promise<void>): Promise<void> {
     const known = this.#attempts.get(service);
     if (known !== undefined && this.#deps.clock.now() < known.until) return await known.outcome;
@@ -49,12 +52,14 @@ export class Starts {
     return this.#asked.has(service);
   }
 
-  /** The services whose last attempt has failed. They stay while the next one runs, and until a pod is ready. */
+  /**
+   * The services whose last attempt has failed. They stay here while the next attempt runs, and until a pod is ready.
+   */
   get failures(): ReadonlyMap<string, StartFailure> {
     return this.#failures;
   }
 
-  /** The service has a pod that is ready: without one, it is started again at once. */
+  /** The service has a ready pod. When it has none any more, the next request starts it at once. */
   ready(service: string): void {
     this.#attempts.delete(service);
     this.#failures.delete(service);
@@ -91,7 +96,7 @@ export class Starts {
       await start();
       this.#asked.add(service);
     } catch (error) {
-      // Without an answer it may have been written.
+      // Without an answer, the change may have been made.
       if (error instanceof RetryableError) this.#asked.add(service);
       const reason = error instanceof Error ? error.message : String(error);
       this.#fail(service, reason);

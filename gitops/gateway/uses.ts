@@ -2,13 +2,13 @@ import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 import { LastChanges } from '../delivery/last-changes.ts';
 import { readReport } from '../delivery/report.ts';
 
-/** When gateways have had the last requests for services on demand, by this one's own clock alone. */
+/** When gateways had the last requests for services on demand, by this gateway's own clock alone. */
 export class ReportedUses {
   readonly #leases = new LastChanges();
 
   /**
-   * By service (`<namespace>/<name>`): the last use that one of the Leases reports, in the milliseconds of `now`. A report's
-   * ages count from when its Lease last changed here: never earlier than the use was.
+   * By service (`<namespace>/<name>`): when the last use was that a Lease reports, in milliseconds like `now`. The age
+   * of a use is counted from when this gateway saw the Lease change last, so no use counts as earlier than it was.
    */
   latest(leases: Iterable<KubernetesObject>, now: number): ReadonlyMap<string, number> {
     const all = [...leases];

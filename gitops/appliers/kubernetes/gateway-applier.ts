@@ -18,7 +18,7 @@ export const GATEWAY = { target: 'gateway' } as const satisfies Traits;
 /** A site's policy script, which gateways serve to its pods; it is delivered before these start. */
 export const POLICY_DELIVERY = { target: 'policy' } as const satisfies Traits;
 
-/** A kind of Secret that is delivered. */
+/** One of the two kinds of Secrets that sites have: of public names, or of policy scripts. */
 interface DeliveryKind {
   readonly traits: Traits;
   /** How the names of these Secrets begin. */
@@ -48,7 +48,7 @@ class DeliverySpec extends ObjectSpec {
 
 type GatewayApplier = Applier<DeliverySpec, ObjectRef>;
 
-/** Delivers the public names of sites. Where no namespace of gateways is named, nothing is delivered. */
+/** Delivers the public names of sites. Without KUBERNETES_GATEWAY_NAMESPACE, nothing is delivered. */
 export function gatewayApplier({ gateway, ...cluster }: Cluster): GatewayApplier {
   return gateway === null
     ? nothing(GATEWAY)

@@ -8,7 +8,7 @@ import { namespaceOf, objectName, policyName, siteLabels } from './objects/names
 import { isOnDemand } from './objects/scale.ts';
 import type { ClusterSettings } from './objects/settings.ts';
 
-/** How the names of Secrets begin: of a site's public names, and of its policy script. */
+/** How the names of a site's Secrets begin: of the one with its public names, and the one with its policy script. */
 export const SITE_PREFIX = 'tagyard-site-';
 export const POLICY_PREFIX = 'tagyard-policy-';
 

@@ -7,7 +7,7 @@ import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Copies } from './state/copies.ts';
 
 const POLL_MS = 50;
-/** Longer than the Lease of a gateway that has ended without notice. */
+/** Longer than a Lease still counts after its gateway has ended without notice. */
 const TIMEOUT_MS = 20_000;
 /** The longest time for which a Lease counts, whatever it says itself, so that none delays changes for longer. */
 const LONGEST_LEASE_MS = 15_000;
@@ -88,7 +88,7 @@ export class GatewayReports {
     this.#isPolling = false;
   }
 
-  /** `null`: served; an error: it isn't, and won't be in time. */
+  /** `null`: the Secret is served; an error: a gateway refuses it, or the time is over. */
   #judge({ secret, digests, until }: Waiting, gateways: readonly Gateway[]): Error | null | 'pending' {
     const ready = gateways.filter(({ report }) => report.ready);
     const behind = ready.filter(({ report }) => !digests.has(report.delivered));

@@ -23,7 +23,7 @@ export interface GatewayName {
 
 /** Where certificates come from. */
 export interface CertificatePairs {
-  /** `null`: there is none yet. Throws `TerminalError` if an operator must act first. */
+  /** The certificate of a name; `null`: there is none yet. Throws `TerminalError` if an operator must act first. */
   pairFor(name: GatewayName): Promise<PemPair | null>;
   /** Removes what is stored for all other names. */
   retain(names: readonly GatewayName[]): Promise<void>;
@@ -38,7 +38,7 @@ interface SharedDeps {
   instance(): InstanceDocument;
   renderInstance(document: InstanceDocument): KubernetesObject;
   renderCertificate(pair: PemPair): KubernetesObject;
-  /** Brings up to date what the document of the instance is made of; never throws. */
+  /** Brings the data for the document of the instance up to date; never throws. */
   refresh(): Promise<void>;
 }
 
@@ -46,11 +46,11 @@ interface FoundCertificates {
   readonly objects: readonly KubernetesObject[];
   /** Why some names have none; the other names are served all the same. */
   readonly faults: readonly unknown[];
-  /** Each name has one. */
+  /** True if each name has a certificate. */
   readonly isComplete: boolean;
 }
 
-/** What gateways need besides the sites: the document of the instance, and certificates, each once for all its names. */
+/** What gateways need besides the sites: the document of the instance, and each certificate, once for all its names. */
 export class SharedDeliveries {
   readonly #deps: SharedDeps;
   readonly #alone = new Map<string, ReturnType<typeof limit>>();
