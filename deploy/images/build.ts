@@ -7,7 +7,8 @@ import { type Architecture, buildImage, CPUS, imageContext, TARGETS } from './im
 
 /**
  * `npm run images -- [--base <image>] [--architecture arm64] [<target> ...]`: packs this tree, and builds an image of
- * each part from the tarball. Prints name and size. `--base`: an image with Node and git in place of the published one.
+ * each named part, or of all, from the tarball. Prints name and size. `--base`: an image with Node and git, in place of
+ * the published one of the Dockerfile.
  */
 const { values, positionals } = parseArgs({
   options: { base: { type: 'string' }, architecture: { type: 'string' } },

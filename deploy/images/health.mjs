@@ -1,5 +1,5 @@
-// The images' health check: `node health.mjs <URL>`, or `node health.mjs <run.json>`, which asks the management API of
-// that whole instance.
+// The images' health check: `node health.mjs <URL>` asks that URL, and `node health.mjs <run.json>` the management API
+// of the instance with that run file.
 import { readFileSync } from 'node:fs';
 
 const [argument = ''] = process.argv.slice(2);

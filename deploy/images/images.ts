@@ -18,13 +18,13 @@ const FOLDERS = {
   embedded: 'whole',
 } as const satisfies Record<ImageTarget, string>;
 
-/** What Node calls an architecture, by what images call it. */
+/** The name of an architecture in Node, by its name in images. */
 export const CPUS = { amd64: 'x64', arm64: 'arm64' } as const;
 export type Architecture = keyof typeof CPUS;
 
 /**
- * Prepares the context of the Dockerfile below `folder`, for some of its targets: the package as it is installed on a
- * machine of that kind.
+ * Prepares the context of the Dockerfile in `folder`, for some of its targets: the package as it is installed on a
+ * machine of that architecture.
  */
 export async function imageContext(
   tarball: Tarball,
@@ -49,14 +49,14 @@ export async function imageContext(
 interface BuildOptions {
   readonly target: ImageTarget;
   readonly tag: string;
-  /** Default: that of the Dockerfile. */
+  /** Default: the base that the Dockerfile names. */
   readonly base?: string | undefined;
   readonly architecture?: Architecture | undefined;
 }
 
 /**
  * Builds one image from a context and returns its size in bytes. The engine gets only the target's own folder of the
- * context; it also builds the targets before this one, from empty folders.
+ * context, although it also builds the targets before that one in the Dockerfile: it builds them from empty folders.
  */
 export async function buildImage(
   context: string,
@@ -64,7 +64,7 @@ export async function buildImage(
 ): Promise<number> {
   const flags = ['--quiet', '--target', target, '--tag', tag];
   if (base !== undefined) flags.push('--build-arg', `BASE=${base}`);
-  // An engine without experimental features refuses the flag, also for its own architecture.
+  // An engine without experimental features refuses `--platform`, even for its own architecture.
   if (architecture !== undefined) flags.push('--platform', `linux/${architecture}`);
   const others = new Set(Object.values(FOLDERS).filter((folder) => folder !== FOLDERS[target]));
   await writeFile(join(context, '.dockerignore'), [...others].map((folder) => `${folder}/*\n`).join(''));

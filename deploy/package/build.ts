@@ -22,7 +22,7 @@ import { billOfMaterials } from './sbom.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DIST = join(ROOT, 'dist');
 
-/** Read at run time by their path beside the code. */
+/** Files that the code reads at run time by their path beside it. */
 const ASSETS = [
   'gitops/**/*.hbs',
   'sites/demo/**/*.{hbs,css,js}',
@@ -36,7 +36,7 @@ await Promise.all([emit(), copyAssets(), bundleWorkers(), writeBill()]);
 
 async function emit(): Promise<void> {
   const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc');
-  // One after another, because several of them emit the same files; the later ones also write types.
+  // One after another, because several configurations emit the same files; the later ones also write types.
   for (const config of [
     'tsconfig.json',
     'tsconfig.kit.json',

@@ -16,7 +16,9 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'Unlicense',
 ]);
 
-/** Packages that may be shipped although their licence isn't in the list, or isn't stated in a form that npm reads. */
+/**
+ * Packages that may be shipped although npm doesn't find an allowed licence: the licence of each, and why npm doesn't.
+ */
 const BY_NAME: Readonly<Record<string, string>> = {
   buildcheck: 'MIT, in the old form `licenses`',
   'cpu-features': 'MIT, in the old form `licenses`',
@@ -60,7 +62,7 @@ export function refusedLicences(text: string): string[] {
 
 /**
  * True if one licence of `A OR B` is allowed, or both of `A AND B`. Parentheses around the whole expression are ignored; an
- * expression with others is refused.
+ * expression with other parentheses is refused.
  */
 function isAllowed(expression: string, allowed = ALLOWED): boolean {
   const whole = expression.replace(/^\((.*)\)$/, '$1');

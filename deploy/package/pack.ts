@@ -23,7 +23,7 @@ const PARTS = [
   'tsconfig.json',
 ];
 
-/** This Node comes first, so that npm's scripts and the package's command run on it. */
+/** Puts this Node first in the PATH, so that npm's scripts and the package's command run on it. */
 export const THIS_NODE = {
   PATH: [dirname(process.execPath), process.env.PATH].join(delimiter),
   npm_config_loglevel: 'error',
@@ -44,7 +44,7 @@ export async function packTree(into: string): Promise<Tarball> {
   for (const part of PARTS) await cp(join(ROOT, part), join(tree, part), { recursive: true });
   await symlink(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
   const npm = execa({ cwd: tree, env: THIS_NODE });
-  // Separately, because the output of the build would be in the JSON.
+  // The build runs separately, because otherwise its output would be in the JSON.
   await npm`npm run build --silent`;
   const { stdout } = await npm`npm pack --json --ignore-scripts --pack-destination ${into}`;
   const [{ filename, size }] = packed.parse(JSON.parse(stdout));
@@ -60,7 +60,7 @@ interface InstallOptions {
 
 /**
  * Installs the tarball in an empty folder, as `npm install <tarball>` does, but with the versions of this tree's lock
- * file: npm has those in its cache.
+ * file, which npm has in its cache.
  */
 export async function installPackage(
   tarball: Tarball,

@@ -16,7 +16,7 @@ export function projectOf(tarball: string): Readonly<Record<string, string>> {
   const { '': own, ...others } = packages;
   const shipped = Object.entries(others)
     .filter(([, { dev }]) => dev !== true)
-    // `devOptional`: needed by an optional package and by a development package. Without the latter, it is optional.
+    // `devOptional`: an optional package and a development package need it. Without the latter, it is optional.
     .map(([path, { devOptional, ...entry }]) => [path, devOptional ? { ...entry, optional: true } : entry]);
   const { devDependencies: _, ...tagyard } = own ?? {};
   const resolved = `file:${tarball}`;

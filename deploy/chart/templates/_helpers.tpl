@@ -2,7 +2,7 @@
 {{- if eq .Release.Name "tagyard" }}tagyard{{ else }}{{ printf "tagyard-%s" .Release.Name | trunc 53 | trimSuffix "-" }}{{ end -}}
 {{- end -}}
 
-{{- /* Names outside of namespaces: two releases of one name in two namespaces must not clash. */ -}}
+{{- /* For objects outside of namespaces: releases of the same name in two namespaces must not clash. */ -}}
 {{- define "tagyard.clusterName" -}}
 {{ printf "%s-%s" .Release.Namespace (include "tagyard.name" .) | trunc 63 | trimSuffix "-" }}
 {{- end -}}
@@ -20,7 +20,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{- /* A value of `settings` as text. Numbers are floats here, which `toString` writes as 1.2345678e+07. */ -}}
+{{- /* A value of `settings` as text. Helm has numbers as floats, which `toString` writes as 1.2345678e+07. */ -}}
 {{- define "tagyard.setting" -}}
 {{ if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end -}}
@@ -30,11 +30,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "tagyard.gateway.name" -}}
-{{- /* Services have names of up to 63 characters, and some of them a suffix. */ -}}
+{{- /* The name of a Service has up to 63 characters, and some Services add a suffix to this one. */ -}}
 {{ printf "%s-gateway" (include "tagyard.name" . | trunc 45 | trimSuffix "-") }}
 {{- end -}}
 
-{{- /* Of the objects of one custom domain: a label, different for each. Takes the context and the domain. */ -}}
+{{- /* The name of all objects of one custom domain: a DNS label, another one for each domain. Takes the context and the domain. */ -}}
 {{- define "tagyard.gateway.domainName" -}}
 {{- $host := index . 1 -}}
 {{ printf "%s-%s" (include "tagyard.gateway.name" (index . 0) | trunc 40 | trimSuffix "-") (sha256sum $host | trunc 16) }}
@@ -57,7 +57,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{- /* KUBERNETES_GATEWAY_SERVICE: of this chart's gateway, else as the settings say. */ -}}
+{{- /* KUBERNETES_GATEWAY_SERVICE: the Service of this chart's gateways, or else the one in `settings`. */ -}}
 {{- define "tagyard.gateway.service" -}}
 {{- if .Values.gateway.enabled -}}
 {{ .Values.gateway.namespace }}/{{ include "tagyard.gateway.name" . }}

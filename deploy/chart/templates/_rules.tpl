@@ -1,13 +1,13 @@
 {{- /*
-What the appliers call, and no more. They follow objects with our labels by list and watch, read by `get` what has their
-names but not our labels, and write by server-side apply: `patch`, and `create` for what doesn't exist yet.
+What the appliers call, and no more. They list and watch objects with our labels, and `get` those that have the names of
+ours but not our labels. They write by server-side apply: `patch`, and `create` for what doesn't exist yet.
 */ -}}
 {{- define "tagyard.rules" -}}
-# No right on Secrets by which one could be read: the answer to a patch has the content, and so may that to a deletion.
+# No right by which a Secret could be read: the answer to a patch has the content, and so may the answer to a deletion.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
-# Each owns one Secret. In a client's namespace, those of others keep it from being deleted.
+# Each ConfigMap of ours owns one Secret. ConfigMaps of others keep a client's namespace from being deleted.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch, create, delete]
@@ -29,7 +29,7 @@ names but not our labels, and write by server-side apply: `patch`, and `create` 
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [list, watch]
-# Why pods don't start.
+# To say why pods don't start.
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]
