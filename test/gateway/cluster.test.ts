@@ -102,13 +102,13 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     return started;
   };
 
-  test('loses nothing that can be sent again when a pod ends without notice, and uses it again when it is back', async () => {
+  test('loses no request that can be sent again when a pod ends without notice, and uses the pod again after its return', async () => {
     const other = await stage.podAddress(2);
     const [one, two] = [
       await upstream({ name: 'one' }),
       await startUpstream({ address: other, name: 'two' }),
     ];
-    // Both on one port, as the pods of a site are.
+    // Both listen on one port, as the pods of a site do.
     await two.close();
     let second = await startUpstream({ address: other, port: one.port, name: 'two' });
     const host = await stage.serve('pair', one.port, [address, other]);
@@ -125,7 +125,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     cleanups.push(() => second.close());
     await eventually(() => expect(second.seen.length).toBeGreaterThan(5));
     const { sent, failures } = await load.end();
-    // What had a body (every second one) and was on its way when the pod ended may not be sent twice.
+    // A request with a body (every second one) that was on its way when the pod ended is not sent again, and may fail.
     const unexpected = failures.filter((text) => {
       const number = Number(/^request (\d+)/.exec(text)?.[1]);
       return number % 2 === 1 || !(onItsWay.has(number) || (number >= from && number < to));
@@ -136,7 +136,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
 
   test('sends a body to another pod if the first one can’t be reached', async () => {
     const only = await upstream({ name: 'only' });
-    // In the cluster's network, and of no machine.
+    // An address in the cluster's network that no machine has.
     const lost = address.replace(/\d+$/, '250');
     const host = await stage.serve('lost', only.port, [address, lost]);
     await eventually(() => answers(host));
@@ -153,15 +153,15 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     expect(posted.every(({ bodyBytes }) => bodyBytes === 5_000)).toBe(true);
   });
 
-  test('keeps the last known pods while its Service has none, and only as long as they accept connections', async () => {
+  test('keeps the last known pods of a Service that has none any more, but only as long as they accept connections', async () => {
     const alive = await startUpstream({ address, name: 'alive' });
     const host = await stage.serve('static', alive.port, [address]);
     await eventually(() => answers(host, { upstream: 'alive' }));
     await stage.list('tag-static-processing', alive.port, []);
-    // At an address of its own: the gateway keeps none that another Service lists.
+    // At another address, because the gateway forgets a kept pod when another Service lists its address.
     const marker = await upstream({ address: await stage.podAddress(2), name: 'marker' });
     const other = await stage.serve('marker', marker.port, [await stage.podAddress(2)]);
-    // What came later has arrived, so the empty list has, too.
+    // This later change has arrived, so the empty list has, too.
     await eventually(() => answers(other));
     const seen = alive.seen.length;
     const load = startLoad(gateway.endpoint, host, { perSecond: 40 });
@@ -171,13 +171,13 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await eventually(() => answers(host, { status: 502 }));
     const back = await upstream({ port: alive.port, name: 'back' });
     await eventually(async () => {
-      // It is listed no more, and was given up: only the API server brings it back.
+      // The gateway has forgotten the unlisted pod, so it uses the pod only once the API server lists it again.
       await stage.list('tag-static-processing', back.port, [{ address }]);
       await answers(host, { upstream: 'back' });
     });
   });
 
-  test('takes both hop secrets while one is replaced, and loses no request', async () => {
+  test('accepts both hop secrets while one replaces the other, and loses no request', async () => {
     const next = 'next-secret-of-the-tests-0123456789';
     const forwarded = async (secret: string) => {
       const headers = { 'x-tagyard-hop-secret': secret, 'x-tagyard-visitor': '198.51.100.7' };
@@ -215,7 +215,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await answers(host, { upstream: 'steady' });
   });
 
-  test('leads a custom domain to the edge, with a certificate of its own, and answers its challenges', async () => {
+  test('leads a custom domain to the edge, with a certificate of its own, and answers challenges for it', async () => {
     const edge = await upstream({ address: '127.0.0.1', name: 'edge' });
     const challengeKey = 'k'.repeat(43);
     await stage.deliverInstance({
@@ -234,7 +234,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await eventually(() => ask(gateway.endpoint, { host, ca }));
     const { headers } = edge.seen.at(-1) ?? { headers: {} };
     expect(headers).toMatchObject({ host: 'shop.example.net', 'x-tagyard-hop-secret': HOP_SECRET });
-    // A platform name answers challenges, too, and nothing else without TLS.
+    // Without TLS, a name that leads to pods answers challenges, too, and nothing else.
     expect((await ask(gateway.endpoint, { ...challenge, host: HOST })).body.trim()).toBe(
       `token-1.${challengeKey}`,
     );
@@ -248,7 +248,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await stage.deliverInstance();
   });
 
-  test('starts a preview on demand with the first request, and holds that', async () => {
+  test('starts a preview server on demand for the first request, and holds that request until a pod is ready', async () => {
     const host = 'acme-preview.example.net';
     const name = 'tag-acme-preview';
     await stage.cluster.apply({
@@ -280,9 +280,9 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     await stage.withdraw('site-demand');
   });
 
-  test('is taken over by the next agent after the end of one, without a lost request', async () => {
+  test('loses no request after its agent was killed and the next agent has taken over nginx', async () => {
     const before = await runningMaster(gateway.directory);
-    // The answers of the resolver are kept for a second.
+    // nginx keeps the resolver's answers for less than a second, so the load begins when the next agent runs.
     await gateway.end('SIGKILL');
     await gateway.start();
     const load = startLoad(gateway.endpoint, HOST, { perSecond: 40 });
@@ -299,13 +299,13 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
       await gateway.start();
       await answers(HOST, { upstream: 'first' });
     });
-    // It follows the API server again.
+    // The gateway follows the API server again.
     const later = await upstream({ name: 'later' });
     const host = await stage.serve('later', later.port, [address]);
     await eventually(() => answers(host, { upstream: 'later' }), { timeoutMs: 60_000 });
   });
 
-  test('ends with the requests that it has taken, and is not ready meanwhile', async () => {
+  test('answers the requests that it has taken before it ends, and is not ready meanwhile', async () => {
     const held = Promise.withResolvers<void>();
     const slow = await upstream({
       handle(request, response) {
@@ -322,7 +322,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     const ended = gateway.end('SIGTERM');
     await eventually(async () => {
       expect(await gateway.readiness()).toMatchObject({ status: 503, text: 'the gateway ends\n' });
-      // By this a load balancer keeps the connections that there are.
+      // By this status, a load balancer keeps its open connections.
       expect(await gateway.readiness('/serving')).toMatchObject({ status: 404, text: 'the gateway ends\n' });
       await expect(ask(gateway.endpoint, { host })).rejects.toThrow(/ECONNREFUSED/);
     });

@@ -15,7 +15,7 @@ import { ask, HOP_SECRET } from '../support/proxy/proxy.ts';
 
 const { signal } = new AbortController();
 
-/** A real API server, and the agent with its nginx as a process. */
+/** With a real API server, and with the agent as a process that runs nginx. */
 describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to a gateway', () => {
   let stage: GatewayStage;
   let gateway: GatewayProcess;
@@ -123,7 +123,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     return found.trim().split('\n');
   };
 
-  test('is renewed with its certificate, which replaces the one before', async () => {
+  test('is updated with a renewed certificate, which replaces the previous one', async () => {
     const sites = await open(stage.cluster.kubeconfig);
     const applier = gatewayApplier(sites);
     const site = loadedManifest();
@@ -149,11 +149,11 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
       expect(await secrets()).toHaveLength(1);
     });
     expect(await secrets()).not.toContain(before);
-    // It has no pods, but it is served with the certificate.
+    // The site has no pods, so the answer is 502; but TLS has the renewed certificate.
     const ca = await readFile(stage.ca.caFile, 'utf8');
     await eventually(async () => expect((await ask(gateway.endpoint, { host, ca })).status).toBe(502));
 
-    // A custom domain without a certificate is an error that takes nothing from the other names.
+    // A custom domain without a certificate is an error, but the other names are still served.
     const more = { ...site, customDomains: CUSTOM };
     const [missing] = await changesOf(more);
     if (missing === undefined) throw new Error('a custom domain changes what is delivered');

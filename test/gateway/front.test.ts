@@ -12,13 +12,15 @@ import { type GatewayProcess, GatewayStage } from '../support/gateway/stage.ts';
 import { ask, HOP_SECRET } from '../support/proxy/proxy.ts';
 import { type Seen, startUpstream } from '../support/upstream.ts';
 
-/** From here comes the load balancer, from there a pod of a tenant; the address that each of them claims for a visitor. */
+/**
+ * The addresses from which the load balancer, a pod of a site and a visitor connect, and one that they claim falsely.
+ */
 const FRONT = '127.0.0.5';
-const TENANT = '127.0.0.6';
+const POD = '127.0.0.6';
 const VISITOR = '127.0.0.7';
 const CLAIMED = '203.0.113.9';
 
-describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () => {
+describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'a front before a gateway', () => {
   let stage: GatewayStage;
   let pod: Awaited<ReturnType<typeof startUpstream>>;
   let host: string;
@@ -42,7 +44,10 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
     await pod?.close();
   });
 
-  /** Debian's haproxy with this backend line, in place of a load balancer or a controller. */
+  /**
+   * Starts Debian's haproxy in place of a load balancer or a controller, with these options of its server. Resolves to
+   * its port.
+   */
   async function front(mode: 'tcp' | 'http', to: number, options: string): Promise<number> {
     const port = (await freePort('127.0.0.1', 0)) ?? 0;
     const file = join(stage.folder, `haproxy-${port}.cfg`);
@@ -93,20 +98,20 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
     });
 
     test.each(['x-forwarded-for', 'x-tagyard-visitor', 'cf-connecting-ip', 'x-real-ip', 'forwarded'])(
-      'a visitor can’t claim another one in %s',
+      'a visitor can’t claim another address in %s',
       async (name) => {
         const value = name === 'forwarded' ? `for=${CLAIMED}` : CLAIMED;
         expect(await arrived(behind(gateway, port), { [name]: value })).toBe(VISITOR);
       },
     );
 
-    test('the edge states the visitor under the hop secret', async () => {
+    test('the edge can state the visitor’s address with the hop secret', async () => {
       const headers = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-tagyard-visitor': CLAIMED };
       expect(await arrived(behind(gateway, port), headers)).toBe(CLAIMED);
     });
 
-    test('a tenant’s pod that writes the header itself is seen with its own address', async () => {
-      const socket = connect({ port: gateway.endpoint.tlsPort, host: '127.0.0.1', localAddress: TENANT });
+    test('a pod that sends the header itself is seen with its own address', async () => {
+      const socket = connect({ port: gateway.endpoint.tlsPort, host: '127.0.0.1', localAddress: POD });
       await once(socket, 'connect');
       socket.write(`PROXY TCP4 ${CLAIMED} 127.0.0.1 1000 443\r\n`);
       const tls = connectTls({ socket, servername: host, rejectUnauthorized: false });
@@ -114,7 +119,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
       tls.write(`GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
       let text = '';
       for await (const chunk of tls.setEncoding('utf8')) text += chunk;
-      expect(text).toContain(`"x-forwarded-for":"${TENANT}"`);
+      expect(text).toContain(`"x-forwarded-for":"${POD}"`);
       expect(text).not.toContain(CLAIMED);
     });
 
@@ -123,7 +128,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
     });
   });
 
-  describe('without it', () => {
+  describe('without the PROXY protocol', () => {
     let gateway: GatewayProcess;
     beforeAll(async () => {
       gateway = await stage.gateway('plain');
@@ -135,22 +140,22 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
 
     test('the visitor’s address is that of the connection', async () => {
       expect(await arrived(gateway)).toBe(VISITOR);
-      expect(await arrived(gateway, { 'x-forwarded-for': CLAIMED }, TENANT)).toBe(TENANT);
+      expect(await arrived(gateway, { 'x-forwarded-for': CLAIMED }, POD)).toBe(POD);
     });
 
     test.each(['x-forwarded-for', 'x-tagyard-visitor', 'cf-connecting-ip', 'x-real-ip', 'forwarded'])(
-      'neither a visitor nor a tenant’s pod can claim another one in %s',
+      'neither a visitor nor a pod can claim another address in %s',
       async (name) => {
         const value = name === 'forwarded' ? `for=${CLAIMED}` : CLAIMED;
         const guessed = { 'x-tagyard-hop-secret': 'guess', [name]: value };
-        for (const from of [VISITOR, TENANT]) {
+        for (const from of [VISITOR, POD]) {
           expect(await arrived(gateway, { [name]: value }, from)).toBe(from);
           expect(await arrived(gateway, guessed, from)).toBe(from);
         }
       },
     );
 
-    test('another tenant’s site leads to the edge with the address of the connection, whatever is claimed', async () => {
+    test('a custom domain is forwarded to the edge with the address of the connection, whatever is claimed', async () => {
       const edge = await startUpstream({ address: '127.0.0.1' });
       try {
         const custom = 'tags.other.example';
@@ -165,7 +170,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
           'x-tagyard-visitor': CLAIMED,
           'x-forwarded-for': CLAIMED,
         };
-        for (const from of [VISITOR, TENANT]) {
+        for (const from of [VISITOR, POD]) {
           await eventually(() => ask(gateway.endpoint, { host: custom, headers: claims, from }));
           const { headers } = edge.seen.at(-1) ?? { headers: {} };
           expect(headers).toMatchObject({
@@ -180,7 +185,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'before a gateway', () 
       }
     });
 
-    test('an HTTP front that is trusted states the visitor, and the edge’s words survive it', async () => {
+    test('a trusted HTTP front can state the visitor’s address, and doesn’t replace the one that the edge states', async () => {
       const port = await front('http', gateway.endpoint.tlsPort, `ssl verify none sni str(${host})`);
       expect(await arrived(behind(gateway, port), { 'x-forwarded-for': CLAIMED })).toBe(VISITOR);
       const headers = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-tagyard-visitor': CLAIMED };

@@ -24,7 +24,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'two gateways with many sites', ()
   }, 120_000);
   afterAll(() => sites?.[Symbol.asyncDispose]());
 
-  test('take a change of one site, a new and a removed one without a reload', async () => {
+  test('serve a changed, a new and a removed site without a reload', async () => {
     const [first, second] = sites.upstreams;
     await reaches('site-0', 'first');
     const before = await workers();
@@ -50,7 +50,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'two gateways with many sites', ()
     }, WAIT);
   });
 
-  test('start a preview server for its first request, and stop it when neither has one', async () => {
+  test('start a preview server for its first request, and stop it when neither gateway has a request for it', async () => {
     const name = 'tag-demand-preview';
     const [{ port }] = sites.upstreams;
     const host = 'demand-preview.example.net';
@@ -78,12 +78,12 @@ describeWith(['kubernetes', 'root', 'nginx'], 'two gateways with many sites', ()
     await sites.stage.deliverSite('demand', [{ kind: 'preview', host, ...pods, onDemand: name }]);
     const [one] = sites.gateways;
     const use = () => ask(one.endpoint, { host, timeoutMs: 60_000 });
-    // Held until the pod is there, once the name is known.
+    // Once the gateways know the name, the request is held until the pod is listed.
     const answered = eventually(use, WAIT);
     await eventually(async () => expect(await replicas()).toBe(1), WAIT);
     await sites.stage.list(name, port, [{ address: sites.address }]);
     expect((await answered).headers['x-upstream']).toBe('first');
-    // The other gateway has no request for it.
+    // The other gateway has no request for it, and must not stop it.
     const end = performance.now() + 3_000 * IDLE_SECONDS;
     while (performance.now() < end) {
       await use();

@@ -15,7 +15,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a site that moves to a cluster un
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());
 
-  /** No request fails while the work is done. Returns the hosts that the name has led to. */
+  /** Proves that no request fails while the work is done. Returns the hosts that the name has led to. */
   async function withoutLoss(work: (isSent: (seconds: number) => Promise<void>) => Promise<unknown>) {
     const load = await stage.load(PER_SECOND);
     const [done] = await Promise.allSettled([
@@ -38,7 +38,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a site that moves to a cluster un
     }
   });
 
-  test('is served on when the provisioner ends without notice, and after its return', async () => {
+  test('is still served when the cluster’s provisioner ends without notice, and after its return', async () => {
     await stage.move('tag-2');
     await withoutLoss(async (isSent) => {
       await stage.restartProvisionerOfCluster(() => isSent(3));

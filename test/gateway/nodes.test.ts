@@ -13,11 +13,14 @@ import { GATEWAYS, SITES } from '../support/gateway/stage.ts';
 import { ask } from '../support/proxy/proxy.ts';
 
 const PER_SECOND = 40;
-/** Requests whose kept connection was closed just when they were used: a few of hundreds, not all of a second. */
+/**
+ * The limit for requests whose kept connection was closed just when it was used: a few of hundreds, not all of a
+ * second.
+ */
 const MOST_RACED = PER_SECOND / 4;
 type Load = ReturnType<NodesStage['load']>;
 type LoadOptions = Parameters<NodesStage['load']>[2];
-/** Of a load under which gateways end. */
+/** The options of a load under which gateways end. */
 const ENDING: LoadOptions = { raceMs: BUSY_RACE_MS };
 const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
 
@@ -44,7 +47,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     return eventually(isOver, WAIT);
   };
 
-  /** Every request is answered while the work is done, and for some seconds after it. */
+  /** Proves that every request is answered while the work is done, and for some seconds after it. */
   async function withoutLoss(
     title: string,
     work: (load: Load) => Promise<unknown>,
@@ -80,7 +83,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     await withoutLoss('gateways rolled', () => nodes.roll(GATEWAYS, 'gateway'), ENDING);
   });
 
-  test('lose no request when a node with one of them and with a pod is drained', async () => {
+  test('lose no request when a node with a gateway and a pod of the site is drained', async () => {
     const { node } = await nodes.sharedNode();
     await withoutLoss('drain', () => nodes.drain(node), ENDING);
     const left = [...(await nodes.readyPods(SITES)), ...(await nodes.readyPods(GATEWAYS))];
@@ -91,7 +94,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     await withoutLoss('API server away', (load) =>
       nodes.stage.cluster.restartApiServer(() => isSent(load, 12)),
     );
-    // They follow it again: a name that is delivered now is served.
+    // The gateways follow the API server again: a name that is delivered now is served.
     await nodes.stage.deliverSite('later', [
       {
         kind: 'origin',
@@ -111,18 +114,19 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     let healedAt = 0;
     const { failures } = await underLoad('kubelets cut off', async (load) => {
       await nodes.cutKubelets();
-      // Longer than the window in which endpoints that vanish are kept for being many.
+      // Longer than the ten seconds within which half of all endpoints must vanish to be kept.
       await isSent(load, 12);
       healedAt = load.now();
       await nodes.healNodes();
     });
-    // On their return, kube-proxy may hear that no gateway is ready before the kubelets say otherwise. Until the front has
-    // noticed, new connections to the gateways' Service are dropped; then it ends those that were open.
+    // On the kubelets' return, kube-proxy may learn that no gateway is ready before the kubelets report that they are.
+    // It then drops new connections to the gateways' Service until the front has noticed that, and the front ends its
+    // open ones.
     expect(failures.filter(({ at }) => at < healedAt - 1)).toEqual([]);
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });
 
-  test('continue to serve when a node with one of them, a pod of a site, both of another one and CoreDNS is cut off', async () => {
+  test('continue to serve when a node is cut off that has one of them, a pod of a site, both pods of another and CoreDNS', async () => {
     const { node, others } = await nodes.sharedNode();
     await nodes.serve('twin', node);
     await nodes.moveNames(node);
@@ -132,7 +136,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     const load = nodes.load(PER_SECOND);
     const twin = nodes.load(5, 'twin');
     await isSent(load, 5);
-    // Through the gateway that stays, to both pods.
+    // These requests reach both pods through the gateway that stays, and are in flight when the node is cut off.
     const onLost = new Set((await nodes.pods(SITES)).filter(({ spec }) => spec.nodeName === node.name));
     const stays = await nodes.gatewayOn(others);
     const held = Array.from({ length: 8 }, async () => {
@@ -153,7 +157,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
       expect(answers.map(({ upstream }) => upstream)).not.toContain(metadata.name);
     expect(answers.some(({ ms }) => ms > 2_000)).toBe(true);
     const after = nodes.load(PER_SECOND);
-    // The cluster finds out after most of a minute, and then replaces what was on the node.
+    // The cluster counts the node as lost after 25 seconds (`lostAfter`), and later replaces what was on it.
     await nodes.stage.cluster.nodesAre({
       [node.name]: 'Unknown',
       ...Object.fromEntries(others.map(({ name }) => [name, 'True'])),
@@ -168,17 +172,17 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     process.stdout.write(`both pods of a site lost: ${renderLoad(twinReport)}\n`);
     expect(later.failures).toEqual([]);
     expectHeld(cut, cutAt);
-    // Nothing can answer for a site without pods; it is said at once, and takes nothing from the other site.
+    // Nothing can answer for the site that has lost both pods, but no request of the other site fails.
     const failed = twinReport.failures.map(({ at }) => at);
     expect(failed).not.toEqual([]);
     expect(Math.min(...failed)).toBeGreaterThan(twinCutAt - 5);
     expect(twinReport.answered.some(({ at }) => at > Math.max(...failed))).toBe(true);
   });
 
-  /** Nothing that can be sent again failed; of the other requests, only those that were on their way. */
+  /** Proves that no request failed that can be sent again, and of the others only those that were on their way. */
   function expectHeld(report: EdgeLoadReport, cutAt: number) {
     expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
-    // The front finds out by itself, long before the cluster does.
+    // The front notices the loss by itself, long before the cluster does.
     expect(report.failures.filter(({ at }) => Math.abs(at - cutAt) > 5)).toEqual([]);
     expect(report.failures.length).toBeLessThan(PER_SECOND / 2);
     const before = answeredWithin(report, 0.99, { from: 1, to: cutAt });

@@ -12,12 +12,12 @@ import { manifestInput } from '../support/manifest.ts';
 import { ask } from '../support/proxy/proxy.ts';
 
 const HOST = 'tag-2';
-/** Nothing answers there: a node runs its images only as long as it has them. */
+/** A registry where nothing answers: a node can run images of it only as long as it has them. */
 const REGISTRY = '127.0.0.1:9/tag-server';
 const NAMES = ['image', 'quota', 'place'] as const;
 type Name = (typeof NAMES)[number];
 const WAIT = { timeoutMs: 180_000, intervalMs: 500 };
-/** What a site's status says of each. */
+/** The cause that the status of each site names. */
 const CAUSES: Readonly<Record<Name, RegExp>> = {
   image: /the image can’t be pulled: .*127\.0\.0\.1:9/s,
   quota: /a quota of the namespace is used up: .*exceeded quota: theirs/,
@@ -103,7 +103,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
       const pods = await get('image', 'pods', '{.items[*].spec.nodeName}');
       expect(pods.split(' ')).toHaveLength(2);
     }, WAIT);
-    // The pod of this one is scheduled after that, and has no place.
+    // The pod of the last site is scheduled only now, and no node takes it.
     await stage.cluster.kubectl('cordon', stage.cluster.nodes[0]?.name ?? '');
     asked.push(askPreview('place'));
     for (const { status } of await Promise.all(asked)) expect(status).toBeGreaterThanOrEqual(500);
@@ -120,7 +120,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
     }
     await hosts.killProvisioner(HOST);
     await startCluster();
-    // What its pod said is gone.
+    // The cause is gone with the pod.
     for (const name of NAMES) {
       await eventually(() => expectServed(name, named('no pod was ready within 55 seconds')), WAIT);
     }

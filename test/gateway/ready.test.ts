@@ -67,7 +67,7 @@ const deliveries = (port: number, ...more: readonly [string, Delivered][]) =>
 
 const QUIET: Log = { info: () => undefined, warn: () => undefined };
 
-/** Answers as an API server with these Secrets, and nothing else. */
+/** Answers as an API server that has these Secrets and no other objects. */
 function apiServer(secrets: () => readonly object[]): Answerer {
   return (request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
@@ -138,7 +138,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     }
   }
 
-  test('starts a preview once for all that ask, and knows that it may have a pod until it is stopped', async () => {
+  test('starts a preview server once for all requests, and knows until it stops the server that there may be a pod', async () => {
     const preview = { namespace: 'sites', service: 'tag-acme-preview', port: 8_102 };
     const service = 'sites/tag-acme-preview';
     let starts = 0;
@@ -164,7 +164,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(new Set(await Promise.all(Array.from({ length: 20 }, asked)))).toEqual(new Set(['ESERVFAIL']));
     expect([starts, agent.running(service)]).toEqual([1, null]);
     fault = null;
-    // The error is that of all requests for five seconds.
+    // All requests of five seconds get this error.
     const served = eventually(async () => expect(await asked()).toEqual(Array(3).fill('127.0.0.1')));
     await eventually(() => expect([starts, agent.running(service)]).toEqual([2, preview.service]));
     agent.stopped(service);
@@ -184,7 +184,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(await agent.nginx.daemon.isRunning()).toBe(false);
   });
 
-  test('is not ready before the API server has listed the pods, but is with those known before a restart', async () => {
+  test('is not ready before the API server has listed the pods, unless it knows pods from before a restart', async () => {
     const directory = await folder();
     const pod = await startUpstream({ address: '127.0.0.1' });
     stack.push(() => pod.close());
@@ -203,7 +203,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     await eventually(async () => expect(await second.obstacles()).toEqual([]));
   });
 
-  test('serves the names of a certificate that nginx can serve, and names the Secret whose names it can’t', async () => {
+  test('serves the names of a certificate that nginx can serve, and reports a Secret whose names it can’t serve', async () => {
     const agent = await started(await folder(), () => []);
     const good = await selfSigned(['*.example.net', '*.dev_1.example.net']);
     const delivered = deliveries(1, ['good', good]);
@@ -221,7 +221,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
   });
 
-  test('serves the certificate that nginx takes, not one that expires later, and names the other', async () => {
+  test('serves a certificate that nginx accepts, not a weak one that expires later, and reports the weak one', async () => {
     const agent = await started(await folder(), () => []);
     const good = await selfSigned(['*.example.net']);
     const weak = await selfSigned(['*.example.net'], { rsaBits: 1024, days: 365 });
@@ -231,7 +231,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(await servedFor('acme.example.net', agent.tlsPort)).toEqual(raw);
   });
 
-  test('continues to serve what it can no longer read, also after a restart', async () => {
+  test('continues to serve a Secret that it can no longer read, also after a restart', async () => {
     const directory = await folder();
     let secrets = [...deliveries(1)].map(([name, delivered]) => stored(name, delivered));
     const server = await ScriptedServer.start(apiServer(() => secrets));

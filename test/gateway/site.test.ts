@@ -25,13 +25,13 @@ import { startPebble } from '../support/pebble.ts';
 import { ask } from '../support/proxy/proxy.ts';
 import { startUpstream } from '../support/upstream.ts';
 
-/** The host of the API's ports. */
+/** The host for which the API has ports. */
 const HOST = 'tag-1';
 const GATEWAYS = 'tagyard-gateway';
 const IMAGE = 'gateway.test/gateway';
 const PORTS = { http: 30_080, https: 30_443, health: 30_081 };
 const FALLBACK_PORTS = { https: 31_443, health: 31_081 };
-/** As the provisioner's process has it. */
+/** The hop secret with which `ProvisionerProcess` starts the provisioner. */
 const HOP_SECRET = 'a-hop-secret-of-a-test';
 const NEXT_SECRET = 'another-hop-secret-of-a-test';
 const CUSTOM = 'tags.acme.example';
@@ -177,7 +177,7 @@ describeWith(
       world.call(method, path, { as: 'owner', ...(body === undefined ? {} : { body }) });
     const endpoints = () =>
       cluster.nodes.map(({ address }) => ({ address, httpPort: PORTS.http, tlsPort: PORTS.https }));
-    /** The address with which a visitor arrives, by the hop secret, at each gateway. */
+    /** What arrives behind each gateway when a request states the visitor's address with this hop secret. */
     const arrivals = async (secret: string) =>
       await Promise.all(
         endpoints().map(async (endpoint) => {
@@ -232,7 +232,7 @@ describeWith(
       const clone = await world.clone();
       const file = join(clone, `${site}.yaml`);
       const text = await readFile(file, 'utf8');
-      // Nothing proves here that the client has the domain.
+      // There is no domain proof in this test, so the manifest must not list the domain as unproven.
       const others = text.replace(/^(?:customDomains|unproven):.*\n(?:[ -].*\n)*/gm, '');
       await writeFile(file, `${others}customDomains: [${CUSTOM}]\n`);
       await world.git(clone, 'commit', '--quiet', '--all', '--message', 'Add a custom domain');
@@ -276,7 +276,7 @@ describeWith(
         expect(status.updatedReplicas).toBe(status.availableReplicas);
         expect((await call('GET', `/server-containers/${id}`)).body.statusReason).toBeNull();
       }, WAIT);
-      // What a tag server’s pod is given, with a program that prints the script in its place.
+      // A pod with the settings of a tag server's, but with a program that prints the script.
       const { template } = (await deployment()).spec;
       const [server] = template.spec.containers;
       const program = `fetch(process.env.POLICY_SCRIPT_URL).then((answer) => answer.text(), String)
@@ -356,7 +356,7 @@ describeWith(
       }
     });
 
-    test('takes both hop secrets while one is replaced', async () => {
+    test('is served with both hop secrets while one replaces the other', async () => {
       await provisioner.kill();
       provisioner = await startProvisioner({ HOP_SECRET: NEXT_SECRET, HOP_SECRET_PREVIOUS: HOP_SECRET });
       await eventually(async () => {
@@ -403,10 +403,10 @@ describeWith(
           }, WAIT);
         }
       }
-      // By the public names, which only this name server has.
+      // This check asks by the public names, which only this name server has.
       const { checks } = health.parse(await (await provisioner.call('GET', '/health')).json());
       expect(checks.find(({ name }) => name === 'gateway')).toMatchObject({ status: 'passed', fix: null });
-      // Both give the same answer to a token, whichever is asked.
+      // Both gateways give the same answer to a token.
       const path = '/.well-known/acme-challenge/any-token';
       const answers = await Promise.all(
         endpoints().map((endpoint) => ask(endpoint, { host: hostnames.origin, servername: null, path })),
@@ -416,7 +416,7 @@ describeWith(
       expect(answers[1]?.body).toBe(answers[0]?.body);
     });
 
-    test('is installed with fronts that the API server takes: Ingress, and routes of the Gateway API', async () => {
+    test('can have fronts that the API server accepts: an Ingress, and routes of the Gateway API', async () => {
       const own = { host: CUSTOM, secretName: 'own', annotations: { 'cert-manager.io/issuer': 'example' } };
       const definitions = await gatewayApiDefinitions();
       await cluster.kubectl('apply', '--server-side', '--filename', definitions);

@@ -74,7 +74,7 @@ describe('what is delivered', () => {
     expect(() => readDelivered(stored(site('a'), data))).toThrow(reason);
   });
 
-  test('serves a site whose policy script was written without a token, but not the script', () => {
+  test('serves the names of a site whose policy script has no token, but not the script', () => {
     const policy = { kind: 'policy', host: 'tag-a-policy', script: '' } as const;
     const names = (...more: Parameters<typeof site>[1][]) =>
       configurationOf(
@@ -119,7 +119,7 @@ describe('what is delivered', () => {
     expect(found.faults.size).toBe(0);
   });
 
-  test('serves the certificate that nginx can take, not one that expires later, and names the other', async () => {
+  test('serves a certificate that nginx accepts, not a weak one that expires later, and reports the weak one', async () => {
     const good = await selfSigned(['*.example.net']);
     const weak = await selfSigned(['*.example.net'], { rsaBits: 1024, days: 365 });
     const found = configurationOf(
@@ -133,7 +133,7 @@ describe('what is delivered', () => {
     expect([...found.faults]).toEqual([['weak', 'nginx can’t take it: ee key too small']]);
   });
 
-  test('serves a wildcard’s names by its own certificate, whatever names under it have one', async () => {
+  test('serves a wildcard by its own certificate, even if a name under it has another one', async () => {
     const found = configurationOf(
       new Map<string, Delivered>([
         ['i', instance],
@@ -159,7 +159,7 @@ describe('what is delivered', () => {
     ]);
   });
 
-  test('has each name once: the older Secret keeps it, and the other one is named', () => {
+  test('has each name once: the older Secret keeps it, and the other one is reported', () => {
     const found = configurationOf(
       new Map([
         ['i', instance],
@@ -179,7 +179,7 @@ describe('what is delivered', () => {
     expect([...found.files.keys()]).toEqual(['b@b.example.conf']);
   });
 
-  test('without a usable key fails its certificate only', async () => {
+  test('with the key of another certificate is refused, and the other Secrets are served', async () => {
     const [one, other] = [await certificate('a.example.net'), await certificate('b.example.net')];
     if (one.kind !== 'certificate' || other.kind !== 'certificate') throw new Error('no certificates');
     const bad: Delivered = { ...one, key: other.key };

@@ -13,7 +13,7 @@ const connect = (peers: Peers, service: string, accepted: Readonly<Record<number
 };
 
 describe('the peers of a service', () => {
-  test('are its ready endpoints, each as often as nginx tries', () => {
+  test('are its ready endpoints, repeated if they are fewer than nginx’s three attempts', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1), 0);
     expect(peers.addresses('a/b', PORT, () => 0)).toEqual(['10.0.0.1', '10.0.0.1', '10.0.0.1']);
@@ -23,7 +23,7 @@ describe('the peers of a service', () => {
     expect(peers.addresses('a/other', PORT)).toEqual([]);
   });
 
-  test('begin at another one in each answer, and are at most 16', () => {
+  test('are rotated at random in each answer, and are at most 16', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(...Array.from({ length: 40 }, (_, index) => index)), 0);
     expect(peers.addresses('a/b', PORT, () => 0)).toHaveLength(16);
@@ -60,7 +60,7 @@ describe('the peers of a service', () => {
 });
 
 describe('the last known peers', () => {
-  test('stay if a service has no endpoints any more, until none was accepted for ten seconds', () => {
+  test('stay if a service has no endpoints any more, until they have accepted no connection for ten seconds', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2), 0);
     connect(peers, 'a/b', { 1: true, 2: true });
@@ -73,7 +73,7 @@ describe('the last known peers', () => {
     connect(peers, 'a/b', { 2: false });
     connect(peers, 'a/b', { 2: false });
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1']);
-    // The network or this machine may be late for all of them: nothing better is known.
+    // The network or this machine may be slow for both of them, and no better ones are known.
     connect(peers, 'a/b', { 1: false });
     connect(peers, 'a/b', { 1: false });
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
@@ -131,7 +131,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 's/4')).toEqual(['10.0.0.6', '10.0.0.7']);
   });
 
-  test('do not come back if it takes longer', () => {
+  test('do not come back if half of all endpoints vanish within a longer time', () => {
     const peers = new Peers();
     for (const index of [0, 1, 2]) peers.listed(`s/${index}`, ready(2 * index, 2 * index + 1), 0);
     peers.listed('s/0', ready(0), 1_000);
@@ -166,7 +166,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 's/0')).toEqual(['10.0.0.1']);
   });
 
-  test('are listed as any other when the API server has them again', () => {
+  test('count like any other endpoints when the API server lists them again', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2), 0);
     peers.listed('a/b', [], 1_000);
@@ -203,14 +203,14 @@ describe('the last known peers', () => {
     expect(peers.toConnect(60_000)).toEqual([{ service: 'a/b', address: '10.0.0.2', port: PORT }]);
   });
 
-  test('from before a restart stay if the API server lists only some of all', () => {
+  test('from before a restart stay if the API server lists only half of them', () => {
     const peers = restored(1, 2);
     accepting(peers, 1, 2);
     peers.listed('a/b', ready(2), 1_000);
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
   });
 
-  test('from before a restart are gone if the API server lists most of all', () => {
+  test('from before a restart that aren’t listed are gone if the API server lists most of them', () => {
     const peers = restored(1, 2, 3);
     accepting(peers, 1, 2, 3);
     peers.listed('a/b', ready(2, 3), 1_000);
@@ -229,7 +229,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3']);
   });
 
-  test('of endpoints that vanished together stay until as many are back', () => {
+  test('that vanished together stay until as many endpoints are back', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2, 3), 0);
     peers.listed('a/b', [], 1_000);
@@ -259,7 +259,7 @@ describe('the last known peers', () => {
     expect(peers.hasLasting('a/b')).toBe(true);
   });
 
-  test('prove what their connects have shown', () => {
+  test('show whether one of them accepts connections', () => {
     const peers = new Peers();
     expect(peers.proof('a/b')).toBeNull();
     peers.listed('a/b', ready(1, 2), 0);

@@ -53,7 +53,7 @@ describe('the resolver of pods', () => {
     await expect(client.resolve6('tag-a-processing.sites.peers')).rejects.toMatchObject({ code: 'ENODATA' });
   });
 
-  test('answers late where the first pod is late', async () => {
+  test('waits for the first pod of a service, and answers other queries meanwhile', async () => {
     const late = Promise.withResolvers<readonly string[]>();
     answers['sites/late'] = late.promise;
     const asked = client.resolve4('late.sites.peers');
@@ -62,7 +62,7 @@ describe('the resolver of pods', () => {
     expect([await asked, other]).toEqual([['10.0.0.9'], ['10.0.0.1', '10.0.0.2']]);
   });
 
-  test('survives whatever is sent to it', async () => {
+  test('survives messages that are no queries', async () => {
     const socket = createSocket('udp4');
     const tcp = connect(port, '127.0.0.1');
     await once(tcp, 'connect');

@@ -5,7 +5,7 @@ import { fakeClock } from '../../support/fake-clock.ts';
 
 const SERVICE = 'sites/tag-acme-preview';
 
-/** Starts whose calls are counted; they fail with `fault`. */
+/** `Starts` with a `start` that counts its calls, and fails with `fault` if that is set. */
 function stage() {
   const clock = fakeClock();
   const warnings: unknown[] = [];
@@ -48,7 +48,7 @@ test('an error is the outcome of all requests for five seconds, and is logged', 
   expect(state.calls).toBe(2);
 });
 
-test('a started service may have a pod until it is stopped, and is started again if it was ready', async () => {
+test('a started service may have a pod until it is stopped, and is started again at once if it was ready', async () => {
   const { state, starts, start, warnings } = stage();
   expect(starts.isAsked(SERVICE)).toBe(false);
   await start();

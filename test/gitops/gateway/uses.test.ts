@@ -8,17 +8,17 @@ const lease = (name: string, resourceVersion: string, annotations: Record<string
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease' as const,
   metadata: { name, resourceVersion, annotations },
-  // No time in it counts.
+  // No time in a Lease counts.
   spec: { renewTime: '2100-01-01T00:00:00.000000Z' },
 });
 const report = (unused: Record<string, number>) =>
   formatReport({ delivered: 'x', generation: '1', ready: true, refused: {}, unused, failed: {} });
 
-test('a use counts from when the Lease that reports its age last changed here', () => {
+test('the age of a use counts from the time at which this gateway saw the Lease change last', () => {
   const uses = new ReportedUses();
   const first = lease('one', '1', report({ [PREVIEW]: 30 }));
   expect(uses.latest([first], 100_000)).toEqual(new Map([[PREVIEW, 70_000]]));
-  // A gateway that has ended reports the same on and on.
+  // The Lease of a gateway that has ended doesn't change any more.
   expect(uses.latest([first], 900_000)).toEqual(new Map([[PREVIEW, 70_000]]));
   const renewed = lease('one', '2', report({ [PREVIEW]: 0 }));
   expect(uses.latest([renewed], 905_000)).toEqual(new Map([[PREVIEW, 905_000]]));
@@ -30,7 +30,7 @@ test('of several gateways, the latest use counts', () => {
   expect(uses.latest(leases, 60_000)).toEqual(new Map([[PREVIEW, 58_000]]));
 });
 
-test('a gateway of an earlier version, which reports times, has used it just now', () => {
+test('a use that a gateway of an earlier version reports with a time counts as a use now', () => {
   const { 'tagyard/gateway-unused': _, ...annotations } = report({});
   const old = lease('old', '1', { ...annotations, 'tagyard/gateway-used': `{"${PREVIEW}":1767225600}` });
   expect(readReport(old)?.unused).toEqual({ [PREVIEW]: 0 });
@@ -39,7 +39,7 @@ test('a gateway of an earlier version, which reports times, has used it just now
   expect(uses.latest([old], 25_000)).toEqual(new Map([[PREVIEW, 5_000]]));
 });
 
-test('a use in the future is none', () => {
+test('a use with a negative age is ignored', () => {
   const forged = lease('forged', '1', { ...report({}), 'tagyard/gateway-unused': `{"${PREVIEW}":-900}` });
   expect(new ReportedUses().latest([forged], 5_000)).toEqual(new Map());
 });

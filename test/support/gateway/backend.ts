@@ -14,8 +14,8 @@ import { Saved } from '../../../gitops/gateway/saved.ts';
 import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 
 /**
- * A gateway in place of a host's proxy, so that the same checks judge both: each change becomes a Secret, each upstream
- * an endpoint of a service.
+ * A gateway in place of a host's proxy, so that the same checks test both: each change becomes a Secret, and each
+ * upstream an endpoint of a service.
  */
 export function gatewayBackend(settings: ProxySettings): ProxyBackend {
   const directory = settings.prefix;
@@ -71,7 +71,7 @@ export function gatewayBackend(settings: ProxySettings): ProxyBackend {
 
   return {
     async start() {
-      // nginx's workers are of another user.
+      // nginx's workers run as another user.
       await chmod(dirname(directory), 0o711);
       await mkdir(directory, { recursive: true, mode: 0o711 });
       const wanted = {

@@ -19,15 +19,15 @@ import { writePartImage } from './image.ts';
 const NAMESPACE = 'tagyard';
 const IMAGE = 'provisioner.test/provisioner';
 const HOST = 'cluster-1';
-/** Of the site that it has. */
+/** The provisioner's site. */
 const SITE = 'provisioned';
 const WAIT = { timeoutMs: 180_000, intervalMs: 500 };
 /** The image's user. */
 const USER = 65_532;
 
 /**
- * The provisioner as the chart installs it, with its image built from this tree, and a site of its own. Needs Docker. The
- * sites repository is on its volume, which all nodes of a test's cluster have.
+ * The provisioner as the chart installs it, with its image built from this tree, and with a site of its own. Needs
+ * Docker. The sites repository is on the provisioner's volume, which all nodes of a test's cluster have.
  */
 export class ChartProvisioner implements AsyncDisposable {
   readonly #cluster: Cluster;
@@ -38,7 +38,7 @@ export class ChartProvisioner implements AsyncDisposable {
     this.#owned = owned;
   }
 
-  /** Resolves when its site has ready pods. */
+  /** Resolves when the provisioner's site has a ready pod. */
   static async install(cluster: Cluster): Promise<ChartProvisioner> {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-provisioner-'));
@@ -107,7 +107,7 @@ export class ChartProvisioner implements AsyncDisposable {
     return provisioner;
   }
 
-  /** Moves it to this node. */
+  /** Moves the provisioner to this node. */
   async moveTo(node: string): Promise<void> {
     const nodeSelector = { 'kubernetes.io/hostname': node };
     const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });

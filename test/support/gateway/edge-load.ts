@@ -3,7 +3,7 @@ import https from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { startOpenLoop } from '../open-loop.ts';
 
-/** Where requests are sent; without `servername` by plain HTTP. */
+/** Where requests are sent: with `servername` by HTTPS, without it by plain HTTP. */
 export interface LoadTarget {
   readonly address: string;
   readonly port: number;
@@ -37,11 +37,13 @@ const LIMIT_MS = 5_000;
 /** A kept connection that ends sooner than this after a request was written on it had been closed before. */
 const RACE_MS = 200;
 /**
- * The same where no connection is cut: nginx closes kept connections at its end, also one with a request that a worker without
- * a processor hasn't read yet.
+ * The same time for a load under which gateways end and nothing is cut off. nginx closes its kept connections when it
+ * ends, also one with a request that a worker hasn't read yet because it waits for a processor.
  */
 export const BUSY_RACE_MS = 1_000;
-/** Enough for a second in which nothing is answered: a request must not wait here for a connection. */
+/**
+ * Kept connections. Enough for a second in which nothing is answered, so that no request waits here for a connection.
+ */
 const KEPT = 32;
 
 class Lost extends Error {
@@ -66,7 +68,7 @@ export function startEdgeLoad(
   perSecond: number,
   { raceMs = RACE_MS }: { readonly raceMs?: number } = {},
 ) {
-  // The one that was idle for longest is used first, so that none is idle for long.
+  // The connection that was idle for longest is used first, so that none is idle for long.
   const pool = { keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' } as const;
   const plain = new http.Agent(pool);
   const secure = new https.Agent(pool);

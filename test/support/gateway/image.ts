@@ -7,7 +7,7 @@ import { baseImage } from '../containers/base-image.ts';
 
 /**
  * Builds an image of this tree, with this machine's nginx, git and Node, and writes it to a file for the nodes of a cluster.
- * Nothing of it stays in the engine.
+ * Afterwards, the engine has no image of it.
  */
 export async function writePartImage(
   target: 'gateway' | 'provisioner',

@@ -9,11 +9,11 @@ const CUSTOM_DOMAINS = 200;
 
 type Upstream = Awaited<ReturnType<typeof startUpstream>>;
 
-/** Two gateways with 1,000 sites, of which 200 have a custom domain. The pods of `site-0` are the first upstream. */
+/** Two gateways with 1,000 sites, of which 200 have a custom domain. The first upstream is the pod of `site-0`. */
 export class ManySites implements AsyncDisposable {
   readonly stage: GatewayStage;
   readonly gateways: readonly [GatewayProcess, GatewayProcess];
-  /** Of all upstreams. */
+  /** The address of both upstreams. */
   readonly address: string;
   readonly upstreams: readonly [Upstream, Upstream];
   readonly #owned: AsyncDisposableStack;
@@ -29,7 +29,7 @@ export class ManySites implements AsyncDisposable {
     this.#owned = owned;
   }
 
-  /** `env`: of the gateways. */
+  /** `env`: more of the gateways' environment. */
   static async start(env: NodeJS.ProcessEnv = {}): Promise<ManySites> {
     await using started = new AsyncDisposableStack();
     const stack = started.use(new AsyncDisposableStack());

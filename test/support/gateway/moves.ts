@@ -11,7 +11,7 @@ import { GATEWAYS, type GatewayProcess, GatewayStage } from './stage.ts';
 const WAIT = { timeoutMs: 180_000, intervalMs: 500 };
 
 /**
- * A host that is a machine and one that is a cluster with a gateway, and a site that moves between them. Needs root and nginx.
+ * Two hosts, a machine and a cluster with a gateway, and a site that moves between them. Needs root and nginx.
  */
 export class MoveStage implements AsyncDisposable {
   readonly hosts: TwoHosts;
@@ -36,8 +36,8 @@ export class MoveStage implements AsyncDisposable {
   static async start(): Promise<MoveStage> {
     await using stack = new AsyncDisposableStack();
     const stage = stack.use(await GatewayStage.start({ nodes: 1 }));
-    // Longer than the edge of this test keeps an address.
     const image = await importKeptServer(stage.cluster);
+    // Longer than the edge of this test keeps an address.
     const hosts = stack.use(await TwoHosts.open(image, { DRAIN_SECONDS: '2' }));
     const tls = join(hosts.folder, 'tls');
     await mkdir(tls);
@@ -84,7 +84,7 @@ export class MoveStage implements AsyncDisposable {
     await this.#startCluster();
   }
 
-  /** Sends requests to where the name leads, as the edge does, which keeps an address for up to a second. */
+  /** Sends requests to the host that the name leads to. Like the edge, it keeps an address for up to a second. */
   async load(perSecond: number) {
     const currentHost = async () => this.hosts.hostIn(await this.hosts.records(), 'origin');
     let known: Host | undefined = await currentHost();

@@ -11,7 +11,7 @@ const META = { name: NAME, namespace: NAMESPACE };
 
 /** CoreDNS as a pod, behind a Service, as clusters have it. Pods that are to use it name its address. */
 export class NameServer {
-  /** Of the Service. */
+  /** The address of the Service. */
   readonly address: string;
   readonly #cluster: Cluster;
 
@@ -42,7 +42,7 @@ export class NameServer {
           apiVersion: `${apiGroup}/v1`,
           kind: 'ClusterRoleBinding',
           metadata: { name: NAME },
-          // Kubernetes' own role, with what CoreDNS watches and more.
+          // A role of Kubernetes that allows what CoreDNS watches, except the kinds in the ClusterRole below, and more.
           roleRef: { apiGroup, kind: 'ClusterRole', name: 'view' },
           subjects: [{ kind: 'ServiceAccount', ...META }],
         },
@@ -102,7 +102,7 @@ export class NameServer {
     return server;
   }
 
-  /** Moves it to this node. */
+  /** Moves CoreDNS to this node. */
   async moveTo(node: string): Promise<void> {
     const nodeSelector = { 'kubernetes.io/hostname': node };
     const patch = JSON.stringify({ spec: { template: { spec: { nodeSelector } } } });

@@ -28,15 +28,15 @@ interface Pod {
 }
 
 /**
- * Two gateways and two pods of a site on the real nodes of a cluster, and Debian's haproxy as a load balancer of connections in
- * front, which asks the gateways whether they are ready. Needs root, nginx and haproxy.
+ * Two gateways and two pods of a site on the real nodes of a cluster. The front is Debian's haproxy as a load balancer
+ * of connections, which checks whether the gateways are ready. Needs root, nginx and haproxy.
  */
 export class NodesStage implements AsyncDisposable {
   readonly stage: GatewayStage;
-  /** What the cluster's pods ask for names. */
+  /** The name server of the gateways' pods. */
   readonly names: NameServer;
   readonly host = hostOf(SITE);
-  /** On which the pods of all sites listen. */
+  /** The port on which the pods of all sites listen. */
   readonly sitePort = PORT;
   readonly #port: number;
   #front: ChildProcess | null = null;
@@ -73,12 +73,12 @@ export class NodesStage implements AsyncDisposable {
     await this.stage[Symbol.asyncDispose]();
   }
 
-  /** Of the front. */
+  /** The endpoint of the front. */
   get endpoint() {
     return { address: '127.0.0.1', httpPort: 0, tlsPort: this.#port };
   }
 
-  /** Starts two pods of a site; with `on`: both there, as long as that node takes pods. Resolves when they are ready. */
+  /** Starts two pods of a site, both on the node `on` as long as it takes pods. Resolves when they are ready. */
   async serve(site: string, on?: ClusterNode): Promise<void> {
     const service = serviceOf(site);
     const document = { kind: 'origin', host: hostOf(site), namespace: SITES, service, port: PORT } as const;
@@ -87,14 +87,14 @@ export class NodesStage implements AsyncDisposable {
     await eventually(() => this.readyPods(SITES, service), WAIT);
   }
 
-  /** Requests through the front and a gateway. */
+  /** Starts to send requests through the front and a gateway. */
   load(perSecond: number, site = SITE, options: Parameters<typeof startEdgeLoad>[3] = {}) {
     const { address, tlsPort } = this.endpoint;
     const target: LoadTarget = { address, port: tlsPort, servername: hostOf(site) };
     return startEdgeLoad(() => target, hostOf(site), perSecond, options);
   }
 
-  /** The control: requests straight to the plain Service of a site, through this node. */
+  /** The control: starts to send requests straight to the plain Service of a site, through this node. */
   async plainLoad(perSecond: number, through: ClusterNode, site = SITE) {
     const service = ['get', 'service', serviceOf(site), '--namespace', SITES];
     const address = await this.stage.cluster.kubectl(...service, '--output=jsonpath={.spec.clusterIP}');
@@ -111,7 +111,7 @@ export class NodesStage implements AsyncDisposable {
     return JSON.parse(found).items;
   }
 
-  /** The two ready pods; throws if there aren't two. */
+  /** The two ready pods of a Deployment; throws if there aren't two. */
   async readyPods(namespace: string, app = namespace === SITES ? serviceOf(SITE) : 'gateway') {
     const ready = (await this.pods(namespace, app)).filter(
       ({ metadata, status }) =>
@@ -131,7 +131,10 @@ export class NodesStage implements AsyncDisposable {
     }, WAIT);
   }
 
-  /** A node with a pod of the site and a gateway's; `others`: the rest. Two pods of each are on at most three nodes. */
+  /**
+   * A node with a gateway and a pod of the site, and the other nodes. There is always one,
+   * because the test has at most three nodes.
+   */
   async sharedNode(): Promise<{ node: ClusterNode; others: readonly ClusterNode[] }> {
     const [sites, gateways] = await Promise.all([this.readyPods(SITES), this.readyPods(GATEWAYS)]);
     const names = new Set(gateways.map(({ spec }) => spec.nodeName));
@@ -157,7 +160,7 @@ export class NodesStage implements AsyncDisposable {
     }, WAIT);
   }
 
-  /** Whether a gateway gets an answer from its name server. */
+  /** True if a gateway gets an answer from its name server. */
   async hasNames(): Promise<boolean> {
     const [pod] = await this.readyPods(GATEWAYS);
     const program = `require('node:dns').resolve4('gateway.${GATEWAYS}.svc.cluster.local', (error) => process.exit(error ? 1 : 0))`;
@@ -180,7 +183,7 @@ export class NodesStage implements AsyncDisposable {
     }, WAIT);
   }
 
-  /** Moves all pods away from a node, as before its maintenance; then it takes pods again. */
+  /** Moves all pods away from a node, as before its maintenance. Resolves when the node takes pods again. */
   async drain({ name }: ClusterNode): Promise<void> {
     const { cluster } = this.stage;
     await cluster.kubectl('drain', name, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=180s');
@@ -222,8 +225,9 @@ export class NodesStage implements AsyncDisposable {
 
   async #startFront(): Promise<void> {
     const file = join(this.stage.folder, 'haproxy.cfg');
-    // A lost node takes no connection within `timeout connect`, and the second check comes soon: its connections end within
-    // 1.2 s of its loss. One that is only busy may answer late, and one that ends on purpose keeps its connections.
+    // A lost node accepts no connection within `timeout connect`, and the second check comes soon after the first. So
+    // the connections to the node end within 1.2 s of its loss. A gateway that is only busy may answer late, and one
+    // that ends on purpose keeps its connections.
     const serversAt = ({ tls, health }: { tls: number; health: number }, kind: string, more = '') =>
       this.stage.cluster.nodes.map(({ name, address }) => {
         const check = `check port ${health} inter 500ms fastinter 100ms fall 2 rise 1`;
@@ -246,7 +250,7 @@ export class NodesStage implements AsyncDisposable {
       '  http-check disable-on-404',
       '  option allbackups',
       ...serversAt(NODE_PORTS, 'ready'),
-      // While the cluster lists no gateway as ready: its opinion of them may be wrong.
+      // Used while the cluster lists no gateway as ready, which may be wrong.
       ...serversAt(FALLBACK_PORTS, 'listed', ' backup'),
       '',
     ];

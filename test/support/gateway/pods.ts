@@ -3,11 +3,11 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GATEWAYS, INSTANCE, SITES } from './stage.ts';
 
-/** An image with nothing in it but a program that the pods don't run: all that they run is mounted from this machine. */
+/** An image with one program, which the pods don't run: all that they run is mounted from this machine. */
 export const MACHINE_IMAGE = 'gateway.test/machine:1';
-/** On the nodes, as a load balancer of a cloud reaches them. */
+/** The ports of the gateways on the nodes, by which a load balancer of a cloud reaches gateways. */
 export const NODE_PORTS = { tls: 30_443, health: 30_081 } as const;
-/** The same, of a Service that lists gateways whether or not the cluster counts them as ready. */
+/** The ports of another Service, which has all gateways, whether or not the cluster counts them as ready. */
 export const FALLBACK_PORTS = { tls: 31_443, health: 31_081 } as const;
 export const SLOW_PATH = '/slow';
 const TLS_PORT = 8443;
@@ -15,7 +15,7 @@ const HEALTH_PORT = 8081;
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const PACKAGES = realpathSync(join(ROOT, 'node_modules'));
-/** Read by nginx, Node and the agent. */
+/** The folders that nginx, Node and the agent read. */
 const FOLDERS = ['/usr', '/lib', '/lib64', ROOT, dirname(PACKAGES)];
 const USER = 65_532;
 
@@ -30,6 +30,7 @@ const mounts = {
   ],
 };
 
+/** Spreads the pods over nodes. */
 const apart = (app: string) => [
   {
     maxSkew: 1,
@@ -42,7 +43,7 @@ const apart = (app: string) => [
   },
 ];
 
-/** Both on one node, as long as it takes pods. */
+/** Puts both pods on this node, as long as it takes pods. */
 const together = (node: string) => ({
   nodeAffinity: {
     preferredDuringSchedulingIgnoredDuringExecution: [
@@ -56,7 +57,7 @@ const together = (node: string) => ({
   },
 });
 
-/** How long a pod of a site stays on a node that is lost, as the provisioner writes it. */
+/** A pod stays on a lost node for as long as the provisioner lets a site's pods stay there. */
 const lostNode = ['not-ready', 'unreachable'].map((taint) => ({
   key: `node.kubernetes.io/${taint}`,
   operator: 'Exists',
@@ -74,7 +75,7 @@ interface PodSettings {
   readonly nameServer?: string;
   readonly sysctls?: readonly { readonly name: string; readonly value: string }[];
   readonly endingSeconds: number;
-  /** The node that both pods are on; default: two. */
+  /** The node of both pods; default: they are on two nodes. */
   readonly on?: string | undefined;
 }
 
@@ -168,8 +169,8 @@ function nodePorts(name: string, { tls, health }: { tls: number; health: number 
 }
 
 /**
- * Two gateways with an account that may do what a gateway does, and no more. `nameServer`: the address that they ask for
- * names.
+ * Two gateways with an account that may do what a gateway does, and no more. `nameServer`: the address of the server
+ * that they ask for names.
  */
 export function gatewayPods(nameServer: string): object[] {
   const account = 'gateway';
@@ -235,7 +236,10 @@ export function gatewayPods(nameServer: string): object[] {
   ];
 }
 
-/** Two pods of a site behind a Service, on two nodes or one: they answer with the name of their pod, after 30 ms, or a second. */
+/**
+ * Two pods of a site behind a Service, on two nodes, or both on the node `on`. Each answers with the name of its pod:
+ * after a second for `SLOW_PATH`, and otherwise after 30 ms.
+ */
 export function sitePods(site: string, port: number, on?: string): object[] {
   const app = `tag-${site}-processing`;
   const program = `

@@ -27,8 +27,9 @@ const LABELS = { 'tagyard/instance': INSTANCE };
 const limit = () => AbortSignal.timeout(60_000);
 
 /**
- * A cluster, by default a control plane without nodes, to which Secrets and EndpointSlices are written as the provisioner
- * and the cluster's controllers would, and addresses of this machine in place of pods'. Needs root.
+ * A cluster, by default a control plane without nodes. The stage writes Secrets and EndpointSlices to it, as the
+ * provisioner and the cluster's controllers would. Addresses of this machine take the place of the pods' addresses.
+ * Needs root.
  */
 export class GatewayStage {
   readonly cluster: Cluster;
@@ -55,7 +56,7 @@ export class GatewayStage {
     stack.defer(() => client.close());
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-gateway-'));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
-    // nginx's workers are of another user.
+    // nginx's workers run as another user.
     await chmod(folder, 0o711);
     const ca = await ensureLocalCa(join(folder, 'ca'));
     for (const name of [GATEWAYS, SITES]) await cluster.kubectl('create', 'namespace', name);
@@ -66,7 +67,7 @@ export class GatewayStage {
     await this.#owned.disposeAsync();
   }
 
-  /** An address of this machine that is no loopback address, which an endpoint must not have. */
+  /** Gives this machine an address for a pod. It is no loopback address, because an endpoint must not have one. */
   async podAddress(number: number): Promise<string> {
     const { hostname } = new URL(
       await this.cluster.kubectl('config', 'view', '--output', 'jsonpath={.clusters[0].cluster.server}'),
@@ -158,7 +159,7 @@ export class GatewayStage {
     );
   }
 
-  /** Disposes of it with the stage. */
+  /** Disposes of the resource together with the stage. */
   own(resource: AsyncDisposable): void {
     this.#owned.use(resource);
   }
