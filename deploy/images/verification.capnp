@@ -1,4 +1,5 @@
-# The verification worker for workerd, with the date and flags of edge/verification/wrangler.jsonc (a test compares).
+# The verification worker for workerd, with the date and flags of edge/verification/wrangler.jsonc (a test compares
+# them).
 using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (

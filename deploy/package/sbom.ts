@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { projectOf } from './shipped.ts';
 
-/** Lets npm list the package and its dependencies on all systems, as a bill of materials (CycloneDX, JSON). */
+/**
+ * Lets npm list the package and its dependencies for all operating systems, as a bill of materials (CycloneDX, JSON).
+ */
 export async function billOfMaterials(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tagyard-sbom-'));
   try {
