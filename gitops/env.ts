@@ -161,5 +161,5 @@ export function readEnv<Extra = unknown>(
   const result = z.object({ ...shape, DRIFT_MODES: modes }).safeParse(source);
   if (result.success) return result.data as Env & Extra; // composed at run time from the very schemas of these types
   const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw new Error(`the environment is incomplete: ${faults.join('; ')}`);
+  throw new Error(`the environment is wrong: ${faults.join('; ')}`);
 }

@@ -37,5 +37,5 @@ export function readGatewayEnv(source: NodeJS.ProcessEnv): GatewayEnv {
   const result = settings.safeParse(source);
   if (result.success) return result.data;
   const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw new Error(`the environment is incomplete: ${faults.join('; ')}`);
+  throw new Error(`the environment is wrong: ${faults.join('; ')}`);
 }

@@ -23,13 +23,13 @@ interface GatewayCheckDeps {
 }
 
 /**
- * Checks a site's origin by its public name, as the edge reaches it: DNS, what is in front of the gateways, a gateway that
+ * Checks a site's origin by its public name, as the edge reaches it: DNS, the front, a gateway that
  * trusts the hop secret and no one without it, and a pod. Never throws.
  */
 export async function checkGateway(origin: string, deps: GatewayCheckDeps): Promise<PartCheck> {
   const { hopSecret, timeoutMs } = deps;
   return await checkPart('gateway', {
-    fix: `Check where ${origin} leads, the front and the pods of the gateways, and that what is in front passes TLS and x-tagyard-* headers on (docs/gateway.md).`,
+    fix: `Check where ${origin} leads, the front and the pods of the gateways, and that the front passes TLS and x-tagyard-* headers on (docs/gateway.md).`,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const visit = async (path: string, headers: Record<string, string>) =>

@@ -14,14 +14,14 @@ import { ask } from '../support/proxy/proxy.ts';
 const HOST = 'tag-2';
 /** A registry where nothing answers: a node can run images of it only as long as it has them. */
 const REGISTRY = '127.0.0.1:9/tag-server';
-const NAMES = ['image', 'quota', 'place'] as const;
+const NAMES = ['image', 'quota', 'node'] as const;
 type Name = (typeof NAMES)[number];
 const WAIT = { timeoutMs: 180_000, intervalMs: 500 };
 /** The cause that the status of each site names. */
 const CAUSES: Readonly<Record<Name, RegExp>> = {
   image: /the image can’t be pulled: .*127\.0\.0\.1:9/s,
   quota: /a quota of the namespace is used up: .*exceeded quota: theirs/,
-  place: /no node takes a pod: .*unschedulable/,
+  node: /no node takes a pod: .*unschedulable/,
 };
 
 describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that can’t start', () => {
@@ -56,7 +56,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
       ...{ image: name === 'image' ? removable : image, containerConfig },
       resources: { processing: { replicas: { min: 1, max: 2 } }, preview: { onDemand: true } },
     });
-    manifests = { image: site('image', 0), quota: site('quota', 1), place: site('place', 2) };
+    manifests = { image: site('image', 0), quota: site('quota', 1), node: site('node', 2) };
     for (const name of NAMES) await hosts.commit(manifests[name], `Add the site ${name}`);
     gateway = await stage.gateway('gateway-1', { PREVIEW_IDLE_SECONDS: '10' });
     await gateway.start();
@@ -105,7 +105,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
     }, WAIT);
     // The pod of the last site is scheduled only now, and no node takes it.
     await stage.cluster.kubectl('cordon', stage.cluster.nodes[0]?.name ?? '');
-    asked.push(askPreview('place'));
+    asked.push(askPreview('node'));
     for (const { status } of await Promise.all(asked)) expect(status).toBeGreaterThanOrEqual(500);
     for (const name of NAMES) {
       await eventually(() => expectServed(name, named(CAUSES[name])), WAIT);
@@ -129,7 +129,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
   test('isn’t named any more once it starts', async () => {
     await stage.cluster.kubectl('uncordon', stage.cluster.nodes[0]?.name ?? '');
     await stage.cluster.importByDigest(file, REGISTRY);
-    for (const name of ['image', 'place'] as const) {
+    for (const name of ['image', 'node'] as const) {
       expect((await askPreview(name)).status).toBe(200);
       await eventually(() => expectServed(name), WAIT);
     }

@@ -44,7 +44,7 @@ describe('the environment', () => {
   test('names all wrong variables in one line', () => {
     const { SITES_REPO: _, ...incomplete } = REQUIRED;
     expect(() => readEnv({ ...incomplete, HOST_ADDRESS: 'tag-1', RECYCLE_DAYS: '12' })).toThrow(
-      /^the environment is incomplete: SITES_REPO: .*; HOST_ADDRESS: .*; RECYCLE_DAYS: [^\n]*$/,
+      /^the environment is wrong: SITES_REPO: .*; HOST_ADDRESS: .*; RECYCLE_DAYS: [^\n]*$/,
     );
   });
 
