@@ -55,7 +55,8 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
     await insert(request, { ...subjectOf(request, id), ...ownerOf(request, id) });
   });
 
-  // Admins of the receiving client read what it got, and from whom. Who may read this row is judged as for the other row.
+  // A second row, so that admins of the receiving client read what it got, and from whom. Who may read it is judged by the
+  // same rules as for the first row.
   api.addHook('preHandler', async (request) => {
     if (request.routeOptions.schema?.operationId !== 'transferContainers') return;
     const { id } = inPath.safeParse(request.params).data ?? {};
@@ -99,7 +100,7 @@ function subjectOf({ routeOptions }: FastifyRequest, id: string | undefined) {
   return isOfClient({ routeOptions }) ? { client_id: id } : {};
 }
 
-/** The organisation in the answer is then the client's. */
+/** Whether the request is about a client. Then the organisation in the answer is the client's. */
 function isOfClient({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): boolean {
   return routeOptions.url?.startsWith('/clients') ?? false;
 }

@@ -130,7 +130,7 @@ const environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
     .optional(),
-  /** By which the edge proves itself to `/ingest`. Unset: requests can't be followed live. */
+  /** The secret by which the edge proves itself to `/ingest`. Unset: requests can't be followed live. */
   INGEST_SECRET: z
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')

@@ -15,7 +15,7 @@ export function administeredClients(db: Database, { subject }: Subject) {
     .where('granted.role', 'in', ACTING);
 }
 
-/** The same of organisations. */
+/** Like `administeredClients`, the ids of the organisations. */
 export function administeredOrganisations(db: Database, { subject }: Subject) {
   return db
     .selectFrom('organisation_memberships as own')

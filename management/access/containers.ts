@@ -9,7 +9,7 @@ import {
 import { demandSufficient, type Purpose } from './roles.ts';
 import { isOperator } from './tenants.ts';
 
-/** The container with the caller's role, where the caller may do this with it. Throws the problem to answer otherwise. */
+/** The container, with the caller's role. Throws the problem to answer if the caller may not do this with it. */
 export async function demandContainer(
   db: Database,
   id: string,

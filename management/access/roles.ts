@@ -34,7 +34,7 @@ declare module 'fastify' {
   }
 }
 
-/** Whether the role may see what a domain's own server proves itself with. */
+/** Whether the role may see the forwarder tokens, by which domains' own servers prove themselves. */
 export function maySeeTokens(role: Role): boolean {
   return isAtLeast(role, 'editor');
 }

@@ -32,7 +32,7 @@ export function collectRoutes(api: FastifyInstance, routes: RouteAccess[]): void
   });
 }
 
-/** Whether the route isn't refused to the caller. */
+/** Whether the caller may use the route. */
 export function isOpenTo({ access, operators }: RouteAccess, caller: Caller): boolean {
   if (access === undefined) return false;
   if (access === 'self') return true;

@@ -4,7 +4,7 @@ import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import { roleInClient, roleInOrganisation } from '../records/memberships.repository.ts';
 import { demandSufficient, type Purpose } from './roles.ts';
 
-/** A client or an organisation. Its folder in git is its kind. */
+/** A client or an organisation. `kind` is also the name of its folder in git. */
 export interface TenantRef {
   readonly kind: 'clients' | 'organisations';
   readonly id: string;

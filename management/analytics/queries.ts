@@ -1,6 +1,6 @@
 /** A part of the points: the layout is that of edge/logs/request-record.ts. Only documented functions are used. */
 export interface SumsQuery {
-  /** `null`: of everything, also of unknown hosts. Sites are the points' index; `sites` is `null` if a container has none. */
+  /** `null`: all points, also those of unknown hosts. `sites` are the points' index; `null`: a container has no site. */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */
   readonly from: Date;
@@ -56,7 +56,7 @@ const TOTALS: Readonly<Record<string, string>> = {
   most: 'max(_sample_interval)',
 };
 
-/** Values that aren't a closed list: routes, countries, versions of the web container. */
+/** Columns whose values aren't a closed list: routes, countries, versions of the web container. */
 const VALUES = [
   { letter: 'r', column: 'blob2', condition: null },
   { letter: 'k', column: 'blob6', condition: `blob6 <> ''` },

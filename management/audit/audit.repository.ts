@@ -15,7 +15,7 @@ const FOREIGN: readonly string[] = [
 export interface AuditFilter {
   /** Only rows of clients and organisations in which this caller has an acting role; `null`: all rows, for operators. */
   readonly caller: Actor | null;
-  /** Their refused requests are shown to members; those of other callers without a role are not. */
+  /** Subjects. Members see refused requests of operators; those of other callers without a role are not shown. */
   readonly operators: readonly string[];
   readonly actor?: string | undefined;
   readonly action?: string | undefined;

@@ -11,10 +11,9 @@ const auditEntry = z
     containerId: z.uuid().nullable(),
     client: z.uuid().nullable(),
     clientId: z.uuid().nullable().meta({ description: 'the same as `client`', deprecated: true }),
-    organisation: z
-      .uuid()
-      .nullable()
-      .meta({ description: 'of its own changes; rows of its clients have the client only' }),
+    organisation: z.uuid().nullable().meta({
+      description: 'only in rows about the organisation itself; rows about its clients have the client only',
+    }),
     organisationId: z.uuid().nullable().meta({ description: 'the same as `organisation`', deprecated: true }),
     status: z
       .int()

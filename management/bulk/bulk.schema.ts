@@ -6,11 +6,11 @@ export const MOST_ITEMS = 100;
 
 interface VerbEndpoint {
   readonly method: 'PATCH' | 'DELETE' | 'POST' | 'PUT';
-  /** The part of the path after `/server-containers/:id`. */
+  /** The rest of the path after `/server-containers/:id`. */
   path(place: Place): string;
   /** What the address names besides the container. */
   readonly needs?: keyof Place;
-  /** It makes something new each time. */
+  /** The verb makes something new each time. */
   readonly isCreation?: true;
 }
 

@@ -23,7 +23,7 @@ import { listVerdicts, saveVerdicts } from './verdicts.repository.ts';
 const BODY_LIMIT = 4 * 1024 * 1024;
 const UNKNOWN = {
   verification: 'not checked yet: verify the container',
-  export: 'not checked yet: upload the export of the server container or web container that it is about',
+  export: 'not checked yet: upload the export of the container (server or web) that this point is about',
 };
 /** The points that a verification shows; an export shows the others. */
 const VERIFIED: readonly ChecklistId[] = ['server_container', 'published'];
@@ -37,7 +37,7 @@ const checklist = z
         where: z.string().meta({ description: 'where to click in Tag Manager' }),
         state: z.enum(CHECKLIST_STATES),
         detail: z.string(),
-        by: z.enum(['verification', 'export']).meta({ description: 'what the state is from' }),
+        by: z.enum(['verification', 'export']).meta({ description: 'what has shown the state' }),
         checkedAt: z.iso.datetime().nullable(),
       }),
     ),
@@ -100,7 +100,7 @@ export function checklistRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'checkContainerExport',
           summary: 'Check the export of a web or server container of Tag Manager against a container',
-          description: 'At most 4 MiB. Only the verdicts are kept, and nothing that the export has.',
+          description: 'At most 4 MiB. Only the verdicts are kept, and nothing of the export’s content.',
           tags,
           params: containerParams,
           querystring: dryRunQuery,

@@ -78,7 +78,7 @@ type ContainerExport = z.output<typeof containerExport>;
 /** The Google tag, and the configuration of GA4 that came before it. */
 const GOOGLE_TAGS = ['googtag', 'gaawc'];
 const GA4_CLIENT = 'gaaw_client';
-/** The names under which a Google tag has its server: the present one, the earlier one, and the field in Tag Manager. */
+/** The keys under which a Google tag names its server: the present, the earlier, and that of the field in Tag Manager. */
 const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUrl'];
 /** Lists and maps in a parameter are this deep at most. */
 const DEPTH = 6;

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 
 import type SMTPConnection from 'nodemailer/lib/smtp-connection';
 
-/** A mail server that takes mails for anyone (submission, RFC 6409). */
+/** A mail server that takes mails for any recipient (submission, RFC 6409). */
 export interface MailSettings {
   /** `smtp:` (with STARTTLS where the server offers it) or `smtps:`; with user and password if the server demands them. */
   readonly url: string;
@@ -46,7 +46,7 @@ export class MailClient {
     };
   }
 
-  /** Never throws for what the server or the network does. `error` of an accepted mail: who was refused. */
+  /** Never throws because of the server or the network. `error` of an accepted mail: the recipients that were refused. */
   async send({ to, subject, text }: Mail): Promise<MailOutcome> {
     // Only installations with a mail server load the library.
     const [{ default: MailComposer }, { default: Connection }] = await Promise.all([

@@ -59,7 +59,7 @@ export type ProvisionerCertificate = z.output<typeof certificate>;
 /** What the provisioner reports of its host. */
 export interface ProvisionerReport {
   readonly sites: readonly ProvisionerSite[];
-  /** Why its zone has no room for another site; `null`: it has, or that is unknown. */
+  /** Why its zone has no room for another site; `null`: there is room, or that is unknown. */
   readonly full: string | null;
 }
 

@@ -11,7 +11,7 @@ import { withEsbuild } from '../../edge/esbuild.ts';
 const IS_PACKAGE = import.meta.url.endsWith('.js');
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Below which the console's files are served. */
+/** The path below which the console's files are served. */
 export const ASSETS_PATH = '/console/assets';
 
 const TYPES: Readonly<Record<string, string>> = {

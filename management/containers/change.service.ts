@@ -33,7 +33,7 @@ export interface ContainerChange {
   readonly requestId: string;
   /** Subject of the commit; the site id is appended. A function gets the manifest that is recorded. */
   readonly subject: string | ((manifest: ManifestView) => string);
-  /** Recorded in the commit. Default: that the API was asked for it. */
+  /** The reason that the commit records. Default: that the change was asked for through the API. */
   readonly reason?: string;
   /** Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. */
   edit(current: Manifest): ManifestInput;
@@ -191,7 +191,7 @@ export async function editedManifest(
   if (!parsed.ok) throw new ManagementProblem('manifest_broken', { errors: parsed.problems });
   if (parsed.manifest.state === 'absent') throw wrongStatus();
   const view = withoutSecrets(parsed.manifest);
-  // The database may be behind git, so that the purpose is another one by now.
+  // Checked again, because the purpose depends on the manifest, and the database may be behind git.
   if (role !== undefined) demandSufficient(role, purposeOf({ purpose }, view));
   demandMatch(ifMatch, view);
   const edited = await markUnproven(db, settings, client_id, edit(parsed.manifest));

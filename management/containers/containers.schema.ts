@@ -119,7 +119,7 @@ export const newForwarderToken = z
       .optional()
       .meta({
         description:
-          'the old token is accepted until this time (UTC; a date: its beginning); at most 90 days from now; a past one: it is refused from now on; default: 30 days from now',
+          'the old token is accepted until this time (UTC; a date means its beginning), at most 90 days from now; if the time has passed, the old token is refused from now on; default: 30 days from now',
       }),
   })
   .meta(

@@ -8,7 +8,7 @@ import { ManagementProblem } from '../http/errors.ts';
 
 export type ImageSettings = Pick<Context['settings'], 'superAdmins' | 'image' | 'imageRepositories'>;
 
-/** In the list of repositories, it allows images of the host that have only an id, no name. */
+/** An entry of the list of repositories: it allows images of the host that have only an id and no name. */
 const LOCAL = 'local';
 
 /** `gcr.io/cloud-tagging/gtm` for `gcr.io/cloud-tagging/gtm:stable@sha256:…`; `local` for an image without a name. */

@@ -16,7 +16,7 @@ export class HostRoom {
     );
   }
 
-  /** Why the zone has no room for another site; `null`: it has, or that is unknown. */
+  /** Why the zone has no room for another site; `null`: there is room, or that is unknown. */
   get full(): string | null {
     return this.#full;
   }

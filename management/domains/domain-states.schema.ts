@@ -79,7 +79,7 @@ export const domainStateView = z
     sameOrigin: z
       .object({ path: z.string(), served: z.boolean() })
       .nullable()
-      .meta({ description: 'served: false, until the domain is proven' }),
+      .meta({ description: '`served` is false until the domain is proven' }),
     dns: z.object({ answers }),
     proof: proofView.nullable(),
     cookieLifetime,

@@ -3,7 +3,7 @@ import type { CustomDomainView } from './domain-states.schema.ts';
 
 type Dns = CustomDomainView['dns'];
 
-/** What a custom domain must lead to: the site's origin hostname, or an address that this has. */
+/** What a custom domain must lead to: the site's origin hostname, or an address of that hostname. */
 interface Expected {
   readonly alias: string;
   readonly addresses: readonly string[];

@@ -15,8 +15,8 @@ const BEAT = Buffer.from(': still here\n\n');
 /**
  * Events as server-sent events: first those after `last`, then each new event. Ends with its subscription, also when the
  * token or the membership no longer allows reading. To continue after an event, a client sends its id as
- * `Last-Event-ID`. It reads from the subscription only when its consumer has taken what was sent before. Written without
- * promises for each event: ten thousand streams get it within one second.
+ * `Last-Event-ID`. The stream reads from the subscription only when its consumer has taken what was sent before.
+ * It makes no promise for each event, so that ten thousand streams get an event within one second.
  */
 export class EventStream extends Readable {
   readonly #hub: EventHub;

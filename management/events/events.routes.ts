@@ -93,7 +93,7 @@ export function eventsRoutes({ db, streams }: Context, hub: EventHub): FastifyPl
           operationId: 'listEvents',
           summary: 'Read the events of all containers that the caller may read, or follow them',
           description:
-            'A stream without `last-event-id` begins with the next event. It reports what the caller may read at that moment.',
+            'A stream without `last-event-id` begins with the next event. It reports each event that the caller may read when the event is sent.',
           tags: ['events'],
           headers: eventsHeaders,
           querystring: feedQuery,

@@ -171,7 +171,7 @@ export async function recordMail(
     .execute();
 }
 
-/** What a process was sending when it was killed, before `before`: whether it was sent isn't known. */
+/** Marks as `unclear` the mails that a killed process was sending since before `before`: they may have been sent. */
 export async function markUnclear(db: Database, before: Date): Promise<void> {
   await db
     .updateTable('handover_links')

@@ -57,7 +57,7 @@ const planSummary = planView
     held: z.int().meta({ description: 'how many of them something holds' }),
     waiting: z.boolean().meta({
       description:
-        'guards hold changes of the newest revision, which no one has approved: the approval is accepted while the host still plans the same',
+        'the plan is of the newest revision, guards hold changes of it, and no one has approved it; an approval is accepted while the host still plans the same',
     }),
   })
   .meta({ id: 'InstancePlanSummary' });

@@ -11,7 +11,7 @@ import { containerParams } from '../view/container-view.ts';
 import { resourceTree } from './instance.schema.ts';
 import { instanceOf } from './provisioner.ts';
 
-/** From the containers outwards. Others follow. */
+/** The targets from the containers outwards. Those that aren't here come last. */
 const ORDER = ['network', 'policy', 'containers', 'proxy', 'certificate', 'kv', 'route', 'dns'];
 /** States of resources that are faults or end by themselves, the worst first. */
 const WORST = ['failed', 'conflict', 'expired', 'drifted', 'pending_dns', 'pending_certificate', 'pending'];

@@ -82,7 +82,7 @@ export async function changePolicy(parts: Parts, owner: PolicyOwner, change: Pol
     .catch((err: unknown) => log.warn({ err }, 'the provisioner will get the policy at its next poll'));
 }
 
-/** Throws `unknown_policy` for a deletion of nothing, or `precondition_failed`. */
+/** Throws `unknown_policy` if there is no script to delete, or `precondition_failed`. */
 function judge(current: string | null, { script, ifMatch }: PolicyChange): void {
   if (current === null && script === null) throw new ManagementProblem('unknown_policy');
   demandTag(ifMatch, (tag) => current !== null && tag === policyTag(current));

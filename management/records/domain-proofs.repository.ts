@@ -111,7 +111,7 @@ export async function lockProof(db: Database, { client, domain }: ProofKey): Pro
     .executeTakeFirst();
 }
 
-/** Records a check. With another status, git is brought up to date by `settled`. */
+/** Records a check. If the status has changed, `settled` becomes false, so that git is brought up to date. */
 export async function recordCheck(
   db: Database,
   before: ProofRow,

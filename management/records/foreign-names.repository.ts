@@ -4,9 +4,9 @@ import type { Database } from '../db/database.ts';
 const OTHERS = '(another site)';
 const TOKEN = /\b(?:lt|ct)_[A-Za-z0-9]{16,64}\b/g;
 
-/** Joins texts. No name contains it, and no name continues over it. */
+/** The separator of joined texts. No name contains it, so no name is found across the end of a text. */
 const BREAK = '\u0001';
-/** Characters of texts that would be breaks, or that PostgreSQL doesn't take. */
+/** Characters that are removed from texts: the separator, and NUL, which PostgreSQL doesn't take. */
 const UNJOINABLE = new RegExp(`[\\0${BREAK}]`, 'g');
 
 /**

@@ -36,7 +36,8 @@ interface ExportPage {
 
 /**
  * All rows as text, page by page as the reader takes them. Throws `search_unavailable` before any text if a day can't be
- * read wholly yet: an export can't say that rows are missing. If that is found later, the connection breaks off.
+ * read wholly yet: an export can't say that rows are missing. If rows are found missing later, the export ends with a
+ * broken connection.
  */
 export async function* exportedRequests(
   read: (cursor: string | undefined) => Promise<ExportPage>,

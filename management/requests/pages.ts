@@ -14,7 +14,7 @@ const AHEAD_MS = 3_600_000;
 /** Seconds after which a search that can't be answered may be tried again. */
 export const RETRY_SECONDS = 5;
 
-/** The search has the index as an INTEGER of 32 bits. */
+/** The search stores the index as an INTEGER of 32 bits. */
 const index = z.number().int().min(0).max(2_147_483_647);
 const position = z.tuple([z.number().int(), z.string().max(300), index]);
 

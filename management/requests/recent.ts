@@ -73,7 +73,10 @@ export class RecentRequests {
     return at === -1 ? null : own.slice(at + 1).map(({ row }) => row);
   }
 
-  /** A quarter at once, because finding the longest list takes time. So a busy site never displaces a quiet one's rows. */
+  /**
+   * Drops rows of the longest list, so that a busy site never displaces a quiet one's rows: a quarter of it at once, because
+   * finding it takes time.
+   */
   #dropOfLongest(): void {
     let longest: [string, { readonly arrivedAt: number; readonly row: KeyedRow }[]] | null = null;
     for (const one of this.#rows) if (longest === null || one[1].length > longest[1].length) longest = one;

@@ -180,7 +180,7 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
           operationId: 'revertImageRollout',
           summary: 'Give each site that the rollout has changed its earlier image again, all at once',
           description:
-            'Also stops the rollout. Sites whose image someone else has changed since are not changed. After a failure, it can be repeated.',
+            'Also stops the rollout. Sites whose image someone else has changed since are not changed. After a failure, the request can be repeated.',
           params: rolloutParams,
           querystring: dryRunQuery,
           response: {

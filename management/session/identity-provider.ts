@@ -40,7 +40,7 @@ const logoutToken = z
     sid: z.string().optional(),
     jti: z.string(),
     iat: z.number(),
-    // An ID token has one: it must not pass as a logout token.
+    // An ID token has a nonce: it must not pass as a logout token.
     nonce: z.undefined().optional(),
     events: z.object({ [LOGOUT_EVENT]: z.looseObject({}) }),
   })
@@ -74,7 +74,7 @@ export class IdentityProvider {
       nonce: attempt.nonce,
       code_challenge: await openid.calculatePKCECodeChallenge(attempt.verifier),
       code_challenge_method: 'S256',
-      // Otherwise a login that the provider still has could be another account's.
+      // Without `prompt`, the provider could continue a login of another account.
       ...(hint === undefined ? {} : { login_hint: hint, prompt: 'login' }),
     });
     return { url, attempt };
@@ -123,7 +123,7 @@ export class IdentityProvider {
       audience: this.#login.clientId,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
       currentDate: this.#clock.date(),
-      // A token that is older was sent before a later login.
+      // An older token could end a login that began after the token was sent.
       maxTokenAge: '2 minutes',
     }).catch((cause: unknown) => {
       const isAboutToken =

@@ -4,8 +4,8 @@ import { ANSWER_SECONDS, CONNECT_SECONDS, cookieNames, nameOf, preamble } from '
 const VARIABLE = 'PMUSER_TAGYARD_COOKIES';
 
 /**
- * A rule for the end of the property's rule tree, and the variable that it needs. The variable has the cookies without
- * those that aren't allowed: a name begins at the start or behind a separator.
+ * A rule for the end of the property's rule tree, and the variable that it needs. The variable has only the
+ * cookies that are allowed: a name begins at the start or behind a separator.
  */
 export function akamaiSnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;

@@ -117,7 +117,7 @@ export class TenantChanges {
     });
   }
 
-  /** Before the first projection of an upgrade, only the database has it. */
+  /** What git holds. After an upgrade, until the first projection, only the database has the client or organisation. */
   async #current(ref: TenantRef, text: string | null): Promise<Tenant | null> {
     if (text === null) return await readTenant(this.#context.db, ref);
     const parsed = parseTenant(text, ref);

@@ -11,7 +11,7 @@ interface NewInvitation
   readonly of: TenantRef;
 }
 
-/** One that exists gets the new token: the token of an earlier attempt of the same creation was never answered. */
+/** An existing row gets the new token: it is from an earlier attempt of the same creation, whose token was never answered. */
 export async function insertInvitation(db: Database, { of, ...row }: NewInvitation): Promise<InvitationRow> {
   return await db
     .insertInto('invitations')
@@ -75,7 +75,7 @@ export async function countInvitations(db: Database, { kind, id }: TenantRef, no
   return Number(count);
 }
 
-/** Deletes those that expired before, accepted or not. Resolves to their number. */
+/** Deletes those that expired before the time `before`, accepted or not. Resolves to their number. */
 export async function pruneInvitations(db: Database, before: Date): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('invitations')

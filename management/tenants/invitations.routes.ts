@@ -249,7 +249,7 @@ export function allInvitationsRoutes({ context, changes }: TenantParts): Fastify
           };
         } catch (error) {
           const code = error instanceof ManagementProblem ? error.code : null;
-          // Without an answer of the repository, the commit may exist: then it isn't for another person.
+          // If the repository gave no answer, the commit may exist: then no other person may accept the invitation.
           const isUnclear = code === null || code === 'sites_repo_unavailable';
           if (code !== 'projection_failed') await putBackInvitation(db, row.id, isUnclear ? subject : null);
           throw error;

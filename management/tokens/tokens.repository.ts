@@ -42,7 +42,7 @@ export async function insertToken(db: Database, { of, ...row }: NewToken): Promi
 
 /**
  * The tokens that it made end with it, and so do their memberships and event streams: otherwise a thief of a token would
- * keep what he made with it.
+ * keep the tokens that were made with it.
  */
 export async function revokeToken(db: Database, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -103,7 +103,7 @@ interface TokenFilter {
   readonly limit: number;
 }
 
-/** To the millisecond, as cursors state it: the rows between two milliseconds would be skipped. */
+/** Cut to the millisecond, as in cursors: else pages would skip rows between a cursor's millisecond and the next one. */
 const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;
 
 /** The newest first, without revoked ones. */

@@ -89,7 +89,7 @@ export class Collector {
         const set = listed.filter((object) => this.#passing.has(partOf(objectId(object))));
         if (set.length === 0) continue;
         isIdle = false;
-        // Before they are counted: a process that is killed after that doesn't meet them again.
+        // Noted before the objects are counted: if the process is killed after counting, no pass meets them again.
         await extendCoverage(db, set.map(({ key }) => key).sort()[0] ?? null, now);
         if (!(await this.#count(set))) isWhole = false;
         if (signal?.aborted === true) return;
@@ -117,7 +117,7 @@ export class Collector {
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {
-      // What was read may have been delivered again, after a deletion.
+      // After a deletion, an object that was read may have been delivered again.
       this.#known.clear();
       return days.map((day) => `raw/dt=${day}/`);
     };
@@ -239,7 +239,7 @@ export class Collector {
     try {
       const held = await renewLeases(db, this.id);
       this.#swept = new Set([...this.#swept].filter((part) => held.has(part)));
-      // One that comes back later has to be listed anew.
+      // A part that comes back later has to be listed anew.
       this.#passing = new Set([...this.#passing].filter((part) => held.has(part)));
       this.#held = held;
     } catch (err) {

@@ -29,10 +29,10 @@ export const spanOf = (seconds: number) => TRAFFIC_SPANS[seconds as Span]; // th
 export const objectId = ({ key, size }: { readonly key: string; readonly size: number }): string =>
   uuidOf(`${size} ${key}`);
 
-/** The name of the lock that all who count hold together, and deletions alone. */
+/** The name of the lock that all counting transactions hold together, and a deletion alone. */
 const DELETIONS = 'tagyard traffic deletions';
 
-/** Waits for those who count, until the end of the transaction: later ones know what it has done. */
+/** Waits for the transactions that count. New ones wait for the end of this one, and know what it has done. */
 export async function lockDeletions(trx: Database): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
 }
@@ -58,11 +58,11 @@ interface Stored {
  */
 export async function storeObjects(db: Database, given: readonly ReadObject[]): Promise<Stored> {
   return await db.transaction().execute(async (trx) => {
-    // A deletion waits for this transaction, or this one knows of the deletion.
+    // Either a deletion waits for this transaction, or this transaction waits for it and knows of it.
     await sql`select pg_advisory_xact_lock_shared(hashtext(${DELETIONS}))`.execute(trx);
     const deleted = await deletedContainers(trx);
     const first = await notedFrom(trx);
-    // Of earlier days it isn't known any more what was counted.
+    // What was counted of earlier days isn't known any more.
     const objects = given.filter(({ key }) => (dayOf(key) ?? '') >= first);
     let sums = sumObjects(objects, { counted: new Map(), deleted });
     const counted = await claimRecords(trx, sums);

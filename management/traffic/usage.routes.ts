@@ -31,7 +31,7 @@ const usageQuery = z.strictObject({
   to: z.iso.date().optional().meta({ description: 'the last day; default: today' }),
   timeZone: z.string().max(64).default('UTC').meta({
     description:
-      'whose days, such as `Europe/Berlin`; other zones than UTC reach as far back as hours are kept; `missing` says what is not known',
+      'the zone whose days are listed, such as `Europe/Berlin`; in zones other than UTC, only days of which sums of hours are kept are known; `missing` says what is not known',
   }),
   probes: probesQuery,
 });

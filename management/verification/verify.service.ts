@@ -102,7 +102,7 @@ interface StatusAfter {
   readonly to: 'verified' | 'verification_failed';
   readonly reason: StatusReason | null;
   readonly detail: string | null;
-  /** The reason was there before and outlasts the verification. */
+  /** The reason is the one from before the verification, which stays. */
   readonly isKept: boolean;
 }
 

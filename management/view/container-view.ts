@@ -96,7 +96,7 @@ export const containerView = z
     customDomains: z.array(z.string()),
     warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
       description:
-        'hosts of the container that a common blocking list names; in the answer to a creation also a hostname that is not made from the name, because a list names that',
+        'hosts of the container that a common blocking list names; in the answer to a creation also a hostname that is not made from the name, because a list names the one that would be',
     }),
     serviceAccount: serviceAccountFacts.nullable().meta({
       description: 'the Google Cloud service account of the tag server; no answer contains its key',

@@ -55,7 +55,7 @@ export async function findWebhook(db: Database, id: string): Promise<WebhookRow 
   return await db.selectFrom('webhooks').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** Within a transaction: no other one changes it until that ends. */
+/** Call it in a transaction: no other one changes the webhook until that transaction ends. */
 export async function lockWebhook(trx: Database, id: string): Promise<WebhookRow | undefined> {
   return await trx.selectFrom('webhooks').selectAll().where('id', '=', id).forUpdate().executeTakeFirst();
 }
@@ -87,7 +87,7 @@ export async function insertWebhook(
     .executeTakeFirstOrThrow();
 }
 
-/** A change ends the pause and the notice: what it was about may be repaired. */
+/** A change ends the pause and the notice, because it may have repaired what the notice was about. */
 export async function changeWebhook(
   db: Database,
   id: string,

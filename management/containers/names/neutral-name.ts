@@ -40,7 +40,7 @@ function ruleOf(id: string, zone: Zone) {
   return blockedHost(edgeHostname(id, zone), { isOwn: false });
 }
 
-/** An id whose hostname no list matches: that of the first domain, if it is one. */
+/** An id whose hostname no list matches: the id made from the first domain, if no list matches that. */
 function neutralName([primary = '']: readonly string[], zone: Zone): string {
   const [label = ''] = (registrableDomain(primary) ?? primary).split('.');
   const id = slug(label);

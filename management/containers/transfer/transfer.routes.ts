@@ -17,10 +17,9 @@ const transfer = z
   .strictObject({
     containers: z.array(z.uuid()).min(1).max(100),
     to: z.uuid().meta({ description: 'id of the client that gets them' }),
-    ifMatch: z
-      .record(z.uuid(), z.string().max(1024))
-      .default({})
-      .meta({ description: 'by container id, the `etag` of a GET: it is refused if it has changed since' }),
+    ifMatch: z.record(z.uuid(), z.string().max(1024)).default({}).meta({
+      description: 'by container id, the `etag` of a GET: a container that has changed since is refused',
+    }),
   })
   .meta(examples({ 'one container': { containers: [EXAMPLE_ID], to: EXAMPLE_ID } }));
 

@@ -72,7 +72,7 @@ export interface KeyedRow extends RowKey {
   readonly row: RequestRow;
 }
 
-/** The search has the index as an INTEGER of 32 bits. */
+/** The search stores the index as an INTEGER of 32 bits. */
 const MOST_INDEX = 2_147_483_647;
 const place = z.object({ batch: z.uuid(), index: z.number().int().min(0).max(MOST_INDEX) });
 /** Half of a surrogate pair, perhaps: DuckDB refuses it, and with it all other lines. */

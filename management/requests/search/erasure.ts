@@ -49,7 +49,7 @@ export class Erasure {
   }
 }
 
-/** Writes the files of a day anew that have such rows. `false`: none has. */
+/** Writes those files of a day anew that have rows of deleted requests. `false`: none has. */
 async function eraseRows(duck: DuckDb, cache: DayCache, deleted: DeletedRequests): Promise<boolean> {
   const { condition, parameters } = isErased(deleted);
   let hasChanged = false;

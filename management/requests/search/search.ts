@@ -82,7 +82,7 @@ export class RequestSearch {
     }
   }
 
-  /** The newest rows first, each once. Rows may be fewer than `limit` though more follow: then `reached` says where. */
+  /** The newest rows first, each once. If there are fewer than `limit` although more follow, `reached` says where it stopped. */
   async page(filter: RequestFilter, { from, to, after, limit: most }: PageQuery): Promise<FoundRows> {
     const missing = new Set(await this.#prepared(from, to));
     const until = this.#clock.now() + BUDGET_MS;

@@ -30,7 +30,7 @@ const DASHES = [[], [6, 4], [2, 3]] as const;
 const HOUR = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
 
-/** The local time of day; at its beginning, the day. */
+/** The local time of day; at midnight, the date. */
 function clockText(seconds: number): string {
   const time = new Date(seconds * 1000);
   return time.getHours() === 0 && time.getMinutes() === 0 ? DAY.format(time) : HOUR.format(time);
@@ -63,7 +63,7 @@ function resolved(host: HTMLElement, name: string): string {
   return color;
 }
 
-/** Draws into the host, as wide as it, in the colours of the page’s theme. `onPoint` gets the step under the pointer. */
+/** Draws into `host`, at its width, in the colours of the page’s theme. `onPoint` gets the step under the pointer. */
 export function draw(
   host: HTMLElement,
   style: PlotStyle,

@@ -5,9 +5,9 @@ import { followStream } from './stream.ts';
 
 /** Rows that a page keeps: more than a person reads before they are gone. */
 export const MOST_TAIL_ROWS = 100;
-/** The shortest time between two changes of the page, milliseconds: the rows of this time are drawn by one short task. */
+/** The shortest time between two changes of the page, milliseconds: what arrives within it is drawn by one short task. */
 const PAUSE_MS = 33;
-/** The rate is that of this time, milliseconds. */
+/** The rate is measured over this time, milliseconds. */
 const RATE_MS = 5_000;
 const RATE_STEP_MS = 1_000;
 

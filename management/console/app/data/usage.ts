@@ -15,7 +15,7 @@ export interface Usage {
   readonly items: readonly UsageItem[];
   /** Days of which not everything is known, apart from the time that is still to come. */
   readonly gaps: ReadonlySet<string>;
-  /** There are more rows than a page shows. */
+  /** There are more rows than were read. */
   readonly isCut: boolean;
 }
 

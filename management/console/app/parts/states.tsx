@@ -14,7 +14,7 @@ export function Skeleton({ rows = 3, label = 'Loading' }: { rows?: number; label
   );
 }
 
-/** Nothing is here yet, and what to do next. */
+/** Says that nothing is here yet, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">

@@ -10,7 +10,7 @@ const FIXES: Partial<Record<Reason, string>> = {
   provisioning_failed: 'The host could not finish. Read which step failed under Health.',
   sites_repo_unavailable: 'The sites repository can’t be reached. Nothing is lost; it is tried again.',
   site_taken: 'Another site has this name. Create the container under another name.',
-  port_taken: 'Another program has the port. It is tried again with the next one.',
+  port_taken: 'Another site has a port of this one. It is tried again, and continues once the port is free.',
   domain_in_use: 'Another container has a domain of this one. Remove it there first.',
 };
 

@@ -11,7 +11,7 @@ type Operation = components['schemas']['Operation'];
 /** Milliseconds between two reads of a running operation. */
 const AGAIN_MS = 700;
 
-/** The steps of an operation as they happen; behind a click once all have succeeded. */
+/** The steps of an operation as they happen; folded up once all have succeeded. */
 export function OperationSteps({ id }: { id: string }) {
   const query = useQuery(`operation ${id}`, async () => {
     return (await api.get('/operations/{id}', { params: { path: { id } } })).data;
@@ -64,7 +64,7 @@ function StepList({ steps }: { steps: Operation['steps'] }) {
   );
 }
 
-/** `create kv EDGE_CONFIG/acme`: what is done in words, and with what as it is called. */
+/** A step such as `create kv EDGE_CONFIG/acme`: the action in plain words, the resource by its own name. */
 function StepName({ name }: { name: string }) {
   const [action = '', target = '', ...resource] = name.split(' ');
   return (

@@ -20,7 +20,7 @@ export type ChangeAddress = (
   replace?: boolean,
 ) => void;
 
-/** What is searched, as the address has it. `times` is `null` where the list is that of now. */
+/** What is searched, as the address has it. `times` is `null` in the live view. */
 export function RequestFilterBar({
   filter,
   times,

@@ -33,7 +33,7 @@ export function RequestHead({ hasSite }: { hasSite: boolean }) {
   );
 }
 
-/** One line of a request. What is more is in its detail. */
+/** A request in one line. Its detail has the rest. */
 export function RequestLine({ row, hasSite, open }: { row: EdgeRequest; hasSite: boolean; open: Open }) {
   const { time, status, method, route, site, cache, country, duration, error, probe } = row;
   const clock = clockTime(time);

@@ -103,7 +103,7 @@ function Export({
           key={format}
           class="button"
           download={`requests.${format}`}
-          // Its times are those of the click.
+          // The times of the export are those of the click, not of the rendering.
           onClick={({ currentTarget }) => {
             currentTarget.href = exportAddress(format, filter, times);
           }}

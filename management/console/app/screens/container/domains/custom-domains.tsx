@@ -142,7 +142,7 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
               <dt>Proof</dt>
               <dd>
                 <StateMark of={proof.status} />
-                {!served && <span class="small">It is served after the proof of its domain.</span>}
+                {!served && <span class="small">It is served once its domain is proven.</span>}
               </dd>
             </div>
           )}
