@@ -126,7 +126,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     });
     const call = { ...resolved, request, served, header, contextOf, guard };
     const match = await router(path);
-    // A route of many paths, such as `/_/*`, keeps all of them.
+    // A route of many paths, such as `/_/*`, takes precedence: it keeps all of its paths.
     const prefixed =
       prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call, path, requested.search) : undefined;
     if (prefixed) return prefixed;
@@ -187,7 +187,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const isHead = request.method === 'HEAD';
     const final = isHead ? new Response(null, response) : response;
     const { passing, events } = notes;
-    // Later notes, of work in the background, are not part of it.
+    // A copy: what work in the background notes later is not part of the record.
     const fields = {
       ...notes,
       passing: undefined,

@@ -17,7 +17,7 @@ const ALWAYS = [
 
 export interface Bundle {
   readonly text: string;
-  /** The files that are part of it: absolute paths, or from the tree's root. */
+  /** The files that it was built from: absolute paths, or from the tree's root. */
   readonly inputs: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export async function cachedBundle(
   { NODE_COMPILE_CACHE: folder, NODE_DISABLE_COMPILE_CACHE: off } = process.env,
 ): Promise<string> {
   if (!folder || off) return (await build()).text;
-  // All checkouts of a user have the same folder.
+  // All checkouts of a user have the same folder, so the file's name says which one it is for.
   const tree = createHash('sha256').update(ROOT).digest('hex').slice(0, 16);
   const file = join(folder, 'workers', `${tree}-${name}.json`);
   const kept = await readKept(file);
@@ -65,7 +65,7 @@ async function isCurrent({ inputs }: Kept): Promise<boolean> {
   return Object.entries(inputs).every(([path, hash]) => now[path] === hash);
 }
 
-/** A missing file has a hash of its own: it may appear, or have been removed. */
+/** A missing file has a hash of its own, because a file that appears or is removed changes the bundle. */
 async function hashesOf(paths: readonly string[]): Promise<Record<string, string>> {
   const entries = paths.map(async (path) => {
     const content = await readFile(resolve(ROOT, path)).catch(unlessMissing);

@@ -216,7 +216,7 @@ class Context implements PluginContext {
     return this.#cacheScope('');
   }
 
-  /** By the request's own site: a plugin could have replaced the context's. */
+  /** Takes the id from the request's own site, because a plugin could have replaced the context's `site`. */
   #ownScope(): CacheScope {
     return this.#cacheScope(this.#request.resolved.site.siteId);
   }

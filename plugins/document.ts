@@ -35,7 +35,7 @@ export const FORWARDED_COOKIES: readonly string[] = [
   ...['_epik', '_pin_unauth', '__kla_id'],
 ];
 
-/** The options of each plugin, by its name. The worker uses none of them: the marks keep them out of its bundle. */
+/** The options of each plugin, by its name. The worker uses none: the marks `@__PURE__` keep them out of its bundle. */
 export const MODULES = {
   server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),
   custom_loader: /* @__PURE__ */ customLoaderConfig(),

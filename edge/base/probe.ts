@@ -5,12 +5,12 @@ const PROBE_HEADER = 'x-tagyard-probe';
 const MINUTE_MS = 60_000;
 /** How many minutes the clocks of a prober and of the edge may differ. */
 const MAX_MINUTES = 2;
-/** The marks that an isolate remembers: more than all probers send while a mark holds. */
+/** The marks that an isolate remembers: more than all probers send while a mark is valid. */
 const MOST_USED = 4_096;
 /** A minute, a name that the prober has made for this visit, and a signature of both. */
 const MARK = /^(\d{1,12})-([0-9a-f]{32})-[0-9a-f]{64}$/;
 
-/** What a probe asks for, as it arrives: `hostname` is the site's edge hostname, which all ways to the edge end at. */
+/** What a probe asks for, as it arrives: `hostname` is the site's edge hostname, whichever way the request has taken. */
 interface Probed extends Pick<URL, 'hostname' | 'pathname'> {
   readonly method: string;
 }

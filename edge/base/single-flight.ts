@@ -37,7 +37,7 @@ export function within<T>(work: Promise<T>, ms: number): Promise<T | undefined> 
 /** Work that waits for no I/O is usually done after this number of microtasks, which together cost less than a timer. */
 const MICROTASKS = 8;
 
-/** As `within`, without a timer for work that waits for no I/O. */
+/** Like `within`, but without a timer for work that waits for no I/O. */
 export async function soonWithin<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   let isDone = false;
   const done = () => {

@@ -82,8 +82,9 @@ export async function fetchOrigin(
 }
 
 /**
- * Sends a request, and sends it again if the origin can't have got it, or if it may get it twice. The platform chooses the
- * origin's address. The rejection of a `fetch` doesn't say how far the request came, and neither does 520.
+ * Sends a request, and after a failure again, if the origin can't have got it, or if the request is one that the origin may
+ * get twice. The platform chooses the origin's address. The rejection of a `fetch` doesn't say how far the request came, and
+ * neither does 520.
  */
 async function sendTwice(
   send: () => Promise<Response>,
@@ -149,7 +150,7 @@ function outgoingHeaders(
   return headers;
 }
 
-/** The same for the gateway of a cluster: what is before it may overwrite `x-forwarded-*`. */
+/** The same for the gateway of a cluster, because the front before it may overwrite `x-forwarded-*`. */
 function statements({
   address,
   country,

@@ -14,7 +14,7 @@ import type { ArchivedRecord, RequestRecord } from '../logs/request-record.ts';
 import { startUpstream, type Upstream } from './upstream.ts';
 
 export const HOP_SECRET = 'a-hop-secret-for-the-tests-of-the-edge';
-/** Accepted from the proxy beside it. */
+/** The second secret that the edge accepts from the proxy. */
 export const HOP_SECRET_PREVIOUS = 'the-hop-secret-before-it';
 
 export interface Answer {

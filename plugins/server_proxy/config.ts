@@ -52,7 +52,7 @@ const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
  * function, so that the manifest's JSON Schema contains the rule and editors apply it.
  */
 function notReserved(routePaths: readonly string[]): RegExp {
-  // The edge's own first segments, and those for later routes of the tag server.
+  // The edge's own first segments, and those that are reserved for later routes of the tag server.
   const reserved = [...OWN_SEGMENTS, '_', 'gtm', 'g', 'j', 'mp'];
   const answered = [...reserved.map((segment) => `/${segment}/*`), ...routePaths].map((path) =>
     path

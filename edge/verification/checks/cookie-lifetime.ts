@@ -6,7 +6,7 @@ import { safariVerdict } from '../safari.ts';
 /** No verdict promises a lifetime. */
 const NO_PROMISE = 'A browser may delete cookies sooner without notice.';
 
-/** How long restoration helps: as long as the browser keeps what the record is found by. */
+/** How long restoration helps: as long as the browser keeps the cookie by which the record is found. */
 const RESTORATION = {
   none: () => '',
   id: () => '; restoration ends with them, because the visitor’s id is one of them',

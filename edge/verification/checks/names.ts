@@ -5,7 +5,7 @@ import { type Finding, failed, passed, skipped } from '../result.ts';
 /** What a proxied name of Cloudflare's resolves to while the proxy is not active (RFC 6666, the discard prefix). */
 const DISCARDED = '100::';
 const DAY_MS = 86_400_000;
-/** Certificates are renewed earlier than this; if one was not, the renewal fails. */
+/** Certificates are renewed earlier than this: one with fewer days left shows that its renewal fails. */
 const MIN_DAYS = 14;
 
 export function checkDns({ host }: CheckContext) {

@@ -38,8 +38,8 @@ async function checkPage(context: CheckContext, domain: string): Promise<Finding
 }
 
 /**
- * The addresses that a page's snippet may have, the one that the API shows first: a custom domain under the domain, one of
- * its registrable part, the edge hostname.
+ * The addresses that a page's snippet may have, in the order in which the API prefers them: custom domains under the domain,
+ * those under its registrable part, the edge hostname, all others.
  */
 function snippetBases({ site, host }: CheckContext, domain: string): string[] {
   const registrableOf = (name: string) =>
