@@ -149,7 +149,7 @@ describeWith('chromium', 'the console', () => {
     await page.getByText('Your role doesn’t allow this').waitFor();
   });
 
-  test('is used by keyboard only', async () => {
+  test('can be used by keyboard alone', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
     await page.getByRole('link', { name: 'Acme of the admin' }).waitFor();

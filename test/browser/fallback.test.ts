@@ -159,7 +159,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     },
   );
 
-  test('a vendor that answers nothing doesn’t delay it either', async () => {
+  test('a vendor that answers nothing doesn’t delay the page’s load event either', async () => {
     stage.fault = on(/./, 'refuse');
     const asked = Promise.withResolvers<void>();
     await using at = await open(undefined, (browser) => browser.route(VENDOR, () => asked.resolve()));
@@ -168,7 +168,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     expect((await state(at.page))?.gtm).toBe('direct');
   });
 
-  test('nor the vendor: one request, the page works, and its state is failed', async () => {
+  test('neither edge nor vendor answers: one request, the page works, and its state is failed', async () => {
     stage.fault = on(/./, 'refuse');
     await using at = await open(
       ({ snippet }) => `${snippet()}<script>window.shopWorks = true</script>`,

@@ -32,7 +32,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
   const refused = { status: 400, text: expect.stringContaining('"invalid_login"') };
 
   describeWith('chromium', 'the console', () => {
-    test('is opened by a login there, and closed by a logout here, after which the provider asks again', async () => {
+    test('is opened by a login at Keycloak, and closed by its own logout, after which Keycloak asks again', async () => {
       const chromium = await startChromium();
       await using visitor = await chromium.newContext();
       const page = await visitor.newPage();
@@ -162,7 +162,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
     });
 
-    test('ends there, too, with an ID token that has expired', async () => {
+    test('ends at Keycloak, too, by a logout with an ID token that has expired', async () => {
       await stage.setLifespan(1);
       const short = await stage.person('ada');
       await stage.setLifespan(LIFESPAN / SECOND);
@@ -175,7 +175,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect((await stage.begin(short)).text).toContain('kc-form-login');
     });
 
-    test('ends by a logout there, of its browser or by an administrator, and no other does', async () => {
+    test('ends by a logout at Keycloak, of its browser or by an administrator, and no other session does', async () => {
       await begin();
       const again = await stage.person('ada');
       const page = await ada.visit(`${keycloak.url}/realms/agency/protocol/openid-connect/logout`);
@@ -286,7 +286,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       ['40 s behind', 'ends', -40 * SECOND],
       ['40 s ahead', 'ends', 40 * SECOND],
       ['ten minutes behind', 'ends at its refresh', -600 * SECOND],
-    ])('a logout there, %s: the session %s', async (_what, outcome, ms) => {
+    ])('a logout at Keycloak, %s: the session %s', async (_what, outcome, ms) => {
       await stage.endAll('ada');
       const ada = await stage.person('ada');
       const subject = await stage.idOf('ada');

@@ -82,7 +82,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
       [HANDS_OVER, EVERY_PATH, REFUSES_CA],
     ],
     ['believes every certificate', `process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';`, [REFUSES_CA]],
-  ])('finds out a server that %s', async (_what, code, expected) => {
+  ])('detects a server that %s', async (_what, code, expected) => {
     const table = tagServerTable(await changedRelease(docker, built, code), readEnv({}));
     const { rows } = await runTable(
       { ...table, behaviours: previewNameBehaviours },

@@ -102,7 +102,7 @@ describe('a tag server at two addresses', () => {
     expect(bodies).toEqual([sending.body ?? '']);
   });
 
-  test('that refuses at both is the platform’s answer, after two connections', async () => {
+  test('that refuses at both: the platform’s answer comes, after two connections', async () => {
     addresses.splice(0, 3, SILENT, SILENT, LISTENING);
     expect(await recordOf('/g/collect?v=2', HIT, host)).toMatchObject({ status: 521 });
     expect(addresses.splice(0)).toEqual([LISTENING]);
@@ -116,12 +116,12 @@ describe('a tag server at two addresses', () => {
   });
 });
 
-describe('sent again', () => {
+describe('a request is sent again', () => {
   const answering = (...statuses: number[]) => {
     stage.upstream.reply = () => ({ status: statuses.splice(0, 1)[0] ?? 200 });
   };
 
-  test.each([521, 522, 523, 525, 526])('is any request that got %i', async (status) => {
+  test.each([521, 522, 523, 525, 526])('if it got %i, whatever its method', async (status) => {
     answering(status);
     const record = await recordOf('/g/collect?v=2', HIT);
     expect(record).toMatchObject({ status: 200, cause: `sent again after status ${status}` });
@@ -132,23 +132,26 @@ describe('sent again', () => {
     expect(stage.upstream.received).toHaveLength(2);
   });
 
-  test.each([500, 502, 503, 520, 524, 530])('is no POST that got %i: it may have arrived', async (status) => {
-    answering(status);
-    expect(await recordOf('/g/collect?v=2', HIT)).toMatchObject({ status, cause: null });
-    expect(stage.upstream.received).toHaveLength(1);
-  });
+  test.each([500, 502, 503, 520, 524, 530])(
+    'not as a POST that got %i: it may have arrived',
+    async (status) => {
+      answering(status);
+      expect(await recordOf('/g/collect?v=2', HIT)).toMatchObject({ status, cause: null });
+      expect(stage.upstream.received).toHaveLength(1);
+    },
+  );
 
-  test('is a GET that got 520, as for a connection that was cut', async () => {
+  test('as a GET that got 520, as after a connection that was cut', async () => {
     answering(520);
     expect(await recordOf('/g/collect?v=2')).toMatchObject({ cause: 'sent again after status 520' });
     expect(stage.upstream.received).toHaveLength(2);
   });
 
   test.each<[name: string, sending: Sending, again: boolean]>([
-    ['a GET', {}, true],
-    ['a HEAD', { method: 'HEAD' }, true],
-    ['not a POST', HIT, false],
-    ['not a DELETE', { method: 'DELETE' }, false],
+    ['as a GET', {}, true],
+    ['as a HEAD', { method: 'HEAD' }, true],
+    ['not as a POST', HIT, false],
+    ['not as a DELETE', { method: 'DELETE' }, false],
   ])('after a lost connection: %s', async (_name, sending, again) => {
     let requests = 0;
     stage.upstream.take = (incoming, outgoing) => {
@@ -164,7 +167,7 @@ describe('sent again', () => {
     expect(requests).toBe(again ? 2 : 1);
   });
 
-  test('is nothing that failed after more than 20 seconds', async () => {
+  test('not if it failed after more than 20 seconds', async () => {
     stage.upstream.reply = async () => {
       await stage.forward(20_001);
       return { status: 522 };

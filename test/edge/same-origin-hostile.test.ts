@@ -114,7 +114,7 @@ describe('a forged statement is answered as if there were none', () => {
     expect(await outcome({ ...stated(TOKEN, page), ...proxied })).toEqual(await outcome(proxied));
   });
 
-  test('spellings of the headers reach no tag server', async () => {
+  test('no spelling of the headers reaches a tag server', async () => {
     const forged = {
       X_Tagyard_Visitor: '192.0.2.1',
       'x-tagyard-country': 'XX',

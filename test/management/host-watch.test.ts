@@ -28,21 +28,24 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
   Removed: 'silent',
 };
 
-test.each(Object.keys(REASONS) as Reason[])('the health of a site with reason %s', (reason) => {
-  const detail =
-    reason === 'QuotaReached'
-      ? 'there is no room for the site at the moment; only the operator can make room'
-      : `${reason}: why`;
-  const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
-  expect(verdict).toEqual(
-    {
-      well: { health: 'healthy', obstacle: null },
-      suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' } },
-      trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail } },
-      silent: null,
-    }[VERDICTS[reason]],
-  );
-});
+test.each(Object.keys(REASONS) as Reason[])(
+  'the reason %s of a site decides what is said of its health',
+  (reason) => {
+    const detail =
+      reason === 'QuotaReached'
+        ? 'there is no room for the site at the moment; only the operator can make room'
+        : `${reason}: why`;
+    const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
+    expect(verdict).toEqual(
+      {
+        well: { health: 'healthy', obstacle: null },
+        suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' } },
+        trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail } },
+        silent: null,
+      }[VERDICTS[reason]],
+    );
+  },
+);
 
 test('a converged site can still be degraded', () => {
   const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const };

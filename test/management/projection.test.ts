@@ -74,7 +74,7 @@ const holder = async () =>
 
 describe('an operator’s commit shows in the API', () => {
   test.each<[string, (text: string) => string, () => object]>([
-    ['a name', (text) => text.replace(/^name: .*/m, 'name: By hand'), () => ({ name: 'By hand' })],
+    ['the name', (text) => text.replace(/^name: .*/m, 'name: By hand'), () => ({ name: 'By hand' })],
     [
       'a feature',
       (text) => text.replace('multi_domain: false', 'multi_domain: true'),
@@ -85,7 +85,7 @@ describe('an operator’s commit shows in the API', () => {
       (text) => text.replace('customDomains: []', `customDomains: [metrics.${domain}]`),
       () => ({ customDomains: [`metrics.${domain}`] }),
     ],
-  ])('%s, and its revert', async (_what, change, expected) => {
+  ])('a change of %s, and its revert', async (_what, change, expected) => {
     const before = await shows({ status: 'active' });
     await operate(change);
     const after = await shows({ ...expected(), status: 'active' });

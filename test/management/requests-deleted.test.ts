@@ -43,7 +43,7 @@ const restart = async () => {
   await world.start();
 };
 
-test('deleted requests are in no answer at once, and soon in no file of the cache, whatever day it is of', async () => {
+test('deleted requests are left out of answers at once, and soon removed from the cache’s files of all days', async () => {
   const { body } = await world.call('POST', '/server-containers', {
     as: 'owner',
     body: creation(ours, 'deleted.example', { name: 'Deleted' }),

@@ -219,7 +219,7 @@ describe('a site that fails', () => {
   });
 });
 
-test('a site that isn’t well before is skipped, and another one is the first', async () => {
+test('a site that isn’t ready before the rollout is skipped, and another one is changed first', async () => {
   const [first = ''] = sites;
   breakSite(first);
   // Another cause than an image: a rollout can’t repair it.

@@ -245,7 +245,7 @@ describe('without a verdict of the worker', () => {
     expect(await verify(id)).toMatchObject({ status: 200 });
   });
 
-  test('the same where the worker is unreachable, or there is none', async () => {
+  test('the status is unchanged, too, where the worker is unreachable or there is none', async () => {
     const id = await container();
     await verifier.stop();
     expect(await verify(id)).toMatchObject(unavailable);

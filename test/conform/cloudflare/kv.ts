@@ -10,7 +10,7 @@ const DELIVERY_MS = 65_000;
 const POLL_MS = 2_000;
 /** A key takes one write in this time. */
 const WRITE_MS = 1_000;
-/** Pairs of writes, each of another key, before a network counts as too slow to tell. */
+/** Pairs of writes that are tried, each of another key, before the network counts as too slow for the row. */
 const ATTEMPTS = 3;
 const outcome = z.object({ successful_key_count: z.number(), unsuccessful_keys: z.array(z.string()) });
 const names = z.array(z.object({ name: z.string(), metadata: z.unknown().optional() }));
@@ -28,7 +28,7 @@ function inNamespace(work: (target: CloudflareTarget, path: string) => Promise<v
   };
 }
 
-/** Waits until an assertion holds: KV promises only that a write is seen at last. */
+/** Waits until an assertion holds: KV promises only that a write is seen eventually. */
 async function delivered(target: CloudflareTarget, assertion: () => Promise<void>): Promise<void> {
   for (let waited = 0; ; waited += POLL_MS) {
     try {

@@ -148,7 +148,7 @@ describe('the verdict of a domain', () => {
     });
   });
 
-  test('says how long restoration helps: as long as the browser keeps what the record is found by', () => {
+  test('says how long restoration helps: as long as the browser keeps the cookie by which the record is found', () => {
     expect(verdict([shop], 'id')).toMatchObject({
       detail: expect.stringContaining('restoration ends with them'),
       fix: expect.stringContaining('masterCookie'),

@@ -31,7 +31,7 @@ test.each<[string, string, string | undefined, string | null]>([
   ['root', 'an image of another registry', `evil.example/gtm@${digest}`, 'image_not_allowed'],
   ['root', 'a longer name', `gcr.io/google/gtm/evil@${digest}`, 'image_not_allowed'],
   ['root', 'a local image', digest, 'image_not_allowed'],
-])('%s sets %s', (subject, _what, image, refusal) => {
+])('%s sets %s (refused: $3)', (subject, _what, image, refusal) => {
   const judge = () => demandImage(image, current, { subject, name: subject, email: '' }, settings);
   if (refusal === null) expect(judge).not.toThrow();
   else expect(judge).toThrow(expect.objectContaining({ code: refusal }));

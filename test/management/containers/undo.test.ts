@@ -57,6 +57,6 @@ test.each<[string, unknown, unknown, unknown, unknown, string[]]>([
     { d: [{ domain: 'a', tag: 'z' }] },
     ['d[a].tag'],
   ],
-])('undoes %s', (_, current, before, after, value, conflicts) => {
+])('undoing %s has the conflicts $5', (_, current, before, after, value, conflicts) => {
   expect(undo(current, before, after)).toEqual({ value, conflicts });
 });

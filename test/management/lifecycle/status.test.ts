@@ -28,7 +28,7 @@ test.each([
   ['removed', ['provisioning']],
   ['deprovisioning', ['removed', 'provisioning']],
   ['failed', ['deprovisioning', 'removed', 'provisioning']],
-] as const)('the path from %s back to provisioning', (from, path) => {
+] as const)('the path from %s back to provisioning is %j', (from, path) => {
   expect(restorePath(from)).toEqual(path);
 });
 

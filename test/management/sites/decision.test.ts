@@ -40,7 +40,7 @@ describe('a version of a site’s file', () => {
     ['of a removed site', known('removed'), parsed(), 'restore'],
     ['of a site that is being removed', known('deprovisioning'), parsed(), 'restore'],
     ['of a failed site', known('failed'), parsed(), 'restore'],
-  ])('%s', (_what, site, version, decision) => {
+  ])('%s: $3', (_what, site, version, decision) => {
     expect(decideProjection(site, version)).toBe(decision);
   });
 });
@@ -87,7 +87,7 @@ test.each<[string, Parameters<typeof removalObstacle>[1], unknown]>([
   ['is proven, of a protected site', absence({ protect: true }), expect.stringContaining('is protected')],
   ['is not proven', { isProven: false, detail: 'it was moved', last: null }, 'it was moved'],
   ['is unknown', undefined, expect.stringContaining('is unknown')],
-])('an obstacle to the removal of a site whose absence %s', (_what, found, expected) => {
+])('the obstacle to the removal of a site whose absence %s is $2', (_what, found, expected) => {
   expect(removalObstacle('acme-shop', found)).toEqual(expected);
 });
 
@@ -116,6 +116,9 @@ test.each([
     true,
     { reason: 'domain_in_use', detail: 'another site or client holds a.example, b.example' },
   ],
-])('contested %j, ports held: %s', (contested, holdsPorts, obstacle) => {
-  expect(findObstacle(contested, holdsPorts, manifestInput())).toEqual(obstacle);
-});
+])(
+  'with the contested names %j and ports held by another site (%s), the obstacle is $2',
+  (contested, holdsPorts, obstacle) => {
+    expect(findObstacle(contested, holdsPorts, manifestInput())).toEqual(obstacle);
+  },
+);

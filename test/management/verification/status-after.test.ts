@@ -40,7 +40,7 @@ test.each<[string, 'passed' | 'failed' | 'unreachable', StatusReason | null, obj
     'port_taken',
     { reason: 'port_taken', detail: 'why', isKept: true },
   ],
-])('a verification that is %s', (_what, status, reason, expected) => {
+])('a verification that is %s leads to the status and reason $3', (_what, status, reason, expected) => {
   const row = { status_reason: reason, status_detail: reason === null ? null : 'why' };
   expect(statusAfter({ status, checks: failed }, row)).toMatchObject(expected);
 });

@@ -16,7 +16,7 @@ test.each([
   ['true, then false', `${rule('all', 'return true;')}${rule('all', 'return false;')}`, REJECTED],
   ['an error', rule('all', 'throw new Error("not here");'), `${REJECTED}: not here`],
   ['an endless loop', rule('all', 'for (;;);'), `${REJECTED}: Script execution timed out after 1000ms`],
-])('a function that answers %s', (_what, script, refusal) => {
+])('a function that answers %s: the refusal is $2', (_what, script, refusal) => {
   expect(runPolicy(script, 'GTM-A').refusal('send_http', { url: 'x' })).toEqual(refusal);
 });
 

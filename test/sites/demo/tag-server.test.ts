@@ -59,7 +59,7 @@ describe('health (docs/facts.md, Health)', () => {
     expect(await statusOf('/g/collect?v=2')).toBe(200);
   });
 
-  test('after 14 days, a limit in the header that holds is still healthy', async () => {
+  test('after 14 days, a server within the limit that the header names is still healthy', async () => {
     await using server = await startTagServer();
     await request(`${server.url}/tagyard-demo/age?days=14`, { method: 'POST' });
     const statusOf = async (value: string) =>

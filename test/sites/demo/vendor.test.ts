@@ -258,7 +258,7 @@ describe('the visitor’s place', () => {
     expect(registered(body, { dataLayer })).toMatchObject({ consent: { ad_storage: 'denied' } });
   });
 
-  test('a vendor that sees only the requester’s address has its place, whatever is stated', async () => {
+  test('a vendor that knows only the requester’s address uses the place of that address, whatever is stated', async () => {
     const vendor = buildVendor({
       containerOf,
       placeOfAddress: (address) => (address === '127.0.0.1' ? 'FI-18' : null),

@@ -35,7 +35,7 @@ test.each([
     'answer_from_record',
   ],
   ['no answer, and no operation', { body_hash: 'a', answer: null }, {}, 'answer_from_record'],
-] as const)('a repeated request with %s', (_what, first, found, expected) => {
+] as const)('a repeated request with %s: $3', (_what, first, found, expected) => {
   const container = { status: 'provisioning', operation: null, ...found } as const;
   expect(judgeRepeat(first, 'a', container)).toBe(expected);
 });
