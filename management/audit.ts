@@ -55,8 +55,8 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
     await insert(request, { ...subjectOf(request, id), ...ownerOf(request, id) });
   });
 
-  // A second row, so that admins of the receiving client read what it got, and from whom. Who may read it is judged by the
-  // same rules as for the first row.
+  // A second row, so that admins of the receiving client read what it got, and from whom. Who may read it is judged by
+  // the same rules as for the first row.
   api.addHook('preHandler', async (request) => {
     if (request.routeOptions.schema?.operationId !== 'transferContainers') return;
     const { id } = inPath.safeParse(request.params).data ?? {};

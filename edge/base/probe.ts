@@ -10,7 +10,9 @@ const MOST_USED = 4_096;
 /** A minute, a name that the prober has made for this visit, and a signature of both. */
 const MARK = /^(\d{1,12})-([0-9a-f]{32})-[0-9a-f]{64}$/;
 
-/** What a probe asks for, as it arrives: `hostname` is the site's edge hostname, whichever way the request has taken. */
+/**
+ * What a probe asks for, as it arrives: `hostname` is the site's edge hostname, whichever way the request has taken.
+ */
 interface Probed extends Pick<URL, 'hostname' | 'pathname'> {
   readonly method: string;
 }

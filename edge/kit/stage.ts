@@ -112,7 +112,7 @@ export async function startStage({ plugins = [] }: StageSettings = {}): Promise<
   throw new Error(clash);
 }
 
-/** The same with another worker, as the text of one module, which has the methods of `edge/stage/worker.ts`. */
+/** Like `startStage`, with another worker: the text of one module, which has the methods of `edge/stage/worker.ts`. */
 export async function startStageOf(contents: string): Promise<Stage> {
   const { Miniflare } = await import('miniflare').catch(missing);
   const upstream = await startUpstream();

@@ -19,7 +19,8 @@ export const WEAKEST: Readonly<Record<Purpose, Role>> = {
 };
 
 /**
- * What a route demands. `operate`: the caller is one of `SUPER_ADMINS`. `self`: every caller, who gets what the caller may see.
+ * What a route demands. `operate`: the caller is one of `SUPER_ADMINS`. `self`: nothing, but the answer has only what
+ * the caller may see.
  */
 export type Access = Purpose | 'operate' | 'self';
 

@@ -1,6 +1,8 @@
 /** A part of the points: the layout is that of edge/logs/request-record.ts. Only documented functions are used. */
 export interface SumsQuery {
-  /** `null`: all points, also those of unknown hosts. `sites` are the points' index; `null`: a container has no site. */
+  /**
+   * `null`: all points, also those of unknown hosts. `sites` are the points' index; `null`: a container has no site.
+   */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */
   readonly from: Date;

@@ -13,8 +13,8 @@ const entity = z.looseObject({
 type Entity = z.output<typeof entity>;
 
 /**
- * What Tag Manager's *Admin, Export container* writes: a container's version as its API has it (developers.google.com,
- * Tag Manager API v2, accounts.containers.versions), of a web or a server container.
+ * The file of a web or a server container that Tag Manager's *Admin, Export container* writes: a version of the
+ * container, as Tag Manager's API has it (developers.google.com, Tag Manager API v2, accounts.containers.versions).
  */
 export const containerExport = z
   .looseObject({
@@ -78,7 +78,9 @@ type ContainerExport = z.output<typeof containerExport>;
 /** The Google tag, and the configuration of GA4 that came before it. */
 const GOOGLE_TAGS = ['googtag', 'gaawc'];
 const GA4_CLIENT = 'gaaw_client';
-/** The keys under which a Google tag names its server: the present, the earlier, and that of the field in Tag Manager. */
+/**
+ * The keys under which a Google tag names its server: the present, the earlier, and that of the field in Tag Manager.
+ */
 const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUrl'];
 /** Lists and maps in a parameter are this deep at most. */
 const DEPTH = 6;

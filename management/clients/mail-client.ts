@@ -46,7 +46,9 @@ export class MailClient {
     };
   }
 
-  /** Never throws because of the server or the network. `error` of an accepted mail: the recipients that were refused. */
+  /**
+   * Never throws because of the server or the network. `error` of an accepted mail: the recipients that were refused.
+   */
   async send({ to, subject, text }: Mail): Promise<MailOutcome> {
     // Only installations with a mail server load the library.
     const [{ default: MailComposer }, { default: Connection }] = await Promise.all([

@@ -5,7 +5,7 @@ const TIMEOUT_MS = 2_500;
 const TRIES = 2;
 /** A longer chain of aliases is taken for a loop. */
 const MOST_ALIASES = 8;
-/** The answers are answers, not failures: there is no such name, or it has no record of this type. */
+/** Error codes that are answers, not failures: there is no such name, or it has no record of this type. */
 const MISSING: readonly string[] = ['ENOTFOUND', 'ENODATA'];
 
 /** What one resolver knows of a host; `problem`: it gave no answer. */

@@ -28,8 +28,8 @@ interface Origin {
 
 /**
  * Creates record, domain claims, port lease and operation in one transaction. `null`: the key is taken. A site id is
- * never reused: it may have no record, and the sites repository may not hold it, or ever have held it. Also left out is a
- * site id whose hostnames an operator has given to another site.
+ * never reused: it may have no record, and the sites repository may not hold it, or ever have held it. Also left out is
+ * a site id whose hostnames an operator has given to another site.
  */
 export async function claimContainer(
   context: Context,

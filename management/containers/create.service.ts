@@ -36,7 +36,7 @@ export interface OperationRunner {
   trigger(): void;
 }
 
-/** What a clone has of another container. */
+/** What a clone gets from another container. */
 type Copied = Pick<Draft, 'containerConfig' | 'image' | 'resources'>;
 
 interface Creation {
@@ -130,7 +130,10 @@ export async function planCreation(
   };
 }
 
-/** With the defaults of what isn't named. Throws `invalid_request` where a pod would request more than its limit. */
+/**
+ * The resources, with defaults for what isn't named. Throws `invalid_request` where a pod would request more than its
+ * limit.
+ */
 function validResources(given: NonNullable<NewContainer['resources']>): Manifest['resources'] {
   const { success, data, error } = containerResources.safeParse(given);
   if (success) return data;

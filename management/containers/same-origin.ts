@@ -5,8 +5,8 @@ import { ManagementProblem } from '../http/errors.ts';
 import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
 
 /**
- * Most days for which a rotated token is accepted: enough to change a server's configuration, but not so long that it is a
- * second token.
+ * Most days for which a rotated token is accepted: enough to change a server's configuration, but not so long that it
+ * is a second token.
  */
 const MAX_GRACE_DAYS = 90;
 const DAY_MS = 86_400_000;

@@ -89,7 +89,10 @@ export interface Settings {
   readonly forwarderKey: string | null;
   /** Subjects of operators: they manage all clients and the instance, and set images. For all else they need a role. */
   readonly superAdmins: readonly string[];
-  /** `dns`: only the edge hostname serves a domain until a DNS record proves that it is the client's; `off`: all count. */
+  /**
+   * `dns`: only the edge hostname serves a domain until a DNS record proves that it is the client's; `off`: no domain
+   * needs it.
+   */
   readonly domainProof: 'dns' | 'off';
   /** Milliseconds between two polls of an operation of the provisioner. */
   readonly followMs: number;

@@ -176,7 +176,7 @@ interface Webhooks {
 interface WebhookDeliveries {
   id: Generated<string>;
   webhook_id: string;
-  /** Its container; of a test, its webhook. Deliveries of one queue are sent in order. */
+  /** The container of its event; for a test message, the webhook. Deliveries of one queue are sent in order. */
   queue: string;
   /** `null`: a test. */
   event_seq: string | null;

@@ -6,7 +6,7 @@ interface TrafficState {
   single: Generated<boolean>;
   /** From here on, what the bucket has is collected; `null`: nothing was ever collected. */
   since: Date | null;
-  /** Older rows of these lengths were removed, or were never made. */
+  /** The time from which on there are rows of this length: older ones were removed, or never made. */
   minutes_from: Date | null;
   hours_from: Date | null;
   days_from: Date | null;

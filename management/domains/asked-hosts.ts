@@ -15,7 +15,10 @@ interface Asked {
   readonly until: number;
 }
 
-/** What the resolvers answered lately. It is kept, because the resolvers would refuse a question for each read of the API. */
+/**
+ * What the resolvers answered lately. It is kept, because the resolvers would refuse a question for each read of the
+ * API.
+ */
 export class AskedHosts {
   readonly #context: Pick<Context, 'resolvers' | 'clock'>;
   readonly #asked = new LRUCache<string, Asked>({ max: MOST_KEPT });

@@ -178,7 +178,7 @@ export class EventHub {
     if (known !== null && (await this.#handOutAfter(known))) return;
     for (const stream of this.#streams()) stream.fallBehind();
     const newest = await newestEvent(this.#parts.db);
-    // One that was reported meanwhile is newer.
+    // If an event was reported meanwhile, it is newer than what was read.
     this.#newest ??= newest;
   }
 

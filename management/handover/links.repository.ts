@@ -23,7 +23,7 @@ export async function insertLink(db: Database, link: NewLink): Promise<LinkRow> 
     .executeTakeFirstOrThrow();
 }
 
-/** Those of a client that haven't expired, by id. */
+/** A client's links that haven't expired, by id. */
 export async function listLinks(
   db: Database,
   client: string,

@@ -47,7 +47,7 @@ td small { display: block; margin-top: .3rem; color: var(--soft); font-size: .85
 }
 `;
 
-/** Only the page's own style; its form leads back to it. */
+/** The page's content security policy: only its own style, and a form that leads back to the page. */
 export const HANDOVER_POLICY = [
   "default-src 'none'",
   `style-src 'sha256-${hash('sha256', STYLE, 'base64')}'`,
@@ -96,7 +96,7 @@ export function renderEnded(): string {
   );
 }
 
-/** For a browser that asks too often. */
+/** The page for a browser that asks too often. */
 export function renderTooMany(seconds: number): string {
   return page('Too many requests', `<h1>Too many requests</h1><p>Try again in ${seconds} seconds.</p>`);
 }

@@ -7,7 +7,9 @@ import type { PlanSummary } from './instance.schema.ts';
 /** Plans are kept for a week, by the clock of the database, which also dates them. */
 export const isKept = sql<boolean>`created_at >= now() - interval '7 days'`;
 
-/** Cut to the millisecond, as in cursors: else pages would skip rows between a cursor's millisecond and the next one. */
+/**
+ * Cut to the millisecond, as in cursors: else pages would skip rows between a cursor's millisecond and the next one.
+ */
 const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;
 
 interface NewPlan {

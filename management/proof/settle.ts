@@ -39,7 +39,7 @@ export async function settle(parts: Parts, proof: ProofRow, requestId: string): 
     );
 }
 
-/** The same for all proofs whose status git doesn't show yet. Each failure is logged, and tried again by the next call. */
+/** Settles all proofs whose status git doesn't show yet. Each failure is logged, and tried again by the next call. */
 export async function settleAll(parts: Parts, requestId: string): Promise<void> {
   for (const proof of await unsettledProofs(parts.db, MOST)) {
     await settle(parts, proof, requestId).catch((err: unknown) =>

@@ -14,8 +14,8 @@ export async function lockDomains(db: Database, domains: readonly string[]): Pro
 
 /**
  * The registrable domains that belong to a client other than `client`. A domain that was just moved belongs to its new
- * client. Any other domain belongs to one of the clients that have a name in it: the one that has proven it by its record,
- * else the one with the oldest container.
+ * client. Any other domain belongs to one of the clients that have a name in it: the one that has proven it by its
+ * record, else the one with the oldest container.
  */
 export async function domainHolders(
   db: Database,

@@ -18,7 +18,10 @@ export async function withoutForeignNames(db: Database, container: string, text:
   return shown;
 }
 
-/** The same for several texts. Never for JSON: a site may be called like one of its keys. */
+/**
+ * Like `withoutForeignNames`, for several texts. Never pass JSON: a site may have the name of a key, which would be
+ * replaced.
+ */
 export async function textsWithoutForeignNames(
   db: Database,
   container: string,
@@ -48,7 +51,7 @@ async function replaced(db: Database, container: string, text: string): Promise<
   const foreign = rows.filter(({ is_own }) => !is_own).map(({ name }) => name);
   const tokens = await foreignTokens(db, container, text);
   if (foreign.length === 0 && tokens.length === 0) return text;
-  // Longer names first. With the own names in the pattern, no part of an own name is replaced.
+  // Longer names first. The pattern also has the container's own names, so that no part of one of these is replaced.
   const names = [...new Set([...own, ...foreign, ...tokens])].sort((a, b) => b.length - a.length);
   // Names consist of letters, digits, - and dots; tokens also have a _. Only the dots need an escape.
   const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');

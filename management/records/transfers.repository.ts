@@ -1,7 +1,7 @@
 import { registrableDomain } from '../../gitops/manifest/schema.ts';
 import type { Database } from '../db/database.ts';
 
-/** Those of these containers that belong to the client. */
+/** Which of these containers belong to the client. */
 export async function ownedContainers(
   db: Database,
   client: string,
@@ -16,7 +16,7 @@ export async function ownedContainers(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** By container, the registrable domains that it has in common with containers of the client that are not among these. */
+/** By container, its registrable domains in which the client also has containers other than these. */
 export async function sharedDomains(
   db: Database,
   client: string,

@@ -54,7 +54,7 @@ export class RecentRequests {
     }
   }
 
-  /** In the order of arrival, each container by itself. */
+  /** The rows that match, one container after another, each in the order of arrival. */
   find(filter: RequestFilter): KeyedRow[] {
     const lists =
       filter.containers === null
@@ -74,8 +74,8 @@ export class RecentRequests {
   }
 
   /**
-   * Drops rows of the longest list, so that a busy site never displaces a quiet one's rows: a quarter of it at once, because
-   * finding it takes time.
+   * Drops rows of the longest list, so that a busy site never displaces a quiet one's rows: a quarter of it at once,
+   * because finding it takes time.
    */
   #dropOfLongest(): void {
     let longest: [string, { readonly arrivedAt: number; readonly row: KeyedRow }[]] | null = null;

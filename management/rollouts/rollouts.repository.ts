@@ -86,7 +86,7 @@ export async function siteCounts(
   );
 }
 
-/** In the order of the rollout. */
+/** The sites of a rollout, in its order. */
 export async function rolloutSites(db: Database, rollout: string): Promise<RolloutSite[]> {
   return await db
     .selectFrom('image_rollout_sites')
@@ -114,7 +114,7 @@ export async function leaseRollout(db: Database, process: string): Promise<Rollo
   return leased ?? null;
 }
 
-/** Lets another process continue at once. */
+/** Ends this process's leases, so that another process can continue at once. */
 export async function releaseRollouts(db: Database, process: string): Promise<void> {
   await db
     .updateTable('image_rollouts')
@@ -201,7 +201,9 @@ export async function moveRollout(
     .executeTakeFirst();
 }
 
-/** Begins no further wave, because of the first site that has failed. On the way back, nothing changes. */
+/**
+ * Lets no further wave begin, because a site has failed. Only the first failure is recorded, and none on the way back.
+ */
 export async function stopAfterFailure(db: Database, id: string, detail: string): Promise<void> {
   await db
     .updateTable('image_rollouts')

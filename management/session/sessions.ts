@@ -103,7 +103,10 @@ export class Sessions {
     await deleteSession(this.#parts.db, sessionHash(id));
   }
 
-  /** Also accepts sessions, under a scheme of their own. Event streams check their caller again and again by it. */
+  /**
+   * `authenticate`, but sessions are accepted, too, under a scheme of their own. Event streams often check callers by
+   * it.
+   */
   accept(authenticate: Authenticate): Authenticate {
     return async (authorization) => {
       if (!authorization?.startsWith(SESSION_SCHEME)) return await authenticate(authorization);

@@ -53,7 +53,7 @@ type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>
  */
 export class HostWatch {
   readonly #context: Watched;
-  /** The provisioner's last detail of each container, and what its client sees of it: kept, as a redaction reads much. */
+  /** The provisioner's last detail of each container, and what its client sees of it: a redaction reads much. */
   readonly #redacted = new Map<string, { readonly detail: string; readonly shown: string }>();
 
   constructor(context: Watched) {

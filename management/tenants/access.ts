@@ -7,7 +7,7 @@ import type { Role } from '../lifecycle/roles.ts';
 import type { Tenant } from './tenant-file.ts';
 import { readTenant } from './tenants.repository.ts';
 
-/** A client or organisation, as a caller may treat it. */
+/** A client or organisation, with the role in which a caller acts on it. */
 interface Granted {
   readonly ref: TenantRef;
   readonly tenant: Tenant;

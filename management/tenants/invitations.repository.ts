@@ -11,7 +11,10 @@ interface NewInvitation
   readonly of: TenantRef;
 }
 
-/** An existing row gets the new token: it is from an earlier attempt of the same creation, whose token was never answered. */
+/**
+ * An existing row gets the new token: it is from an earlier attempt of the same creation, whose token was never
+ * answered.
+ */
 export async function insertInvitation(db: Database, { of, ...row }: NewInvitation): Promise<InvitationRow> {
   return await db
     .insertInto('invitations')
@@ -36,7 +39,7 @@ interface InvitationFilter {
   readonly now: Date;
 }
 
-/** Those that can still be accepted, by id. */
+/** The invitations that can still be accepted, by id. */
 export async function listInvitations(
   db: Database,
   { manager, client, organisation, after, limit, now }: InvitationFilter,
@@ -75,7 +78,7 @@ export async function countInvitations(db: Database, { kind, id }: TenantRef, no
   return Number(count);
 }
 
-/** Deletes those that expired before the time `before`, accepted or not. Resolves to their number. */
+/** Deletes the invitations that expired before the time `before`, accepted or not. Resolves to their number. */
 export async function pruneInvitations(db: Database, before: Date): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('invitations')

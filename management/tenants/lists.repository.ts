@@ -93,7 +93,7 @@ export async function listOrganisations(db: Database, filter: Filter): Promise<L
   }));
 }
 
-/** Without regard to case. */
+/** Whether the name contains the text, without regard to case. */
 const contains = (q: string) => sql<boolean>`strpos(lower(name), lower(${q})) > 0`;
 
 const isAfter = ([name = '', id = '']: readonly string[]) =>

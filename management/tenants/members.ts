@@ -3,13 +3,18 @@ import { ManagementProblem } from '../http/errors.ts';
 import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import type { Member, Tenant } from './tenant-file.ts';
 
-/** With the member's role. Throws `forbidden` if it is stronger than the caller's, or `last_owner`. */
+/**
+ * The tenant, in which the member has this role. Throws `forbidden` if it is stronger than the caller's, or
+ * `last_owner`.
+ */
 export function withMember(tenant: Tenant, member: Member, caller: Role): Tenant {
   demandMayGive(caller, member.role);
   return replaced(tenant, member.subject, [member], caller);
 }
 
-/** Without the member. Throws `unknown_member`, `last_owner`, or `forbidden` if its role is stronger than the caller's. */
+/**
+ * The tenant without the member. Throws `unknown_member`, `last_owner`, or `forbidden` for a role above the caller's.
+ */
 export function withoutMember(tenant: Tenant, subject: string, caller: Role): Tenant {
   if (!tenant.members.some((member) => member.subject === subject)) {
     throw new ManagementProblem('unknown_member');
@@ -26,7 +31,7 @@ function replaced(tenant: Tenant, subject: string, by: readonly Member[], caller
   return { ...tenant, members };
 }
 
-/** With at least this role. */
+/** The tenant, in which the subject has at least this role. */
 export function withRole(tenant: Tenant, subject: string, role: Role): Tenant {
   const before = tenant.members.find((member) => member.subject === subject);
   if (before !== undefined && isAtLeast(roleFrom(before.role), role)) return tenant;

@@ -103,7 +103,9 @@ interface TokenFilter {
   readonly limit: number;
 }
 
-/** Cut to the millisecond, as in cursors: else pages would skip rows between a cursor's millisecond and the next one. */
+/**
+ * Cut to the millisecond, as in cursors: else pages would skip rows between a cursor's millisecond and the next one.
+ */
 const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;
 
 /** The newest first, without revoked ones. */

@@ -65,8 +65,8 @@ export function uuidOf(text: string): string {
 }
 
 /**
- * Sums the records of objects. A record counts once, by its batch and its index there. Records in `counted` are left out,
- * and records of a container in `deleted` from before the time that it has there (ISO 8601).
+ * Sums the records of objects. A record counts once, by its batch and its index there. Records in `counted` are left
+ * out, and records of a container in `deleted` from before the time that it has there (ISO 8601).
  */
 export function sumObjects(
   objects: readonly ReadObject[],

@@ -37,8 +37,8 @@ interface KnownPoints {
 const MOST_ROWS = 20_000;
 
 /**
- * The parts of a range of which sums of this span (in seconds) are not wholly known. `quarters`: those of which sums of the
- * quarters of hours are not known count, too.
+ * The parts of a range of which sums of this span (in seconds) are not wholly known. `quarters`: those of which sums of
+ * the quarters of hours are not known count, too.
  */
 export async function missingIn(
   db: Database,

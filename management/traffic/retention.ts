@@ -48,7 +48,8 @@ export async function pruneTraffic({
     const collected = (await collectedUntil(db))?.getTime() ?? now;
     const first = dayAt(daysBefore(Math.min(now, collected), lateDays));
     await db.transaction().execute(async (trx) => {
-      // Waits for the transactions that count. From then on no record of an earlier day is counted, so its notes can go.
+      // Waits for the transactions that count. From then on no record of an earlier day is counted, so its notes can
+      // go.
       await lockDeletions(trx);
       await sql`update traffic_state set notes_from = greatest(notes_from, ${first}::date)`.execute(trx);
     });

@@ -53,8 +53,8 @@ interface Stored {
 }
 
 /**
- * Counts the records of objects, in one transaction with the notes of what was counted: it happens as a whole or not at
- * all, and a record that was counted before, by this process or another one, doesn't count again.
+ * Counts the records of objects, and notes in the same transaction what was counted: both happen or neither. A record
+ * that was counted before, by this process or another one, doesn't count again.
  */
 export async function storeObjects(db: Database, given: readonly ReadObject[]): Promise<Stored> {
   return await db.transaction().execute(async (trx) => {
@@ -78,7 +78,7 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
   });
 }
 
-/** With times as records have them. */
+/** The containers with records to delete, with times in the form that records have. */
 export async function deletedContainers(db: Database): Promise<Map<string, string>> {
   const deleted = await deletedRecords(db);
   return new Map([...deleted].map(([container, until]) => [container, until.toISOString()]));

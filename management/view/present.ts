@@ -117,8 +117,8 @@ export function blockedHostWarnings({
 }
 
 /**
- * The reason, also one that only the manifest shows: a suspension (even before the host has reported which changes wait),
- * serving that is off, or a domain without a proof. These never hide another reason.
+ * The reason, also one that only the manifest shows: a suspension (even before the host has reported which changes
+ * wait), serving that is off, or a domain without a proof. These never hide another reason.
  */
 function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainProof'>) {
   const { status, status_reason, status_detail, manifest } = row;

@@ -19,9 +19,9 @@ export interface Leased {
 interface LeaseLimits {
   readonly limit: number;
   readonly perWebhook: number;
-  /** Of all webhooks of one client or organisation, over all processes. */
+  /** For all webhooks of one client or organisation together, in all processes. */
   readonly perOwner: number;
-  /** Webhooks of which nothing is leased. */
+  /** Webhooks of which nothing is leased, because this process already sends as many of their queues as it may. */
   readonly busy: readonly string[];
 }
 

@@ -2,8 +2,8 @@ import { cookieValues, type StoredCookie } from '../profile.ts';
 import { isStorable } from './cookies.ts';
 
 /**
- * The tag server's own ids: `FPID`, which scripts don't see, and the hash of it that they read for links to other domains,
- * `FPLC` (docs/facts.md, Cookies and browsers). An `FPID` that scripts see may have been set by one of them.
+ * The tag server's own ids: `FPID`, which scripts don't see, and `FPLC`, a hash of it that scripts read for links to
+ * other domains (docs/facts.md, Cookies and browsers). An `FPID` that scripts see may have been set by one of them.
  */
 const isKept = (name: string, isHttpOnly: boolean) => name === 'FPLC' || (name === 'FPID' && isHttpOnly);
 

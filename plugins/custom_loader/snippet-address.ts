@@ -20,8 +20,8 @@ export const loaderOf = ({ domains }: Site): string | undefined =>
 
 /**
  * True where the path ends with `scriptPath` and the query names a web tag of the site: `?id=GTM-ABC1234` or
- * `?GTM-ABC1234`. If `scriptPath` is the whole path, the query may name none: some plugins can omit the id. False for the
- * paths that the site names for its container, whose web container client serves a script of that name, too.
+ * `?GTM-ABC1234`. If `scriptPath` is the whole path, the query may name none: some plugins can omit the id. False for
+ * the paths that the site names for its container, whose web container client serves a script of that name, too.
  */
 export function isScriptAddress(
   { path, query }: { readonly path: string; readonly query: string },

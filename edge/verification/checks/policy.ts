@@ -38,8 +38,8 @@ async function checkPage(context: CheckContext, domain: string): Promise<Finding
 }
 
 /**
- * The addresses that a page's snippet may have, in the order in which the API prefers them: custom domains under the domain,
- * those under its registrable part, the edge hostname, all others.
+ * The addresses that a page's snippet may have, in the order in which the API prefers them: custom domains under the
+ * domain, those under its registrable part, the edge hostname, all others.
  */
 function snippetBases({ site, host }: CheckContext, domain: string): string[] {
   const registrableOf = (name: string) =>

@@ -17,7 +17,7 @@ export interface RequestFilter {
   readonly country?: string | undefined;
   /** Whether Tagyard's own probes are shown too. */
   readonly probes: boolean;
-  /** These are not shown, even where they are still stored. */
+  /** Requests that are not shown, even where they are still stored. */
   readonly deleted?: DeletedRequests | undefined;
 }
 

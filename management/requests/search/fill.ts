@@ -37,7 +37,7 @@ interface FoundObject {
 
 /**
  * Reads the objects of a day that aren't in its cache. `since`: only those whose keys name that time or a later one;
- * `null`: all, and where one has gone or was changed, the day is made anew. Returns how many lines were no records.
+ * `null`: all of them, and the day is made anew if one has gone or was changed. Returns how many lines were no records.
  */
 export async function fillDay(
   { objects, duck, signal, deleted }: FillParts,

@@ -6,7 +6,7 @@ import { isErased, readRow } from './parquet.ts';
 /** Rows of some files. */
 export interface HoursQuery {
   readonly files: readonly string[];
-  /** Milliseconds since the epoch: from the first on, before the second. */
+  /** Milliseconds since the epoch; `to` itself is excluded. */
   readonly from: number;
   readonly to: number;
   /** Only rows after this place in the order of pages. */

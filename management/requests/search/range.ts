@@ -5,7 +5,7 @@ import type { HoursQuery } from './query.ts';
 const HOUR_MS = 3_600_000;
 
 export interface PageQuery {
-  /** Milliseconds since the epoch: from the first on, before the second. */
+  /** Milliseconds since the epoch; `to` itself is excluded. */
   readonly from: number;
   readonly to: number;
   readonly after: RowKey | null;

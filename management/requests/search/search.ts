@@ -82,7 +82,10 @@ export class RequestSearch {
     }
   }
 
-  /** The newest rows first, each once. If there are fewer than `limit` although more follow, `reached` says where it stopped. */
+  /**
+   * The newest rows first, each once. If there are fewer than `limit` although more follow, `reached` says where it
+   * stopped.
+   */
   async page(filter: RequestFilter, { from, to, after, limit: most }: PageQuery): Promise<FoundRows> {
     const missing = new Set(await this.#prepared(from, to));
     const until = this.#clock.now() + BUDGET_MS;
@@ -116,7 +119,7 @@ export class RequestSearch {
     return cache.files.flatMap((file) => (file.hour === hour ? [cache.pathOf(file)] : []));
   }
 
-  /** Waits until the days are read. Returns those that aren't by then. */
+  /** Waits until the days are read, but for a limited time. Returns those that aren't wholly read yet. */
   async #prepared(from: number, to: number): Promise<string[]> {
     const last = Math.min(to, this.#clock.date().getTime());
     const names: string[] = [];
@@ -225,7 +228,7 @@ export class RequestSearch {
     return opening;
   }
 
-  /** One at a time for each day. What fails is logged, and tried again at the next listing. */
+  /** Fills a day, with one filling at a time for each. What fails is logged, and tried again at the next listing. */
   async #fill(day: Day): Promise<void> {
     day.filling ??= this.#fills
       .run(this.#isCurrent(day.name), () => this.#read(day))

@@ -27,9 +27,9 @@ const state: LoaderState = page.tagyard || {};
 const TAG_TIMEOUT_MS = 5000;
 
 /**
- * A query that the two common blocking lists match. The report itself has it, so that a page without a blocker sends one
- * request; where that one is refused, the report is sent again without the query. The query ends with the path, for filters
- * and logs that go by the ending.
+ * A query that the two common blocking lists match. The report itself has it, so that a page without a blocker sends
+ * one request; where that one is refused, the report is sent again without the query. The query ends with the path, for
+ * filters and logs that go by the ending.
  */
 const BAIT = '?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection';
 

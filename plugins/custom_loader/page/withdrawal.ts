@@ -8,7 +8,7 @@ const ITEM = 'tagyard.forget';
 /** Replaces the stored item where the browser forbids storage. */
 let item = '';
 
-/** What the edge must forget: an id, or `-`: only what is kept under keys from other cookies. Empty: nothing. */
+/** The id that the edge must forget. `-`: only what is kept under keys from other cookies. Empty: nothing. */
 export const toForget = () => item || stored(ITEM);
 
 function keep(text: string): void {

@@ -73,10 +73,11 @@ export function renderTags(container: WebContainer, { base, dataLayer }: Served)
 }
 
 /**
- * `gtag/js`: the Google tag itself. It sends a hit for the page, and one for each `gtag('event', …)` that follows, to its
- * `server_container_url`, or the older `transport_url`, of the page's `gtag('config', …)` or of the web container that
- * loaded it; without either, to Google Analytics. Without a configuration it sends none. Where the page or the container
- * uses Consent Mode, a hit states the choice of that moment in `gcs` (docs/facts.md, Consent).
+ * `gtag/js`: the Google tag itself. It sends a hit for the page, and one for each `gtag('event', …)` that follows. Its
+ * configuration is that of the page's `gtag('config', …)`, or of the web container that loaded it; without one, it
+ * sends no hit. Hits go to `server_container_url`, or the older `transport_url`, of that configuration; without either,
+ * to Google Analytics. Where the page or the container uses Consent Mode, a hit states the choice of that moment in
+ * `gcs` (docs/facts.md, Consent).
  */
 export function renderGoogleTag(id: string, dataLayer: string, analyticsUrl: string): string {
   return `// Tagyard demo Google tag ${literal(id)}

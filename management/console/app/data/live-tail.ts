@@ -3,9 +3,11 @@ import { problemFrom } from '../../../../gitops/clients/management/index.ts';
 import { sendInSession } from './api.ts';
 import { followStream } from './stream.ts';
 
-/** Rows that a page keeps: more than a person reads before they are gone. */
+/** Rows that a page keeps: more than a person can read before newer ones replace them. */
 export const MOST_TAIL_ROWS = 100;
-/** The shortest time between two changes of the page, milliseconds: what arrives within it is drawn by one short task. */
+/**
+ * The shortest time between two changes of the page, milliseconds: what arrives within it is drawn by one short task.
+ */
 const PAUSE_MS = 33;
 /** The rate is measured over this time, milliseconds. */
 const RATE_MS = 5_000;
@@ -42,7 +44,9 @@ const EMPTY: Tail<never> = {
   lateMs: null,
 };
 
-/** What a stream sends: `address` with its filter, and the name of its events that have a row. */
+/**
+ * What is followed: the stream's address with its filter, and the name (`kind`) of those of its events that have a row.
+ */
 export interface TailSource {
   readonly address: string;
   readonly kind: string;

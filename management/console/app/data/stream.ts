@@ -1,4 +1,7 @@
-/** Browsers don’t try again by themselves after a refused stream (401, 429, 503), milliseconds. */
+/**
+ * The pause before a refused stream (401, 429, 503) is opened again, milliseconds: browsers don’t do that by
+ * themselves.
+ */
 const REOPEN_MS = 5_000;
 
 interface Listener {

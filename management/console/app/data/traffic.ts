@@ -34,7 +34,7 @@ export interface TrafficRange {
   readonly to: number | null;
 }
 
-/** How often the traffic of a range is worth another read, milliseconds; `null`: never, the range is over. */
+/** How often the traffic of a range is read again, milliseconds; `null`: never, because the range is over. */
 export function pollOf({ span, to }: TrafficRange): number | null {
   if (to !== null) return null;
   return span.seconds <= DAY ? POLL_MS : LONG_POLL_MS;

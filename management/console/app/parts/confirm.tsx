@@ -8,7 +8,7 @@ import { Failure, Skeleton } from './states.tsx';
 import { TheirChange } from './their-change.tsx';
 
 interface Plan {
-  /** What it was made for: a plan of earlier fields is ignored. */
+  /** The fields for which it was made: a plan for earlier fields is ignored. */
   readonly of: string;
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];

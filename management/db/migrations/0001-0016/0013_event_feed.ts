@@ -115,7 +115,7 @@ const STATEMENTS = [
     $$`,
   sql`revoke all on function queue_delivery from public`,
 
-  // A new member may read more: his open streams report it at once.
+  // A new member may read more: the member's open streams report it at once.
   sql`create function notify_new_member() returns trigger language plpgsql as $$
     begin
       perform pg_notify('tagyard', 'member ' || new.client_id || ' ' || new.subject);

@@ -1,6 +1,6 @@
 /**
- * Node's HTTP modules without `import`, which would read all their exports: `WebSocket` of `node:http` loads all of undici,
- * and an idle tag server would need a fifth more memory.
+ * Node's HTTP modules without `import`, which would read all their exports: `WebSocket` of `node:http` loads all of
+ * undici, and an idle tag server would need a fifth more memory.
  */
 export const http = process.getBuiltinModule('node:http');
 
