@@ -19,7 +19,7 @@ describe('the end of a test run', () => {
   test.each([
     [{ passed: 3, failed: 0, skipped: 0 }, '3 passed, 0 failed'],
     [{ passed: 3, failed: 1, skipped: 2 }, '3 passed, 1 failed'],
-  ])('the last line of %o', (counts, expected) => {
+  ])('has the last line $1 for the counts %o', (counts, expected) => {
     expect(lastLine(counts)).toBe(expected);
   });
 

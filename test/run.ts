@@ -39,7 +39,8 @@ if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 // more pools, tests wait for a core until they time out.
 const beside = limit(availableParallelism() + 1);
 const network = limit(1);
-// A limiter begins a run some microtasks later. All pools pass one before `beside`, so that they get there in their order.
+// A limiter begins a run some microtasks later. All pools pass one before `beside`, so that they get there in their
+// order.
 const others = limit(Number.POSITIVE_INFINITY);
 await Promise.all(
   runs

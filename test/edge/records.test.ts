@@ -216,7 +216,7 @@ describe('a probe of our own', () => {
     ['the secret', () => HOP_SECRET],
     ['true', () => 'true'],
     ['nothing', () => ''],
-  ])('is not: a stranger with %s', async (_what, value) => {
+  ])('isn’t recognised in a request of a stranger with %s', async (_what, value) => {
     expect(await probe(value())).toBe(false);
   });
 });

@@ -30,11 +30,14 @@ const OURS = [
   'root createClient 201',
 ];
 
-test.each(['owner', 'admin'])('an %s reads the rows of the own clients, the newest first', async (as) => {
-  expect(await actions(as)).toEqual(OURS);
-  const { items } = await audit(as);
-  expect(items[1]).toMatchObject({ containerId: id, clientId: client, revision: expect.any(String) });
-});
+test.each(['owner', 'admin'])(
+  'an %s reads the rows of clients with this role, the newest first',
+  async (as) => {
+    expect(await actions(as)).toEqual(OURS);
+    const { items } = await audit(as);
+    expect(items[1]).toMatchObject({ containerId: id, clientId: client, revision: expect.any(String) });
+  },
+);
 
 test('a viewer reads none, and not those of a client by its id', async () => {
   expect(await audit('viewer')).toEqual({ items: [], next: null });

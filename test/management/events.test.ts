@@ -147,7 +147,7 @@ test('an organisation’s members see the events of its clients', async () => {
   stream.stop.abort();
 });
 
-test('streams of all containers and of one count together', async () => {
+test('the limit of a subject counts streams of all containers and streams of one container together', async () => {
   const { limits } = world.settings;
   Object.assign(limits, { streamsPerSubject: 1 });
   const stream = await feed('viewer');

@@ -206,7 +206,7 @@ test('shows the tree of a container’s resources to its readers', async () => {
   expect((await read(`/server-containers/${id}/resources`, 'other')).status).toBe(404);
 });
 
-test('lists the commits of the instance: all for operators, the own ones for others', async () => {
+test('lists the commits of the instance: all for operators, those of their containers for others', async () => {
   await world.call('PATCH', `/server-containers/${id}`, {
     as: 'owner',
     body: { name: 'Renamed' },

@@ -46,7 +46,7 @@ test.each([
   expect(await check(describe(rules))).toMatchObject([{ status: 'passed', fix: null }]);
 });
 
-test('a host of an older release doesn’t say', async () => {
+test('the check is skipped for a host of an older release, which doesn’t state the rules', async () => {
   const { identifies: _, ...old } = describe({});
   expect(await check(old)).toMatchObject([{ status: 'skipped' }]);
 });

@@ -50,7 +50,7 @@ const inGit = async (name: string): Promise<string> => {
   return (await world.repo.readSite(head, name))?.text ?? '';
 };
 
-test('a caller reads the own identity, and the own role in each client and organisation', async () => {
+test('a caller reads who is calling, and the caller’s role in each client and organisation', async () => {
   const organisation = await newOrganisation('mia', 'editor');
   const client = await newClient({ organisation });
   const { status, body } = await world.call('GET', '/me', { as: 'mia' });

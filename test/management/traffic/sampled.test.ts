@@ -251,7 +251,7 @@ describe('traffic of Analytics Engine', () => {
     return { key: keyAt(String(given[0]?.time)), size: body.length, body };
   };
 
-  test('unsampled agrees with the collector, probes with and without', async () => {
+  test('agrees with the collector where nothing is sampled, with probes and without', async () => {
     const [world] = worlds as [World];
     for (const probes of [false, true]) {
       const { body } = await world.call('GET', `/traffic?${query}&probes=${probes ? 1 : 0}`, { as: 'root' });
