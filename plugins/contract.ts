@@ -250,10 +250,7 @@ interface PluginBase<Settings> {
   identityDays?(settings: Settings): number | undefined;
   /** True where it keeps something in the profiles' records. */
   readonly keeps?: true;
-  /**
-   * Derives the key of the visitor's record, in place of the id. Also called for a disabled plugin, so that all is
-   * deleted.
-   */
+  /** Derives the key of the visitor's record, in place of the id. Also called if the plugin is off, to delete all. */
   profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
   /**
    * Names of the cookies from which `profileKey` derives its keys. The loader sends them with a withdrawal, too. If the list
@@ -273,9 +270,7 @@ interface PluginBase<Settings> {
   before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
   /** Runs after the route, in reverse order. */
   after?(response: Response, request: Request, context: PluginContext<Settings>): Promise<Response>;
-  /**
-   * Takes part in the bootstrap. Its result, as JSON, is the answer's member with the plugin's name; `undefined`: none.
-   */
+  /** Takes part in the bootstrap. Its result is the answer's member with the plugin's name, as JSON; `undefined`: none. */
   boot?(context: PluginContext<Settings>, draft: BootDraft): unknown;
   /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
   readonly bootMember?: string;
