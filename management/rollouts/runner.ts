@@ -284,7 +284,7 @@ function withImage(current: Manifest, image: string, site: RolloutSite): Manifes
   const wanted = wantedImage(image, site);
   if (wanted === null || current.image === wanted) return current;
   if (site.state === 'reverting' && current.image !== image) {
-    throw new ManagementProblem('revert_conflict', { detail: `it has the image ${current.image} now` });
+    throw new ManagementProblem('revert_conflict', { detail: `the site has the image ${current.image} now` });
   }
   return { ...current, image: wanted };
 }

@@ -86,7 +86,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
         demandAddress(url);
         const column = client === undefined ? 'organisation_id' : 'client_id';
         if ((await countWebhooks(db, column, client ?? organisation ?? '')) >= MOST) {
-          throw new ManagementProblem('too_many_webhooks', { detail: `it has ${MOST} webhooks` });
+          throw new ManagementProblem('too_many_webhooks', { detail: `there are ${MOST} webhooks` });
         }
         if (isDryRun(request.query)) return { plan: planOf(null, request.body) };
         const row = await insertWebhook(db, {

@@ -95,7 +95,7 @@ export function ResourceFields({
         <div class="grid">
           <TextField
             label="Most replicas"
-            hint="To which it scales under load; empty: it doesn’t"
+            hint="How many it scales to under load; empty: it doesn’t scale"
             type="number"
             min={min}
             max={16}
@@ -111,7 +111,7 @@ export function ResourceFields({
           />
           <TextField
             label="Requested cores"
-            hint="Above 70 % of them it scales; empty: 0.1"
+            hint="A cluster adds replicas while more than 70 % of them are used; empty: 0.1"
             type="number"
             min={0.05}
             max={1}
