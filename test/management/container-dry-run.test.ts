@@ -81,7 +81,7 @@ const rows: [string, Method, () => string, () => unknown, string[], string | nul
   ['a verification', 'POST', () => '/verify', () => undefined, [], null],
 ];
 
-test.each(rows)('plans %s and changes nothing', async (_, method, path, body, paths, commit) => {
+test.each(rows)('a dry run plans %s and changes nothing', async (_, method, path, body, paths, commit) => {
   const before = await state();
   const answer = await world.call(method, `/server-containers/${id}${path()}?dryRun=1`, {
     as: 'owner',
@@ -96,7 +96,7 @@ test.each(rows)('plans %s and changes nothing', async (_, method, path, body, pa
   expect(await state()).toEqual(before);
 });
 
-test('plans a creation with its names, and takes no port, no name, no key', async () => {
+test('a dry run plans a creation with its names, and takes no port, no name, no key', async () => {
   const before = await state();
   const answer = await world.call('POST', '/server-containers?dryRun=1', {
     as: 'owner',
@@ -110,7 +110,7 @@ test('plans a creation with its names, and takes no port, no name, no key', asyn
   expect(await state()).toEqual(before);
 });
 
-test('is refused like the real request', async () => {
+test('a dry run is refused like the real request', async () => {
   const dry = (method: Method, path: string, as: string, body?: unknown, headers = {}) =>
     world.call(method, path, { as, headers, ...(body === undefined ? {} : { body }) });
   const at = `/server-containers/${id}`;
@@ -136,7 +136,7 @@ test('is refused like the real request', async () => {
   ]);
 });
 
-test('plans a domain that another client holds as refused', async () => {
+test('a dry run is refused for a domain that another client holds', async () => {
   const other = await world.client('Other');
   const made = await world.call('POST', '/server-containers', {
     as: 'owner',
@@ -149,7 +149,7 @@ test('plans a domain that another client holds as refused', async () => {
   expect([made.status, taken.status, taken.body.code]).toEqual([202, 409, 'domain_in_use']);
 });
 
-test('is marked in the audit log', async () => {
+test('a dry run is marked in the audit log', async () => {
   await world.call('DELETE', `/server-containers/${id}?dryRun=1`, { as: 'admin' });
   const row = await world.owner
     .selectFrom('audit_log')
@@ -159,7 +159,7 @@ test('is marked in the audit log', async () => {
   expect(row).toEqual({ action: 'removeContainer', status: 200, code: 'dry_run', container_id: id });
 });
 
-test('checks no domain, so it doesn’t count against the limit of checks', async () => {
+test('a dry run checks no domain, so it doesn’t count against the limit of checks', async () => {
   await world.call('POST', `/server-containers/${id}/custom-domains`, {
     as: 'owner',
     body: { domain: 'tags.acme.example' },
@@ -176,7 +176,7 @@ test('checks no domain, so it doesn’t count against the limit of checks', asyn
   }
 });
 
-test('keeps no plan of the instance', async () => {
+test('a dry run keeps no plan of the instance', async () => {
   const plan = (as: string) => world.call('POST', '/plans?dryRun=1', { as, body: {} });
   expect((await plan('owner')).body.code).toBe('forbidden');
   const { status, body } = await plan('root');

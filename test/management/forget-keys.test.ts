@@ -36,7 +36,7 @@ test('deletes keys that are over a day old at the start, and keeps newer ones', 
   await eventually(async () => expect(await keys()).toEqual(['b', 'c']));
 });
 
-test('keeps deleting them until the signal, also after a failure', async () => {
+test('keeps deleting old keys until the signal, also after a failure', async () => {
   const stop = new AbortController();
   const { log } = world.management?.app ?? {};
   if (log === undefined) throw new Error('the API is stopped');

@@ -338,7 +338,7 @@ describe('the audit log', () => {
   });
 });
 
-test('is not ready while the sites repository is unreachable', async () => {
+test('the API is not ready while the sites repository is unreachable', async () => {
   const away = await mkdtemp(join(tmpdir(), 'tagyard-away-'));
   await rename(world.bare, join(away, 'sites.git'));
   const broken = await world.call('GET', '/readyz');
@@ -371,7 +371,7 @@ test('hides the address of the sites repository and git’s messages from caller
   expect(JSON.stringify(gone.body)).not.toContain(world.bare);
 });
 
-test('counts requests by route, operations by status, and free ports', async () => {
+test('the metrics count requests by route, operations by status, and free ports', async () => {
   const { body } = await inject({ url: '/metrics' });
   expect(body).toMatch(
     /tagyard_management_request_seconds_count\{method="POST",route="\/server-containers",status="202"\} [1-9]/,

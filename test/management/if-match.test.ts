@@ -34,7 +34,7 @@ async function tagged(): Promise<string[]> {
   return found;
 }
 
-test('every mutation of an object with an ETag, and below its address, answers 412 to a stale one', async () => {
+test('every mutation of an object with an ETag, and below its address, answers 412 to a stale tag', async () => {
   const addresses = await tagged();
   expect(addresses.sort()).toEqual([
     '/clients/:id',
@@ -69,7 +69,7 @@ test('every mutation of an object with an ETag, and below its address, answers 4
   expect(wrong).toEqual([]);
 });
 
-test('a current one is accepted, where the route itself doesn’t compare it', async () => {
+test('a current tag is accepted where the route itself doesn’t compare it', async () => {
   const read = async (path: string) => String((await world.call('GET', path, { as: 'owner' })).headers.etag);
   const container = `/server-containers/${calls.container}`;
   const made = await world.call('POST', '/webhooks', {

@@ -246,7 +246,7 @@ test('lists the commits of the instance: all for operators, those of their conta
   expect((await commits('stranger', `?client=${client}`)).code).toBe('unknown_client');
 });
 
-test('says so where the provisioner doesn’t answer', async () => {
+test('hosts, drift and resources say so where the provisioner doesn’t answer', async () => {
   await daemon.app.close();
   expect((await read('/hosts')).body.items).toMatchObject([{ state: 'unreachable', ports: { size: 50 } }]);
   for (const path of ['/drift', `/server-containers/${id}/resources`]) {

@@ -83,7 +83,7 @@ test('shows the steps of management and of the provisioner while they run, and a
   }
 });
 
-test('waits no longer than it was asked to', async () => {
+test('a request waits no longer than it asks for', async () => {
   const held = Promise.withResolvers<void>();
   release = held.resolve;
   daemon.control.before = () => held.promise;

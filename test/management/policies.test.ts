@@ -72,7 +72,7 @@ test.each([
   expect(endless.status).toBe(200);
 });
 
-test('is for owners and admins of the client, and for operators; the instance’s for operators only', async () => {
+test('a client’s script is for its owners and admins and for operators, the instance’s for operators only', async () => {
   const put = async (path: string, as: string) => {
     const { status, body } = await call('PUT', `${path}?dryRun=1`, as, { script: SCRIPT });
     return [status, body.code];

@@ -34,7 +34,7 @@ const follow = async (query = '', headers: Record<string, string> = {}, as = 'vi
   return { ...stream, rows, requests: () => rows().map(({ requestId }) => requestId) };
 };
 
-test('follows a container’s requests, continues after a row, and reports what was missed', async () => {
+test('a stream follows a container’s requests, continues after a row, and reports what was missed', async () => {
   const all = await follow();
   const failing = await follow('?status=5xx');
   await ingest(
@@ -61,7 +61,7 @@ test('follows a container’s requests, continues after a row, and reports what 
   for (const { stop } of [failing, again, lost]) stop.abort();
 });
 
-test('drops the rows of a reader that is too slow, and says how many', async () => {
+test('a stream drops the rows of a reader that is too slow, and says how many', async () => {
   const stop = new AbortController();
   const answer = await fetch(`${await world.listen()}/server-containers/${own}/requests/live`, {
     headers: { authorization: `Bearer ${await world.issuer.token('viewer')}` },
@@ -80,7 +80,7 @@ test('drops the rows of a reader that is too slow, and says how many', async () 
   stop.abort();
 });
 
-test('ends when the membership or the token ends, and has a limit for each subject', async () => {
+test('a stream ends when the membership or the token ends, and streams are limited for each subject', async () => {
   await world.call('PUT', `/clients/${ours}/members/guest`, { as: 'root', body: { role: 'viewer' } });
   const stream = await follow('', {}, 'guest');
   const url = `/server-containers/${own}/requests/live`;

@@ -49,7 +49,7 @@ test('a key is stored encrypted for the host; the API answers what names it, and
   expect(JSON.stringify(rows)).not.toContain('AGE ENCRYPTED');
 });
 
-test('another key replaces it, only if the container is as the caller has read it', async () => {
+test('another key replaces the stored one, only if the container is as the caller has read it', async () => {
   const { headers } = await read();
   const next = serviceAccountJson({ private_key_id: 'another' });
   expect(await put(next, { 'if-match': '"old"' })).toMatchObject({ status: 412 });

@@ -398,7 +398,7 @@ describe('a session’s end', () => {
   });
 });
 
-test('says when to try again while the provider is away', async () => {
+test('a login says when to try again while the provider is away', async () => {
   await open();
   visitor = new Visitor();
   await provider.stop();

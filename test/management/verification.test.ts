@@ -263,7 +263,7 @@ describe('without a verdict of the worker', () => {
   });
 });
 
-test('its answers match the OpenAPI document', async () => {
+test('the answers about verifications match the OpenAPI document', async () => {
   const { body: document } = await world.call('GET', '/openapi.json');
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });

@@ -110,7 +110,7 @@ test('after a rotation both secrets verify', async () => {
   ).toThrow();
 });
 
-test('only the events that it names are sent, only while it is on, and those of an organisation’s clients', async () => {
+test('only the events that a webhook names are sent, only while it is on, and those of an organisation’s clients', async () => {
   const organisation = crypto.randomUUID();
   await world.owner.insertInto('organisations').values({ id: organisation, name: 'Agency' }).execute();
   await world.owner
@@ -239,7 +239,7 @@ test('a test message arrives, and is signed', async () => {
 test.each<[string, number, string]>([
   ['viewer', 403, 'forbidden'],
   ['stranger', 404, 'unknown_webhook'],
-])('a %s can neither read nor change it', async (as, status, code) => {
+])('a %s can neither read nor change a webhook', async (as, status, code) => {
   const { id } = await create();
   const answers = [
     await call('GET', id, undefined, as),
@@ -253,7 +253,7 @@ test.each<[string, number, string]>([
   expect((await world.call('GET', '/webhooks', { as })).body).toEqual({ items: [], next: null });
 });
 
-test('is listed, changed and deleted with what it sent', async () => {
+test('a webhook is listed, changed and deleted with what it sent', async () => {
   const [one, two] = [await create(), await create()];
   const page = (await world.call('GET', `/webhooks?limit=1&client=${client}`, { as: 'admin' })).body;
   expect(page.items.map(({ id }: { id: string }) => id)).toEqual([two.id]);
@@ -292,7 +292,7 @@ test('a dry run shows the plan, and does nothing', async () => {
   expect(answer.body.code).toBe('address_refused');
 });
 
-test('takes the older names of a client and an organisation, and one owner only', async () => {
+test('a webhook takes the older names of a client and an organisation, and one owner only', async () => {
   const url = 'https://hooks.acme.example/older';
   const members = [{ subject: 'boss', role: 'owner' }];
   const agency = await world.call('POST', '/organisations', {

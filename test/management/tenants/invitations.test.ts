@@ -48,7 +48,7 @@ test('only owners invite owners, and only owners and admins invite', async () =>
   expect((await invite('owner', { role: 'owner' })).status).toBe(201);
 });
 
-test('a revoked one is refused, also when the inviter has lost the role', async () => {
+test('a revoked invitation is refused, and one whose inviter has lost the role', async () => {
   const revoked = (await invite('admin', { role: 'viewer' })).body;
   const at = `/clients/${client}/invitations/${revoked.id}`;
   expect((await world.call('DELETE', at, { as: 'viewer' })).body.code).toBe('forbidden');
@@ -60,7 +60,7 @@ test('a revoked one is refused, also when the inviter has lost the role', async 
   expect((await accept('temp', token)).body.code).toBe('unknown_invitation');
 });
 
-test('an expired one is refused', async () => {
+test('an expired invitation is refused', async () => {
   expect((await invite('admin', { role: 'viewer', expiresAt: '2020-01-01T00:00:00Z' })).status).toBe(400);
   const { body } = await invite('admin', { role: 'viewer' });
   await world.owner
@@ -164,7 +164,7 @@ test('what a service token makes ends with it at the latest', async () => {
   expect((await accept('late', made.body.token)).body.code).toBe('unknown_invitation');
 });
 
-test('at most 100 are open', async () => {
+test('at most 100 invitations are open', async () => {
   const other = await world.client('Full');
   const row = { client_id: other, organisation_id: null, email: null, role: 'viewer', created_by: 'owner' };
   const rows = Array.from({ length: 100 }, (_, at) => ({
@@ -183,7 +183,7 @@ test('at most 100 are open', async () => {
   expect((await invite('owner', { role: 'viewer' }, other)).status).toBe(201);
 });
 
-test('those that expired 30 days ago are deleted', async () => {
+test('invitations that expired 30 days ago are deleted', async () => {
   const { id } = (await invite('owner', { role: 'viewer' })).body;
   const recent = (await invite('owner', { role: 'viewer' })).body.id;
   const expire = (one: string, days: number) =>
