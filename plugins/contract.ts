@@ -270,7 +270,7 @@ interface PluginBase<Settings> {
   before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
   /** Runs after the route, in reverse order. */
   after?(response: Response, request: Request, context: PluginContext<Settings>): Promise<Response>;
-  /** Takes part in the bootstrap. Its result is the answer's member with the plugin's name, as JSON; `undefined`: none. */
+  /** Takes part in the bootstrap. Its result is the answer's member of the plugin's name, as JSON; `undefined`: none. */
   boot?(context: PluginContext<Settings>, draft: BootDraft): unknown;
   /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
   readonly bootMember?: string;

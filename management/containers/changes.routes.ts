@@ -37,8 +37,8 @@ type Change = (
 ) => Promise<ContainerView | ContainerPlan>;
 
 /**
- * Makes the change of a request, or with `dryRun` its plan. It reads the container after the commit, so that a later
- * GET has the same answer.
+ * Makes the change of a request, or with `dryRun` its plan. The container in the answer is read after the commit,
+ * so that a later GET has the same answer.
  */
 export function changer(context: Context, projection: Projector): Change {
   const { settings } = context;

@@ -45,8 +45,8 @@ function answerByCallback(client: pg.PoolClient): void {
 }
 
 /**
- * PGlite's options. By default it takes PostgreSQL's memory for a server: 128 MB of buffers, and a hundred connections. It
- * has one.
+ * PGlite's options. By default PGlite takes as much memory as PostgreSQL does on a server: 128 MB of buffers, and room
+ * for a hundred connections, although it has one.
  */
 export const SMALL_ENGINE = ['shared_buffers=8MB', 'max_connections=5'].flatMap((setting) => ['-c', setting]);
 

@@ -60,7 +60,7 @@ export async function checkProof(context: Context, key: ProofKey, requestId: str
   if (moved !== null) await settle(context, moved, requestId);
 }
 
-/** Whether another client holds the domain by its record. It keeps the domain until that record is gone. */
+/** Whether another client holds the domain by its record. That client keeps the domain until the record is gone. */
 async function isOfAnother(db: Database, { client, domain }: ProofKey): Promise<boolean> {
   const [holder] = await domainHolders(db, client, [domain]);
   if (holder === undefined) return false;

@@ -14,8 +14,8 @@ function provableNames({
 }
 
 /**
- * A client's manifest that lists as unproven all domains that are not proven to be the client's, and no others, whatever
- * it listed before: it may be an old version, or another client's.
+ * The manifest, with exactly those of its domains listed as unproven that are not proven to be the client's. What it
+ * listed before doesn't count, because the manifest may be an old version, or another client's.
  */
 export async function markUnproven<Given extends ManifestInput>(
   db: Database,

@@ -146,7 +146,9 @@ async function scopeOf(db: Database, { caller, client }: ContainerFilter): Promi
   return scope ?? { clients: [], hasFew: true };
 }
 
-/** The `seq` of the containers of a page. It is searched apart from the rows, because indexes alone may answer it. */
+/**
+ * The `seq` of the containers of a page. They are searched apart from the rows, because indexes alone may answer that.
+ */
 function pageOf(db: Database, query: ListQuery, scope: Scope) {
   const { after, limit } = query;
   const { column, type } = KEYS[query.order.key];

@@ -77,7 +77,8 @@ export async function runningOperations(db: Database): Promise<Pick<OperationRow
 
 /**
  * Writes in one statement, and only while the operation is at `step`. Resolves to the operation as written;
- * `undefined`: it was cancelled, or another process has moved it. A `revision` is recorded on both it and its container.
+ * `undefined`: it was cancelled, or another process has moved it. A `revision` is recorded on the operation and on its
+ * container.
  */
 export async function moveOperation(
   db: Database,

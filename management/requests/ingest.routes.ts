@@ -15,8 +15,8 @@ const LINES_AT_ONCE = 500;
 const MOST_AT_ONCE = 4;
 
 /**
- * Takes the edge's records as they are delivered, for live streams and the newest rows of a search. It is for the edge
- * only, which proves itself by a secret of its own. Without INGEST_SECRET there is no such route.
+ * Takes the edge's records as they are delivered, for live streams and the newest rows of a search. The route is for
+ * the edge only, which proves itself by a secret of its own. Without INGEST_SECRET there is no such route.
  */
 export function ingestRoutes(
   { settings, clock, log }: Pick<Context, 'settings' | 'clock' | 'log'>,

@@ -42,7 +42,7 @@ export function isDryRun(query: unknown): boolean {
 
 export type ValueChange = z.output<typeof change>;
 
-/** Members whose values are never shown. That they have changed is. */
+/** Members whose values are never shown; it is only shown that they have changed. */
 const SECRETS: ReadonlySet<string> = new Set([
   'containerConfig',
   'containerConfigB64',

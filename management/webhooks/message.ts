@@ -1,7 +1,9 @@
 import type { Outgoing } from './outbox.repository.ts';
 import { typeOf } from './webhooks.schema.ts';
 
-/** The id and the body of a delivery's message. Those of an event are the same each time that it is sent. */
+/**
+ * The id and the body of a delivery's message. A message about an event has the same ones each time that it is sent.
+ */
 export function messageOf(delivery: Outgoing): { id: string; body: string } {
   const { id, kind, event_seq: seq, queued_at } = delivery;
   if (kind === 'test') {

@@ -22,7 +22,7 @@ const BEGINNING_OCTETS = 1024;
 export const versionOf = ({ headers }: SharedBody): string | null => headers.get(VERSION);
 
 /**
- * The key of a script's copies. They are shared between all sites with that web tag. It holds all that the script depends
+ * The key of a script's copies, which are for all sites with that web tag. The key holds all that the script depends
  * on: the vendor's path and query, made by the edge, and the visitor's place, stated by a trusted hop.
  */
 export function copyKey({ visitor }: PluginContext, path: string): string {

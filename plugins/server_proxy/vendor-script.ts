@@ -110,7 +110,7 @@ async function cached(context: PluginContext, { path, key, dataLayer }: Script):
   }
 }
 
-/** The named headers, for any page: it requests the script without credentials, so that no cookies come with it. */
+/** The named headers, for any page: pages request the script without credentials, so that no cookies come with it. */
 function scriptHeaders(from: Headers, names: readonly string[]): Headers {
   const headers = pick(from, names);
   headers.set('access-control-allow-origin', '*');

@@ -11,8 +11,8 @@ const META = /<meta\b[^>]*\bhttp-equiv\s*=\s*["']?content-security-policy["']?[^
 const PAGE_TIMEOUT_MS = 3000;
 
 /**
- * Reads the policies of each domain's first page. It must allow the address of the domain's snippet: the prefix that the
- * domain's own server forwards, else one of the site's hosts.
+ * Reads the policies of each domain's first page. They must allow the address of the domain's snippet: the prefix that
+ * the domain's own server forwards, else one of the site's hosts.
  */
 export async function checkPolicy(context: CheckContext): Promise<Finding[]> {
   const findings = activeDomains(context.site).map(({ domain, sameOrigin }) =>

@@ -11,7 +11,7 @@ interface VerifyDependencies {
   readonly now: () => number;
   /** See `CheckContext`. */
   readonly scriptsByPlace: boolean;
-  /** Signs the marks of visits; undefined: they have none. */
+  /** Signs the marks of visits; undefined: visits have no mark. */
   readonly sign: Sign | undefined;
 }
 

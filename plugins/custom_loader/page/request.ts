@@ -13,9 +13,10 @@ const ANSWER_TIMEOUT_MS = 30000;
 export const UNMEASURED = '-';
 
 /**
- * Without consent, only the loader's token and the page's origin are sent. `old` asks the edge to forget a visitor. It adds
- * the id and the cookie under which data is kept, and credentials, because only the answer can end cookies that scripts don't
- * see. It is a simple request, with a text body: a JSON type would cost a preflight.
+ * Without consent, only the loader's token and the page's origin are sent. With `old`, the request asks the edge to
+ * forget a visitor: it then has the id and the cookie under which data is kept, and credentials, because only the
+ * answer can end cookies that scripts don't see. It is always a simple request, with a text body: a JSON type would
+ * cost a preflight.
  */
 export async function sendBootstrap(
   { analytics, ads, choices, refuses }: Decision,

@@ -36,8 +36,9 @@ export async function preview(exchange: Exchange, deps: PreviewDeps): Promise<vo
 }
 
 /**
- * The Tag Manager interface opens this page with `id`, `gtm_auth` and `gtm_preview`. It sets the three debug cookies for
- * any draft of the server's own container: Google judges `gtm_auth` when the processing server fetches that draft.
+ * The Tag Manager interface opens this page with `id`, `gtm_auth` and `gtm_preview`. The page sets the three debug
+ * cookies for any draft of the server's own container: Google judges `gtm_auth` when the processing server fetches that
+ * draft.
  */
 function debugPage(exchange: Exchange, query: URLSearchParams, config: ContainerConfig): void {
   const opened = sessionOf(exchange, query);

@@ -119,7 +119,10 @@ export function useTail<Row extends { readonly time: string }>(
       const { missed } = JSON.parse(text) as { missed: number | null }; // the API's event
       show(missed === null ? { hasGap: true } : { missed: now.missed + missed });
     };
-    /** A stream doesn't say why it was refused; the same request does. It also asks for a login if the session has ended. */
+    /**
+     * Asks why a stream was refused, which its answer says. Also makes the page ask for a login if the session has
+     * ended.
+     */
     const asking = new AbortController();
     const askWhy = async () => {
       try {

@@ -19,7 +19,7 @@ export interface Creation {
 
 const KEY = 'tagyard-new-container';
 
-/** What was typed before, without the configuration: it has a secret, so it is never stored. */
+/** What was typed before, without the configuration, which has a secret and is never stored. */
 export function keptCreation(clientId: string): Creation {
   const empty: Creation = { clientId, name: '', config: '', pages: [{ domain: '', webTagId: '' }] };
   try {
