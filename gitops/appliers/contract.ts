@@ -141,7 +141,7 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   edition?(manifest: LoadedManifest): string;
   /**
    * The same applier for one preview of a revision that isn't applied: it assigns nothing that lasts and cleans up
-   * nothing. Only `desired`, `edition`, `observe` and `plan` are called. Absent: the applier itself is like that.
+   * nothing. Only `desired`, `edition`, `observe` and `plan` are called. If absent, a preview uses the applier itself.
    */
   preview?(): Applier<Spec, Ref>;
   observe(

@@ -70,8 +70,8 @@ export function nameConflicts(plans: readonly Plan[]): Conflict[] {
 
 /**
  * The changes that wait until every public name of their site is the site's own; a pure function. These are the creates
- * that need the names, and their sites' deletes in the targets of these creates and of the names: what has an earlier
- * name must serve the site until then.
+ * that need the names. The same sites' deletes wait too, in the targets of these creates and of the names: what has an
+ * earlier name must serve the site until then.
  * `unowned`: sites and targets of names that belong to others or couldn't be observed.
  */
 export function waitingForNames(

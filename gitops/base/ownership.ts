@@ -46,13 +46,13 @@ export function networkName(instance: string, site: string): string {
 
 /**
  * The name of a site's preview server in the site's network: one label, so that no name server has it
- * (docs/containers.md). The digits keep daemons apart whose proxy is the same nginx.
+ * (docs/containers.md). The digits differ between daemons whose sites the same nginx serves.
  */
 export function insidePreviewName({ instance, host }: Identity, site: string): string {
   return `${site}-preview-${hash16(`${instance} ${host}`).slice(0, 5)}`;
 }
 
-/** The name of a site's policy script in the site's network, as `insidePreviewName`. */
+/** The name of a site's policy script in the site's network, formed like `insidePreviewName`. */
 export function insidePolicyName({ instance, host }: Identity, site: string): string {
   return `${site}-policy-${hash16(`${instance} ${host}`).slice(0, 5)}`;
 }

@@ -49,7 +49,7 @@ interface ActiveOrder {
 /** The outcome of an order that was aborted. */
 const ABORTED: OrderOutcome = { notYet: '' };
 
-/** Places orders, the most urgent first, within the limits at once and per hour. Remembers failures. */
+/** Places orders, the most urgent first. Limits the orders in progress and those in an hour. Remembers failures. */
 export class Orders {
   readonly #deps: OrdersDeps;
   readonly #budget: OrderBudget;

@@ -36,7 +36,7 @@ export class CertificateStore {
     await Promise.all((await this.#hosts()).map((host) => this.read(host)));
   }
 
-  /** Another edition for each certificate of a name. */
+  /** Differs for each certificate of a name; `undefined`: this process knows none. */
   edition(host: string): string | undefined {
     return this.#known.get(host)?.notBefore.toString();
   }
@@ -46,7 +46,7 @@ export class CertificateStore {
     return { cert: path, key: path };
   }
 
-  /** `null` if there is no certificate that was ever valid for this name. It may have expired. */
+  /** Reads the name's certificate, expired or not; `null` if there is none that was ever valid for the name. */
   async read(host: string): Promise<CertificateFacts | null> {
     const pem = await readFile(this.#pathOf(host), 'utf8').catch(nullIfMissing);
     const facts = pem === null ? null : readFacts(pem);

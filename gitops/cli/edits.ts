@@ -46,7 +46,7 @@ export async function revert(
 }
 
 interface SuspendOptions extends EditOptions {
-  /** Changes don't wait: the edge answers nothing of the site. */
+  /** Changes aren't stopped. Instead, the edge answers nothing of the site. */
   readonly stopServing?: true;
 }
 

@@ -64,7 +64,8 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
     past = await printPast(api, { ...filters, ...range }, options);
   }
   if (follow !== true) return;
-  // Printed rows may have arrived after the last one that was printed: the stream would repeat them.
+  // The past is printed in the order of time, but the stream sends rows in the order of arrival. So it repeats each
+  // printed row that arrived after the last printed one.
   const printed = new Set(past.map(({ id }) => id));
   for await (const one of liveRequests(api, filters, past.at(-1)?.id)) {
     if ('missed' in one || !printed.delete(one.id)) printLive(one, options);

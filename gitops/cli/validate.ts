@@ -15,9 +15,9 @@ interface Problem {
 }
 
 /**
- * Checks manifests without a provisioner, and that no two of them claim the same name, port or token, and no two
- * clients the same domain. Prints one line per problem: `file:line: path: message`. Exit code 1 if there is one; a
- * warning doesn't count.
+ * Checks manifests without a provisioner. Also checks that no two of them claim the same name, port or token, and that
+ * no two clients claim the same domain. Prints one line per problem: `file:line: path: message`. Exit code 1 if there
+ * is one; a warning doesn't count.
  */
 export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
   const checked = await Promise.all(files.map(check));

@@ -150,7 +150,7 @@ class GitStarter {
 
 /**
  * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with `--progress`
- * may take as long as it makes progress. Throws `GitError`.
+ * may take any time while it makes progress. Throws `GitError`.
  *
  * A small helper process starts git. To start a process, the system copies the page tables of its parent, whose event
  * loop is blocked meanwhile: 3 ms at 50 MB, 40 ms at 600 MB.

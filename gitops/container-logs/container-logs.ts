@@ -53,7 +53,7 @@ interface Site {
 interface Printer {
   readonly rate: LineRate;
   positions: Positions;
-  /** Lines that were not kept since the last one that was. */
+  /** The number of lines that were dropped after the last kept one. */
   dropped: number;
   why: string;
   last: PrintedLine | null;
@@ -153,7 +153,7 @@ export class ContainerLogs {
     return await searchPage(this.#site(site).log, query, this.#clock);
   }
 
-  /** Lines after a position, as soon as there is one; after `waitMs`, none. */
+  /** Lines after a position, as soon as there are any; without lines after `waitMs`. */
   async newer(site: string, query: NewerQuery, waitMs: number, signal: AbortSignal): Promise<NewerLogs> {
     const until = this.#clock.now() + waitMs;
     for (;;) {
@@ -172,7 +172,7 @@ export class ContainerLogs {
     return this.#refusals.list();
   }
 
-  /** Deletes a site's lines up to a time, also those that will be read later. */
+  /** Deletes a site's lines up to a time, also lines of that time that are read only later. */
   async deleteUntil(site: string, until: Date): Promise<void> {
     await this.#flushed(site);
     await this.#site(site).log.deleteUntil(until);

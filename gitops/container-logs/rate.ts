@@ -1,6 +1,6 @@
 /**
- * How many lines of one container are kept: by the lines' own times, so that output that is read late counts for the time
- * when it was printed.
+ * Limits how many lines of one container are kept, by the lines' own times: output that is read late counts for the
+ * time when it was printed.
  */
 export class LineRate {
   readonly #perSecond: number;

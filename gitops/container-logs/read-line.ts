@@ -9,9 +9,9 @@ export type ReadLine = Omit<ContainerLog, 'id' | 'time' | 'source' | 'stream'>;
 export type KeptLines = 'all' | 'json';
 
 /**
- * The members that are read of the common shape of templates' lines, each as strictly as it can be. All others, such as
- * `RequestBody`, `ResponseBody` and `ResponseHeaders`, are not. Source: the community's standard "GTMS-3, Server Templates
- * Logging".
+ * The members that are read from a line in the common shape of templates, each as strictly as possible. All other
+ * members, such as `RequestBody`, `ResponseBody` and `ResponseHeaders`, are not read. Source: the community's standard
+ * "GTMS-3, Server Templates Logging".
  */
 const shape = z.object({
   Name: z.string().optional().catch(undefined),

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { containerLog } from '../report/container-logs.ts';
 
-/** Where reading a stream of a container (its id) continues: the time, and the place among lines of that time. */
+/** Where reading continues: the container's id, its stream, a time, and the place among the frames of that time. */
 const position = z.tuple([z.string(), z.enum(['stdout', 'stderr']), z.string(), z.number()]);
 export type StoredPosition = z.output<typeof position>;
 

@@ -26,8 +26,8 @@ const served = z.discriminatedUnion('kind', [
   /** Leads to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
   /**
-   * Every path under the token answers the script. Provisioners of earlier versions wrote none: then the script isn't served
-   * until it is delivered again, but the site's other names are.
+   * Every path under the token answers the script. Provisioners of earlier versions wrote no token. Without one, the
+   * site's other names are served, but the script is not until it is delivered again.
    */
   z.strictObject({
     kind: z.literal('policy'),

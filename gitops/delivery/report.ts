@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 export const REPORT = 'report';
 
 const startFailure = z.object({
-  /** Another one for each attempt of the gateway that has failed. */
+  /** Differs for each failed attempt of the gateway. */
   number: z.number(),
   /** Why its Deployment couldn't be given a pod; empty: it was, but no pod was ready in time. */
   reason: z.string(),

@@ -17,7 +17,7 @@ export class Policies {
   #scripts = new Map<string, Script>();
   /** The site with its policy, by the same site without one. */
   readonly #sites = new WeakMap<DesiredSite, { readonly applied: Applied; readonly site: DesiredSite }>();
-  /** By what makes them, so that equal policies are one object. */
+  /** By the blobs of the two scripts, so that equal policies are one object. */
   #applied = new Map<string, Applied>();
   #before: ReadonlyMap<string, Applied> = new Map();
 
@@ -25,7 +25,7 @@ export class Policies {
     this.#repo = repo;
   }
 
-  /** Adds to each site of the revision what its instance and its client say. */
+  /** Returns a function that adds to a site the revision's policy scripts of its instance and its client. */
   async at(revision: string): Promise<(site: DesiredSite) => DesiredSite> {
     const blobs = await this.#repo.policies(revision);
     const scripts = new Map<string, Script>();

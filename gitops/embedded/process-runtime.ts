@@ -144,7 +144,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
 /** The stand-in has little to do; by default, V8 would take a third more memory for it. */
 const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--single-threaded'];
 
-/** A child gets the environment of a container, and of the daemon's own only the folder of compiled code. */
+/** A child gets a container's environment. Of the daemon's environment it gets only the folder of compiled code. */
 function spawn(
   { name, spec }: Launch,
   { entry, keyFiles }: ProcessRuntimeOptions,

@@ -8,7 +8,7 @@ interface ThreadOptions {
   readonly name: string;
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Its output is appended, and the error that ends it. */
+  /** The script's output and the error that ends it are appended to this file. */
   readonly logFile: string;
 }
 

@@ -112,7 +112,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     return { all, holders: readSlots(slots, identity, all) };
   }
 
-  /** Releases the slots of containers that neither exist nor are desired or being changed. */
+  /** Releases each slot whose container doesn't exist, isn't desired and isn't being changed. */
   function releaseSlots(holders: Set<string>, desired: readonly Resource<ContainerSpec>[]): void {
     const changing = [...busy].flatMap((name) => keyOfName(instance, name) ?? []);
     for (const holder of [...changing, ...desired.map(({ spec }) => containerKey(spec))]) {

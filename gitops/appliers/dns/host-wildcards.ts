@@ -8,8 +8,8 @@ import { isCoverable, isWildcard, ownRecords, parentOf, type ZoneNames } from '.
 /**
  * Finds this host's wildcard among the records of one name, if a wildcard of another host of the instance precedes it;
  * a pure function. With both, covered names would lead to either host. The wildcard that was written first precedes, so
- * the host that writes the second one finds the first and deletes its own. If the times are equal, the marks decide,
- * which name the hosts.
+ * the host that writes the second one finds the first and deletes its own. If the times are equal, the order of the
+ * marks decides, because they name the hosts.
  */
 export function lostWildcard(records: readonly ListedRecord[], identity: Identity): ListedRecord | null {
   const wildcards = records.filter((record) => POINTING.has(record.type) && isWildcard(record, identity));

@@ -7,7 +7,7 @@ type Problem = ProblemError<Readonly<Record<string, readonly [status: number, ti
 /** What a service answers to errors that aren't problems of its own. */
 export interface ProblemService<Code extends string> {
   readonly Problem: new (code: Code, options?: ProblemOptions) => Problem;
-  /** The error of an unreadable sites repository, which this room can't import. */
+  /** The class of errors of an unreadable sites repository. The base can't import it. */
   readonly SitesRepoError: abstract new (
     ...args: never
   ) => Error;
@@ -16,7 +16,7 @@ export interface ProblemService<Code extends string> {
     readonly schema: Code;
     /** The framework's and Node's own 4xx: time for a request, body, address, media type, expectation, headers. */
     readonly byStatus: Readonly<Record<408 | 413 | 414 | 415 | 417 | 431, Code>>;
-    /** Every other one. */
+    /** Every other 4xx of the framework and of Node. */
     readonly clientError: Code;
     /** A request on an open connection while the service stops. */
     readonly stopping: Code;

@@ -36,7 +36,10 @@ export function managementService(url: string | undefined): Part {
   };
 }
 
-/** The worker refuses a `GET` with the right secret by the method, and without a secret for that reason. */
+/**
+ * The verification worker. If it refuses a `GET` for the method, it has accepted the secret. Where no secret is known,
+ * it must refuse the missing one.
+ */
 export function verificationService(url: string | undefined, secret: string): Part {
   const expected = secret === '' ? 'wrong_secret' : 'method_not_allowed';
   return {

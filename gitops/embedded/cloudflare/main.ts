@@ -40,7 +40,7 @@ const environment = z.object({
   HOP_SECRET_PREVIOUS: z.string().default(''),
   TAG_UPSTREAM: z.url(),
   CONFIG_TTL_SECONDS: z.string().default('60'),
-  /** Where the raw logs' deliveries are sent, and the secret of that. Unset: nowhere. */
+  /** Where the raw logs are sent, and the secret that is sent with them. Unset: nowhere. */
   INGEST_URL: z.string().default(''),
   INGEST_SECRET: z.string().default(''),
   EGRESS_CA_FILE: z.string().optional(),

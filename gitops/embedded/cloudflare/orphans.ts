@@ -9,7 +9,10 @@ type Processes = z.infer<typeof processSchema>;
 
 const KILL_TIMEOUT_MS = 5000;
 
-/** Writes the worker's runtimes that this process has started to `file`: where nothing ends them with it, they keep a port. */
+/**
+ * Writes to `file` which runtimes of the worker this process has started. Where nothing ends them together with this
+ * process, they keep a port.
+ */
 export async function rememberRuntimes(file: string): Promise<void> {
   const found: Processes = [];
   for (const pid of await ownChildren()) {

@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 /**
- * Starts the runtime in a session of its own, so that Ctrl-C doesn't reach it before its logs are sent, and has the system
- * end it together with the thread that started it, even one that was killed (prctl(2), PR_SET_PDEATHSIG). Without util-linux
+ * Starts the runtime in a session of its own, so that Ctrl-C doesn't reach it before its logs are sent. The system ends
+ * it together with the thread that started it, even if that is killed (prctl(2), PR_SET_PDEATHSIG). Without util-linux
  * it is started directly: then the next start ends a runtime that a killed process left running.
  */
 const STARTER = `#!/bin/sh

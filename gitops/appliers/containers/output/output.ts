@@ -4,7 +4,7 @@ export type OutputStream = 'stdout' | 'stderr';
 export interface OutputPosition {
   /** When the engine read it: ISO 8601 in UTC, with nanoseconds. */
   readonly at: string;
-  /** How many of the stream's frames with this very time there are, up to the line's last one. */
+  /** The number of the stream's frames with exactly this time, up to and including the line's last frame. */
   readonly count: number;
 }
 
@@ -35,7 +35,7 @@ export interface OutputSource {
 
 /** Where containers' output is kept. */
 export interface OutputSink {
-  /** The positions after which the output is to be read; of neither stream: from the beginning. */
+  /** The positions after which the output is to be read. A stream without one is read from the beginning. */
   positions(source: OutputSource): Promise<OutputPositions>;
   /** Takes lines in their order. Resolves when it can take more; a caller that doesn't wait for that only uses more memory. */
   write(source: OutputSource, lines: readonly OutputLine[]): Promise<void>;

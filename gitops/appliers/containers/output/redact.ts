@@ -55,7 +55,7 @@ function configSecrets(config: Secret): string[] {
  */
 function keyLines(key: Secret | undefined): string[] {
   if (key === undefined) return [];
-  const { private_key: pem } = JSON.parse(key.reveal()) as { private_key: string }; // the manifest's reader has judged it
+  const { private_key: pem } = JSON.parse(key.reveal()) as { private_key: string }; // checked by the manifest's reader
   const read = createPrivateKey(pem);
   return [pem, ...(['pkcs8', 'pkcs1'] as const).map((type) => String(read.export({ type, format: 'pem' })))]
     .flatMap((form) => form.split(/\r?\n/))

@@ -15,7 +15,7 @@ export function zoneResolver(db: DatabaseSync): (host: string) => string | null 
   const recordsOf = db.prepare('SELECT type, content FROM records WHERE name = ? ORDER BY type, content');
   const below = db.prepare('SELECT 1 FROM records WHERE name = ? OR name LIKE ? LIMIT 1');
   const exists = (name: string) => below.get(name, `%.${name}`) !== undefined;
-  /** The closest name at or above that exists decides: only its own wildcard counts. */
+  /** The wildcard of the closest existing name at or above `name`. Wildcards of names above that one don't count. */
   function wildcardFor(name: string): string {
     let labels = name.split('.');
     while (labels.length > 1 && !exists(labels.join('.'))) labels = labels.slice(1);
