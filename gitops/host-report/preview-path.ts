@@ -29,7 +29,7 @@ export interface PreviewPathDeps {
  * Preview server).
  */
 const UNDER_GTM = '/gtm/tagyard-verification';
-/** What Docker and a connection to this host itself get of the time limit, to explain a failure. */
+/** The part of the time limit for explaining a failure, which takes a call of Docker and a connection to this host. */
 const EXPLAINING = 1 / 3;
 
 /**

@@ -27,7 +27,7 @@ interface ReplicaOptions {
 interface Leadership {
   /** Names all replicas in the sites repository: machines elsewhere have another id. */
   readonly holder: string;
-  /** Aborts when another replica may lead; not where this one gives the Lease up at its end. */
+  /** Aborts when another replica may lead. Doesn't abort when this one gives the Lease up at its end. */
   readonly lost: AbortSignal;
   mayWrite(): boolean;
   /** Why an operator has stopped all changes; `null`: none has. */

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { StandbyDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 
-/** Marks a request that a replica has passed on: no second one does so if two take each other for the leader. */
+/** Marks a request that a replica has passed on. It isn't passed on again: two may take each other for the leader. */
 const FORWARDED = 'x-tagyard-forwarded';
 /** Headers of one connection (RFC 9110, 7.6.1). */
 const OF_A_CONNECTION = [
@@ -19,8 +19,8 @@ const ANSWER_MS = 60_000;
 const RETRY_AFTER = 5;
 
 /**
- * A hook that answers each request but `GET /healthz` with the leader's answer, so that a Service may send requests to
- * every replica. Throws `not_leading` where the leader can't be reached. Nothing is sent twice.
+ * A hook that answers each request except those to `/healthz` with the leader's answer, so that a Service may send
+ * requests to every replica. Throws `not_leading` where the leader can't be reached. Nothing is sent twice.
  */
 export function forwardToLeader({ leader, ended }: StandbyDeps) {
   return async ({ raw }: FastifyRequest, reply: FastifyReply): Promise<void> => {

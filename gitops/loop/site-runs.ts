@@ -61,7 +61,7 @@ export class SiteRuns {
   readonly #deps: SiteRunsDeps;
   readonly #active = new Map<string, ActiveRun>();
   readonly #limit: ReturnType<typeof limit>;
-  /** When each site's last run ended, by the monotonic clock: a plan that was observed before is outdated. */
+  /** When each site's last run ended, by the monotonic clock. A plan whose observation is older is outdated. */
   readonly #endedAt = new Map<string, number>();
 
   constructor(deps: SiteRunsDeps) {
@@ -221,7 +221,7 @@ export class SiteRuns {
     inventory.settle(settled.status, settled.isConverged ? desired : null);
     const { reason, message, ready } = settled.status;
     if (settled.changed) log[ready ? 'info' : 'warn']({ site, reason, detail: message }, 'condition changed');
-    // While the run fails, its attempts decide.
+    // While an allowed change isn't applied, its failures decide, not the obstacle.
     const needsAction = isApplied && settled.obstacle !== null && settled.obstacle.transient !== true;
     const hasFailed = outcome?.terminal || needsAction || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
     if (isApplied && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');

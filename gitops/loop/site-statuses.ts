@@ -36,8 +36,8 @@ export class SiteStatuses {
   }
 
   /**
-   * A new revision was read. A pass doesn't cover the sites that it doesn't change: a converged site is shown as
-   * converged at this revision.
+   * A new revision was read. The pass doesn't cover sites that the revision doesn't change, so a converged one of them
+   * is shown as converged at this revision.
    */
   setRevision(revision: string): void {
     this.#revision = revision;

@@ -40,7 +40,7 @@ export interface ContainerSpec {
   readonly onDemand: boolean;
   /** Where the container itself listens, at the same `port`. This address equals `address` unless `onDemand` is set. */
   readonly boundAddress: string;
-  /** The hostname of the preview server for the processing role, where it must resolve to this host. */
+  /** The hostname of the preview server. In the containers of the processing role it must resolve to this host. */
   readonly previewHost: string;
   /** The hostname of the site's policy script, likewise; unset: the container reads none. */
   readonly policyHost?: string;

@@ -58,8 +58,9 @@ export class Slots {
   }
 
   /**
-   * Releases the addresses of holders that two calls in a row don't name: a plan of a newer revision may be under way.
-   * What was computed from them is outdated. Such an address is assigned again only after all others.
+   * Releases the addresses of holders that neither this call nor the last one names. One call isn't enough, because a
+   * plan of a newer revision may be under way. What was computed from a released address is outdated. The address is
+   * assigned again only after all others.
    */
   keepOnly(holders: ReadonlySet<string>): void {
     const unused = this.#unused;

@@ -83,7 +83,7 @@ async function mergesOf(groups: readonly (readonly [string, unknown])[], git: Gi
   return new Set(lines(await git.run(args, input)));
 }
 
-/** By site, how many ancestors the first commit has that brought it into this merge. */
+/** By site, how many ancestors the oldest commit that `Search` finds in this merge has. Infinity: it finds none. */
 async function depthsInMerge(
   merge: string,
   sites: readonly string[],

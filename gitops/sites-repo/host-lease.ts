@@ -48,7 +48,7 @@ export class HostLease {
   readonly #onNotice: (message: string) => void;
   /** The commit by which this process took the lease. */
   #held: string | null = null;
-  /** The commit before it, which a fetch may still show that began before the push. */
+  /** The commit before it. A fetch that began before the push may still show it. */
   #replaced: string | null = null;
   #refusal: LeaseHeldError | null = null;
   /** Why the lease could not be written; `null`: it was written, or no attempt was made. */

@@ -44,7 +44,7 @@ function* entriesOf(listing: Buffer): Generator<{ mode: string; id: string; path
 /** True for the mode of a regular file, executable or not. */
 export const isRegular = (mode: string): boolean => mode.startsWith('100');
 
-/** The site whose manifest a regular file at this path is; `null`: of none. */
+/** The site whose manifest belongs at this path; `null`: none's. */
 export function siteAt(path: string): string | null {
   return /^([^/]+)\.yaml$/s.exec(path)?.[1] ?? null;
 }
@@ -74,7 +74,7 @@ export const listPolicies = (revision: string) => [
   ...['policy.js', 'clients'],
 ];
 
-/** Parses the output of `ls-tree -z`. Each has its path in place of a site. */
+/** Parses the output of `ls-tree -z`. Each policy script has its path in place of a site. */
 export function policyBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, policyAt);
 }
@@ -85,7 +85,7 @@ export const listTenants = (revision: string) => [
   ...TENANT_FOLDERS,
 ];
 
-/** Parses the output of `ls-tree -z`. Each has its path without the ending in place of a site. */
+/** Parses the output of `ls-tree -z`. Each file has its path without the ending in place of a site. */
 export function tenantBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, tenantAt);
 }
@@ -98,8 +98,8 @@ function blobsAt(listing: Buffer, nameOf: (path: string) => string | null): Site
 }
 
 /**
- * Parses the output of `ls-tree -z`. Files of clients and organisations have their path in place of a site,
- * policy scripts with the ending.
+ * Parses the output of `ls-tree -z`. In place of a site, files of clients and organisations have their path without the
+ * ending, and policy scripts their whole path.
  */
 export function siteBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, (path) => siteAt(path) ?? tenantAt(path) ?? policyAt(path));

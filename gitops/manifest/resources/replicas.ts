@@ -13,7 +13,7 @@ type Replicas = number | ReplicaRange;
 /** Fewer than this in a cluster is an outage whenever a node is lost. */
 const REDUNDANT = 2;
 
-/** On a host with Docker nothing scales: it runs the least. */
+/** On a host with Docker nothing scales: it runs the minimum. */
 export function replicasOnHost(replicas: Replicas): number {
   return typeof replicas === 'number' ? replicas : replicas.min;
 }

@@ -71,8 +71,8 @@ export class PathCommits {
   }
 
   /**
-   * The newest commits that touched a path, newest first, from `revision` back: the newest commit that is covered, or one
-   * that touched the path. `null`: not known.
+   * The newest commits that touched a path, newest first, from `revision` back. `revision` must be the newest covered
+   * commit, or one that touched the path. `null`: not known.
    */
   find(path: string, count: number, revision: string): string[] | null {
     const commits = this.#commits.get(path) ?? [];
