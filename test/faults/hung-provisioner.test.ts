@@ -6,7 +6,8 @@ import { creation, World } from '../support/management/world.ts';
 import { signal } from '../support/signal.ts';
 
 /**
- * Management with a real provisioner whose process is stopped. When it continues, it gets the requests of that time.
+ * Management with a real provisioner whose process is stopped. When it continues, it gets the requests that were sent
+ * meanwhile.
  */
 let on: Stage;
 let daemon: RunningDaemon;

@@ -227,7 +227,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
   );
 
   test(
-    'a removal: is finished, or was never asked for, and gives everything back',
+    'a removal: is finished and gives everything back, or changes nothing',
     async () => {
       const run = async (end: Task['end'], domain: string) => {
         await world.start();

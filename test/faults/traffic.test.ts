@@ -192,7 +192,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
     await eventually(expectExact, LONG);
   });
 
-  test('and no store, no log and no answer has what strangers have sent', async () => {
+  test('include requests of strangers, and no store, log or answer has what strangers have sent', async () => {
     const live = await traffic.ask(`/server-containers/${instance.run.demo.container}/requests/live`, {
       authorization: `Bearer ${instance.run.demo.token}`,
     });

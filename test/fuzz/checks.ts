@@ -12,7 +12,7 @@ import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 const ANSWER_MS = 2000;
-/** How many times a part is asked that refuses, or that is silent while the machine stalls. */
+/** How many times to ask a part that refuses, or that is silent while the machine stalls. */
 const ATTEMPTS = 5;
 const SETTLE_MS = 60_000;
 /** For this long, names may answer as before: the edge caches what KV says, and the proxy takes time to reload. */

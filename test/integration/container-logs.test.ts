@@ -173,7 +173,7 @@ test('what the policy script refuses is an event of the site, once', async () =>
   ]);
 }, 90_000);
 
-test('a deletion on demand includes them, and so does the end of the site', async () => {
+test('a deletion on demand includes the lines, and so does the end of the site', async () => {
   expect(await logs()).not.toEqual([]);
   await ok(call.management.DELETE('/server-containers/{id}/traffic', at(id) as never));
   await eventually(async () => {

@@ -207,7 +207,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     rude.close();
   });
 
-  test('is gone after a revocation and after its end, and says nothing else of why', async () => {
+  test('is gone after a revocation and after its end, and then answers like an unknown one', async () => {
     const sendsMail = async () => (await world.call('GET', links(), { as: 'admin' })).body.sendsMail;
     expect(await sendsMail()).toBe(true);
     await restart(null);

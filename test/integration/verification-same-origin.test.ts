@@ -165,7 +165,7 @@ test('a server that states no country passes, with what that means', async () =>
   });
 });
 
-describe('what could not be proven is not passed', () => {
+describe('the check is skipped, not passed, if it can’t prove', () => {
   test('cookies, without a report of the host', async () => {
     await eventually(async () => {
       cache.clear();
@@ -186,7 +186,7 @@ describe('what could not be proven is not passed', () => {
       /cookies arrive.*; not proven: the visitor’s address \(a visit arrives from 198\.51\.100\.9, on the edge hostname from 203\.0\.113\.50\)$/,
     ],
     [
-      'a country, of another address of the visitor',
+      'a country, because it is that of another address of the visitor',
       { visitor: () => '198.51.100.9', country: 'FR' },
       { 'x-forwarded-country': 'DE' },
       /the visitor’s country \(it arrives as FR, on the edge hostname as DE\)$/,

@@ -50,8 +50,8 @@ export function signalSelf(name: NodeJS.Signals, main: string): void {
 }
 
 /**
- * The next process that this one signals ends just before, so that the signal finds none. `ownPath`: see `signal`. Returns
- * what takes this back if none was signalled.
+ * Makes the next process that this one signals end just before the signal, which then finds no process. `ownPath`: see
+ * `signal`. Returns a function that undoes this, for the case that no process is signalled.
  */
 export function endBeforeSignal(ownPath: string): () => void {
   const original = process.kill;

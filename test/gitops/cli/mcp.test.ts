@@ -76,7 +76,7 @@ test.each<[string, string, () => Record<string, unknown>, RegExp]>([
   ],
   ['a missing argument', 'getContainer', () => ({}), /^getContainer needs id$/],
   ['an unknown container', 'getContainer', () => ({ id: client }), /There is no such container/],
-  ['a path that would be another one', 'getContainer', () => ({ id: '..' }), /id can't be/],
+  ['an id that would change the path', 'getContainer', () => ({ id: '..' }), /id can't be/],
   ['a tool that does not exist', 'openSesame', () => ({}), /there is no tool openSesame/],
   ['a change', 'removeContainer', () => ({ id: container }), /only reads: start it with --allow-changes/],
 ])('answers %s with the problem', async (_what, name, given, problem) => {

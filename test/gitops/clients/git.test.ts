@@ -82,7 +82,7 @@ describe('git', () => {
     expect(error).toMatchObject({ exitCode: -1 });
   });
 
-  test('fails, and is started by a new process, when the one that started it is stopped', async () => {
+  test('fails when the process that starts it is stopped, and the next call gets a new process', async () => {
     const { run, first } = await ownGit();
     signal(first, 'SIGSTOP');
     const error = await run(directory, ['version']).catch((reason: unknown) => reason);
@@ -94,7 +94,7 @@ describe('git', () => {
     await eventually(() => expect(starters(process.pid)).not.toContain(first));
   });
 
-  test('is started by a new process when the one that started it is killed', async () => {
+  test('fails when the process that started it is killed, and the next call gets a new process', async () => {
     const { run, first, others } = await ownGit();
     const running = run(directory, ['hang']);
     await eventually(() => expect(existsSync(join(directory, 'hangs'))).toBe(true));
@@ -127,7 +127,7 @@ describe('git', () => {
     await eventually(() => expect(existsSync(`/proc/${orphan}`)).toBe(false));
   });
 
-  test('is started by no process that waits for long: it ends without work, and the next call starts another', async () => {
+  test('is started by a process that ends when it has no work for long; the next call starts another', async () => {
     const { run, first } = await ownGit();
     await eventually(() => expect(starters(process.pid)).not.toContain(first));
     expect(String(await run(directory, ['version']))).toContain('git version');

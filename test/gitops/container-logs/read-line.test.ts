@@ -53,8 +53,8 @@ test('the common shape of templates is kept without bodies, headers and queries'
   });
 });
 
-describe.each(PERSONAL)('%s passes', (personal) => {
-  test('in no member and in no text', () => {
+describe.each(PERSONAL)('%s', (personal) => {
+  test('is kept in no member and in no text', () => {
     const members = [
       'Name',
       'Type',
@@ -102,7 +102,7 @@ test('what doesn’t have the form of a trace id or a name is not kept as one', 
   });
 });
 
-test('plain lines keep their words, and errors say so', () => {
+test('plain lines keep their words, and those of stderr have the level error', () => {
   for (const text of [
     'Tag server (processing) listens on port 8080.',
     'at processTicksAndRejections (node:internal/process/task_queues:105:5)',

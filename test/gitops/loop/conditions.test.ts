@@ -59,7 +59,7 @@ describe('a site', () => {
       /^why; to approve: tagyard approve c0ffee$/,
     ],
     [
-      'that no approval helps',
+      'with a block that no approval lifts',
       [[shop], { bySite: { shop: { blocks: [block('site_protected')] } } }],
       'Blocked',
       /^why$/,
@@ -71,7 +71,7 @@ describe('a site', () => {
       /^$/,
     ],
     [
-      'that upsert_only keeps from its removal',
+      'whose removal upsert_only blocks',
       [[], { bySite: { shop: { blocks: [block('upsert_only')] } } }],
       'Blocked',
       /^why$/,
@@ -103,7 +103,7 @@ describe('a site', () => {
     ],
     ['whose DNS can’t be observed', [[shop], { unobserved, uncertified }], 'ObserveFailed', /^dns: 500$/],
     ['without a certificate', [[shop], { uncertified }], 'CertificatePending', /pending_dns$/],
-  ])('%s has the obstacle', (_what, args, reason, message) => {
+  ])('%s has the obstacle $2', (_what, args, reason, message) => {
     const found = obstacle(passPlan(...args), 'shop');
     expect(found?.reason ?? null).toBe(reason);
     expect(found?.message ?? '').toMatch(message);

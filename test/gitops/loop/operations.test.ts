@@ -61,7 +61,7 @@ describe('an operation', () => {
     expect(operations.get(id)).toMatchObject({ status: 'succeeded', steps: [] });
   });
 
-  test('shows the steps of a run that its commit has started before it', () => {
+  test('shows the steps of a run that its commit started before the operation was recorded', () => {
     operations.begin('shop', false);
     operations.step('shop', [], step('a', 'succeeded'));
     const { id } = operations.create('shop', 'provision', 'r1');

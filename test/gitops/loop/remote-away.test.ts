@@ -88,7 +88,7 @@ test('enforces the last revision while the remote is unreachable for an hour, an
   expect((await daemon.call('GET', '/sites')).body).toMatchObject({ problem: null });
 });
 
-test('enforces the revision that was fetched last after a restart while the remote is unreachable', async () => {
+test('after a restart while the remote is unreachable, enforces the revision that was fetched last', async () => {
   daemon = await memoryDaemon({ pollSeconds: 0.05 });
   await daemon.push('one', daemon.manifest('one', 1));
   await daemon.reaches('one', 'Ready');

@@ -59,7 +59,7 @@ test('a manifest that names neither is written as before, and one that does is r
   expect(again).toMatchObject({ ok: true, manifest: { resources } });
 });
 
-test('a host with Docker runs the least of a range, and what a cluster requests changes no container there', () => {
+test('a host with Docker runs the minimum of a range, and what a cluster requests changes no container there', () => {
   const specs = (processing: object) => {
     const manifest = loadedManifest('acme', 0, { resources: { processing } });
     return containerSpecs(manifest, { slots: new Slots('127.77'), originPort: 443 });

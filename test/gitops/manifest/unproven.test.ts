@@ -56,7 +56,7 @@ test('of an unproven domain the edge knows the pages, and neither a prefix nor a
   });
 });
 
-test('its custom domain has no vhost, no certificate and no check', async () => {
+test('a custom domain below an unproven domain has no vhost, no certificate and no check', async () => {
   const served = (manifest: typeof half) => proxyResources(manifest, settings).map(({ key }) => key);
   expect(served(half)).toEqual(['acme', 'acme/data.acme.example']);
   expect(served(whole)).toEqual(['acme', 'acme/data.acme.example', 'acme/data.other.example']);
@@ -74,7 +74,7 @@ test('its custom domain has no vhost, no certificate and no check', async () => 
   expect(kinds).toContain('page shop.other.example');
 });
 
-test('its names are no claims: a site that has proven them is not refused', () => {
+test('the names of an unproven domain are no claims: a site that has proven them is not refused', () => {
   const rival = loadedManifest('rival', 2, {
     client: '7c9e6679-7425-40de-944b-e07fc1f90aff',
     domains: [{ domain: 'shop.other.example', webTagId: 'GTM-CCCC', token: 'ct_3333333333333333' }],

@@ -52,7 +52,7 @@ describe('the keys of a site', () => {
   });
 });
 
-test('an object is a site’s own once it was observed so, or applied', () => {
+test('an object is a site’s own once it was observed as the site’s own, or applied', () => {
   inventory.record('kv', [seen('seen', ours('one')), seen('foreign', { kind: 'foreign', by: 'x' })], null);
   const resources = [status('applied', 'h1'), status('open', null), status('applied', 'h1', 'dns')];
   inventory.settle({ site: 'one', resources }, null);

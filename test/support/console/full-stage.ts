@@ -14,7 +14,7 @@ interface FullStage {
   readonly bucket: RawLogsBucket;
   /** What the containers print; without a store the host doesn’t answer. */
   readonly printed: { store: ContainerLogs | null };
-  /** Has lines in the files of a site, as its container printed them. */
+  /** Keeps these lines of a site, as if its container had printed them. */
   print(site: string, ...texts: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }

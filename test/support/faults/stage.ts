@@ -143,7 +143,7 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
           }),
         ),
       ),
-    /** Deletes the wildcards, as by hand: what they serve is then as in a zone that never had any. */
+    /** Deletes the wildcards, so that the next creation is like the first one in its zone. */
     forgetWildcards(): void {
       emulator.db.exec(
         "DELETE FROM routes WHERE pattern LIKE '*%'; DELETE FROM records WHERE name LIKE '*%'",

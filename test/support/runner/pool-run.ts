@@ -28,7 +28,7 @@ interface PoolRun {
   /** It must not run beside another pool for which this is true. */
   readonly needsQuietNetwork: boolean;
   run(): Promise<void>;
-  /** Of the files that ran, and the number of errors outside their tests. */
+  /** The outcomes of the files that ran, and the number of errors outside their tests. */
   outcome(): Omit<PoolOutcome, 'hung'>;
   /** Ends the workers. Returns a message if one doesn't end, without waiting longer for it; `null`: all have ended. */
   close(): Promise<string | null>;

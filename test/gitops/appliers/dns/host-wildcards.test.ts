@@ -39,12 +39,12 @@ describe('two passes at once', () => {
   });
 
   test.each([
-    ['was deleted', () => forget('*')],
+    ['the wildcard was deleted', () => forget('*')],
     [
-      'has a record of others below it now',
+      'others have set a record below the name',
       () => plant({ type: 'TXT', name: 'x.first-origin', content: '"x"' }),
     ],
-  ])('delete no record of its own where the wildcard %s by then', async (_what, happen) => {
+  ])('keep a name’s own record if by then %s', async (_what, happen) => {
     await pass(dns('site'), first);
     const applier = dns('wildcard');
     await pass(applier, first);

@@ -89,7 +89,7 @@ const services = (now = () => Date.now()) => ({
   now,
 });
 
-test('is asked once for many passes, and not at all where it is set', async () => {
+test('the quota is asked for once in many passes, and never if it is set', async () => {
   for (const [given, limit, calls] of [
     [{}, 200, 1],
     [{ DNS_RECORD_QUOTA: '7' }, 7, 0],
@@ -106,7 +106,7 @@ test.each([
   ['fails', { kind: 'fail after' as const }],
   ['does not answer', { kind: 'hang' as const }],
   ['answers with another shape', { kind: 'change' as const, change: () => ({ success: true, result: [] }) }],
-])('a question that %s keeps the last figure, and no record from being read', async (_what, fault) => {
+])('if the API %s, the last quota stays, and records are still read', async (_what, fault) => {
   let now = Date.parse('2026-11-21T00:00:00Z');
   const applier = await dns.create(
     settings({}),

@@ -41,7 +41,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
       expect(await planOf(applier)).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('is missed by every site where its creation fails, so that none is ready without it', async () => {
+    test('fails for every site that needs it if its creation fails, so that none is ready without it', async () => {
       world.faulty.plan({ kind: 'refuse', status: 500 }, (method) => method === 'POST', 1);
       const outcomes = await converge(wildcardRoutes(), ...sites(3));
       expect(outcomes.map(({ status }) => status)).toEqual(Array(3).fill('rejected'));

@@ -48,7 +48,7 @@ function having({ anyOf, type, properties = {}, ...shape }: Shape): fc.Arbitrary
   return fc.oneof(...[type ?? 'null'].flat().map((kind) => (kinds[kind] ?? fc.anything)()));
 }
 
-test.each(NAMES)('%s is read as by its schema, or refused as by it', async (name) => {
+test.each(NAMES)('the shape of %s accepts and reads the same values as its schema', async (name) => {
   let accepted = 0;
   await fc.assert(
     fc.asyncProperty(having(SHAPES[name]), async (value) => {

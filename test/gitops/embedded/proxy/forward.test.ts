@@ -41,13 +41,13 @@ describe.each(['origin', 'preview', 'custom'] as const)('a client’s claims to 
     },
   );
 
-  test('no other header that nginx drops by name reaches it either, in any spelling', async () => {
+  test('no header that nginx drops by name reaches a container either, in any spelling', async () => {
     const names = droppedHeaders(kind).flatMap((name) => [name, name.replaceAll('-', '_')]);
     const headers = Object.fromEntries(names.map((name) => [name, 'evil']));
     expect(JSON.stringify(await forwarded(kind, headers))).not.toContain('evil');
   });
 
-  test('the headers of the preview mode reach it', async () => {
+  test('the headers of the preview mode reach a container', async () => {
     const headers = {
       'x-gtm-server-preview': 'ZW52',
       'x-gtm-auth': 'a',

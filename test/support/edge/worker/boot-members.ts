@@ -5,7 +5,7 @@ import { PLUGINS } from '../../../../plugins/index.ts';
 
 const optional = { kind: 'optional', routes: [] } as const;
 
-/** Adds what a site's options say to the answer of /boot. */
+/** Adds members from a site's options to the answer of /boot. */
 const greeting = definePlugin({
   ...optional,
   name: 'greeting',

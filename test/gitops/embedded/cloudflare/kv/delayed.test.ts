@@ -105,7 +105,7 @@ test('pages keys that the worker sees with keys that it doesn’t see yet', asyn
   expect(found).toEqual(names.filter((name) => name !== 'p04'));
 });
 
-test('delivers a write again that the worker’s side did not take, and those after it', async () => {
+test('delivers again a write that the worker’s side did not take, and those after it', async () => {
   const { put } = worker;
   let failures = 0;
   worker.put = async (...write) => {
