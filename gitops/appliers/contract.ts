@@ -12,8 +12,8 @@ export interface Traits {
   /** All hosts of an instance keep these things in one place, so the new host of a site takes them over there. */
   readonly isShared?: boolean;
   /**
-   * Visitors find the site by these things. When a site is removed, they are removed first, and the targets before this
-   * one in the order stay until DRAIN_SECONDS have passed.
+   * Visitors find the site by these things. When a site is removed, they are removed first. The things of targets that
+   * come earlier in the order stay until DRAIN_SECONDS have passed.
    */
   readonly drainsOnRemoval?: boolean;
   /**

@@ -20,7 +20,7 @@ interface Diagnosis {
   /** What the law may forbid, depending on the visitors. It doesn't count as a problem. */
   readonly notes: readonly { readonly site: string; readonly message: string; readonly remedy: string }[];
   readonly blocked: PlanReport['blocked'];
-  /** Every part that was asked, or could not be. */
+  /** Every part that was asked, or could not be asked. */
   readonly checks: readonly PartCheck[];
 }
 

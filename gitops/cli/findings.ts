@@ -62,7 +62,7 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   expired: { meaning: 'the certificate has expired', remedy: 'Fix what the message names.' },
 };
 
-/** The condition if it is a problem, else the suspension, that serving is off, and the problems of the certificates. */
+/** The condition alone if it is a problem; otherwise a suspension, switched-off serving and bad certificates. */
 export function findingsOf(shown: ShownSite): SiteProblem[] {
   const { site, reason, message, resources, suspended, servingOff } = shown;
   const remedy = REMEDIES[reason];

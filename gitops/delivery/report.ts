@@ -62,7 +62,7 @@ const times = z.record(
   z.number().transform(() => 0),
 );
 
-/** Names a set of Secrets with their contents: gateway and provisioner compute it of what each sees. */
+/** Names a set of Secrets with their contents. Gateway and provisioner each compute it from what they see. */
 export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadata'>>): string {
   const versions = [...secrets].map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion ?? ''}`);
   return contentHash(versions.sort());

@@ -19,7 +19,7 @@ export interface Host {
   readonly containerLogs?: ContainerLogs;
   /** Reports the state of a site to a verification. */
   readonly reportSite: ReportSite;
-  /** What else is to be said of a site; unset: never anything. */
+  /** What this host reports of a site besides its status; unset: nothing. */
   conditionsOf?(site: string): readonly SiteCondition[];
   /** Checks the parts that only this host can reach. `sites`: the applied sites. */
   checkParts(sites: readonly LoadedManifest[]): Promise<PartCheck[]>;

@@ -186,7 +186,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     );
   }
 
-  /** `assigned`: gets the slots of containers that are desired for the first time. */
+  /** `assigned`: where containers that are desired for the first time get their slots. */
   const planning = (assigned: Slots) =>
     ({
       ...CONTAINERS,

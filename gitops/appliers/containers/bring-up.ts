@@ -34,10 +34,11 @@ type BroughtUp = 'kept' | 'started';
 const SECOND_CHANCE_MS = 5_000;
 
 /**
- * Returns a function that makes sure that a container runs and is healthy. It keeps a healthy container that has the
- * desired spec. If such a container answers but reports itself unhealthy, the function makes a new edition due; it
- * replaces one on demand at once. An existing container in any other state is removed, and a new one is started. If the
- * new one fails, it is removed, and the error gives the cause. After an abort, it stays for the next pass.
+ * Returns a function that makes sure that a container runs and is healthy. A healthy container that has the desired
+ * spec is kept. One with that spec that answers but reports itself unhealthy is kept, too, and the function makes a new
+ * edition due; but if it is on demand, it is replaced at once. An existing container in any other state is removed, and
+ * a new one is started. If the new one fails, it is removed, and the error gives the cause. After an abort, it stays
+ * for the next pass.
  */
 export function buildBringUp(deps: BringUpDeps) {
   const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = systemClock } = deps;
@@ -63,8 +64,8 @@ export function buildBringUp(deps: BringUpDeps) {
           renew(site);
           return 'kept';
         }
-        // The container was healthy once, else it would have been removed. A replacement may have been interrupted
-        // before it was healthy.
+        // This container was healthy once, else it would have been removed. For a replacement that doesn't follow,
+        // because its start may have been interrupted.
         if (!isReplacement) failures.prove(hash);
         // Keep its gate open: the restarted container serves the waiting clients.
       } else await closeGate(name);

@@ -37,7 +37,7 @@ export function followedDns(
     async observe(desired, signal, scope) {
       const before = destination.current();
       const current = await known(signal);
-      // The desired records are of the earlier destination; the next pass derives them again.
+      // The desired records were derived from the earlier destination; the next pass derives them again.
       if (destination.current() !== before)
         throw new RetryableError('the address of the Service has just changed; the next pass uses it');
       return await current.observe(desired, signal, scope);

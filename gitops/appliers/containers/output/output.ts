@@ -14,7 +14,7 @@ export interface OutputLine {
   readonly stream: OutputStream;
   /** ISO 8601 in UTC. */
   readonly time: string;
-  /** `null`: it is not known, because `lost` lines in its place were too long or too many. */
+  /** `null`: this entry takes the place of `lost` lines, which were too long or too many to be read. */
   readonly text: string | null;
   readonly lost?: number;
   /** `null`: the output can't be read again. */

@@ -96,8 +96,8 @@ export function plain<T>(schema: z.ZodType<T>, value: unknown, what: string): T 
 }
 
 /**
- * Bytes of one word of nginx's language. It takes 4,096 with quotes (NGX_CONF_BUFFER in nginx's source,
- * src/core/ngx_conf_file.c).
+ * The most bytes that are written as one word of nginx's language. nginx reads at most 4,096, quotes included
+ * (NGX_CONF_BUFFER in nginx's source, src/core/ngx_conf_file.c).
  */
 const MOST_BYTES = 3_900;
 

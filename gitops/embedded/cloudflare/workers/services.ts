@@ -8,7 +8,7 @@ import { SCRIPT_PATH, scriptName } from './scripts.ts';
 const subdomain = z.object({ enabled: z.boolean(), previews_enabled: z.boolean().optional() });
 const secret = z.object({ name: z.string().min(1), text: z.string(), type: z.literal('secret_text') });
 
-/** What `wrangler deploy` and `wrangler secret` ask besides scripts: services, workers.dev and secrets. */
+/** What `wrangler deploy` and `wrangler secret` request besides scripts: services, workers.dev and secrets. */
 export function serviceEndpoints(app: FastifyInstance, context: EmulatorContext): void {
   const { scripts } = context;
 
