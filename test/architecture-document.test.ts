@@ -23,7 +23,7 @@ describe('the walks', () => {
   const existing = new Set(['gitops/loop/loop.ts', 'gitops/loop/retries.ts']);
   const after = '`loop/loop.ts` → `retries.ts` → `loop.ts`';
 
-  test('may name files by their folder, or by that of the file before', () => {
+  test('may name a file without its folder, which is then the folder of the file before', () => {
     expect(wrongWalks(walk(after, '2 distinct files in 3 entries'), existing)).toEqual([]);
   });
 

@@ -22,7 +22,7 @@ test.each([
   ['docs/a.md', 'See [one](#nothing).'],
   ['gitops/a.ts', '// See docs/facts.md, Lights.'],
   ['gitops/a.ts', '// See docs/reconciler.md,\n// rule 17.'],
-])('refused in %s: %s', (path, text) => {
+])('a reference to what doesn’t exist is refused in %s: %s', (path, text) => {
   const all = [...DOCUMENTS, { path: 'docs/a.md', text: '# A' }];
   expect(brokenReferences([{ path, text }], all)).toHaveLength(1);
 });
@@ -33,7 +33,7 @@ test.each([
     'See [one](reconciler.md#1-a-trigger-carries-no-data), [two](#a) and https://host.example/#x.',
   ],
   ['gitops/a.ts', '// See docs/facts.md, Tag server image, Health, and docs/reconciler.md, rule 1.'],
-])('allowed in %s: %s', (path, text) => {
+])('a reference to what exists is allowed in %s: %s', (path, text) => {
   const all = [...DOCUMENTS, { path: 'docs/a.md', text: '# A' }];
   expect(brokenReferences([{ path, text }], all)).toEqual([]);
 });

@@ -51,7 +51,7 @@ test.each([
   ],
   ['container', containers, /demo-shop/m, {}],
   ['edge', () => children('edge/children.json').map(({ pid }) => pid), /^failed +edge .*no answer/m, {}],
-])('names a frozen part, and is well before and after: %s', async (_name, pids, words, env) => {
+])('tagyard doctor names a frozen part, and finds no problem before: %s', async (_name, pids, words, env) => {
   await eventually(async () => expect(await doctor()).toMatchObject({ exitCode: 0 }), { timeoutMs: 60_000 });
   const frozen = pids();
   expect(frozen).not.toEqual([]);

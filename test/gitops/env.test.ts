@@ -85,12 +85,15 @@ describe('the environment', () => {
       ['HOST_NAME', 'cluster-'],
       ['HOST_NAME', 'one cluster'],
       ['HOST_NAME', 'c'.repeat(64)],
-    ])('refuses %s=%s, which is no label of an object; a machine takes it', (name, value) => {
-      expect(() => readEnv({ ...CLUSTER, [name]: value })).toThrow(
-        `${name}: must begin and end with a letter or digit`,
-      );
-      expect(readEnv({ ...REQUIRED, [name]: value })).toMatchObject({ [name]: value });
-    });
+    ])(
+      'refuses %s=%s, which can’t be the value of a label; a machine’s environment accepts it',
+      (name, value) => {
+        expect(() => readEnv({ ...CLUSTER, [name]: value })).toThrow(
+          `${name}: must begin and end with a letter or digit`,
+        );
+        expect(readEnv({ ...REQUIRED, [name]: value })).toMatchObject({ [name]: value });
+      },
+    );
 
     test.each([
       '10.0.0.0/8',

@@ -11,6 +11,6 @@ test.each([
     { at: new Date(0), own: { toJSON: (key: string) => ({ b: key, a: [1, undefined] }) } },
     '{"at":"1970-01-01T00:00:00.000Z","own":{"a":[1,null],"b":"own"}}',
   ],
-])('%j', (value, text) => {
+])('%j becomes %s', (value, text) => {
   expect(canonicalJson(value)).toBe(text);
 });

@@ -15,7 +15,7 @@ test('the shared signal aborts when the last caller has aborted', async () => {
   expect(seen).toEqual([false, false, true]);
 });
 
-test('it is aborted from the start where all callers have aborted before', async () => {
+test('the shared signal is aborted from the start where all callers have aborted before', async () => {
   const aborted = await withSharedSignal([AbortSignal.abort()], async (signal) => signal.aborted);
   expect(aborted).toBe(true);
 });

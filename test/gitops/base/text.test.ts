@@ -39,7 +39,7 @@ test.each([
   expect(replaceHidden(text)).toBe(visible);
 });
 
-test.each(['', ' ', '\u00a0\u2003 '])('refuses only spaces', (text) => {
+test.each(['', ' ', '\u00a0\u2003 '])('refuses a text of spaces alone', (text) => {
   expect(textProblem(text)).toMatch(/only spaces/);
 });
 

@@ -23,11 +23,11 @@ test.each([
   [60, NOW + HOUR, 66],
   [60, NOW + 10 * HOUR, 606],
   [5, NOW, 1],
-])('of %i an hour allows a tenth at once, and then one at a time', (perHour, until, count) => {
+])('a budget of %i an hour allows a tenth at once, and then one at a time', (perHour, until, count) => {
   expect(placed(fresh(perHour), until)).toBe(count);
 });
 
-test('is filled neither by a restart nor by a clock that is set back', () => {
+test('a budget is filled neither by a restart nor by a clock that is set back', () => {
   const budget = fresh();
   for (let order = 0; order < 6; order += 1) budget.take(NOW);
   const restarted = new OrderBudget(60, budget.state, NOW);
@@ -35,7 +35,7 @@ test('is filled neither by a restart nor by a clock that is set back', () => {
   expect(restarted.at('a.example', NOW - HOUR)).toBe(NOW - HOUR + MINUTE);
 });
 
-test('blocks the names of one registrable domain for as long as the authority demands', () => {
+test('a refusal blocks the names of one registrable domain for as long as the authority demands', () => {
   const budget = fresh();
   expect(budget.limit('www.acme.example', NOW + HOUR, NOW)).toBe(NOW + HOUR);
   expect(budget.at('tags.acme.example', NOW)).toBe(NOW + HOUR);
@@ -43,11 +43,11 @@ test('blocks the names of one registrable domain for as long as the authority de
   expect(budget.at('tags.acme.example', NOW + HOUR)).toBe(NOW + HOUR);
 });
 
-test('blocks a domain for an hour if the authority names no time', () => {
+test('a refusal blocks a domain for an hour if the authority names no time', () => {
   expect(fresh().limit('www.acme.example', null, NOW)).toBe(NOW + HOUR);
 });
 
-test('takes limits of two domains at a time for a limit of the account', () => {
+test('limits of two domains at a time count as a limit of the account', () => {
   const budget = fresh();
   budget.limit('www.acme.example', NOW + 2 * HOUR, NOW);
   budget.limit('www.beta.example', NOW + HOUR, NOW);

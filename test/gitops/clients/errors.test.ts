@@ -84,7 +84,7 @@ test.each([
   [";; ERROR: server replied with error 'NOTAUTH'", { code: 'NOTAUTH', meaning: 'refused' }],
   [';; status: SERVFAIL, id: 1', { name: 'RetryableError' }],
   ['timed out', { name: 'RetryableError' }],
-])('the DNS server’s answer %s', (stderr, expected) => {
+])('the DNS server’s answer “%s” is %j', (stderr, expected) => {
   const failed = new CommandError('knsupdate failed', { exitCode: 1, stdout: '', stderr });
   expect(rfc2136Error(failed)).toMatchObject(expected);
 });

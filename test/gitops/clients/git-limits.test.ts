@@ -20,7 +20,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 /** An alias of git that runs this shell command. */
 const alias = (command: string) => ['-c', `alias.probe=!${command}`, 'probe'];
 
-test('answers the bytes of the output, and fails with the error output and the exit code', async () => {
+test('git answers the bytes of its output, and fails with its error output and exit code', async () => {
   const bytes = Buffer.from([0xff, 0x00, 0x0a]);
   const id = (await git(at('remote.git'), ['hash-object', '-w', '--stdin'], { input: bytes })).toString();
   expect(await git(at('remote.git'), ['cat-file', 'blob', id.trim()])).toEqual(bytes);
@@ -70,7 +70,7 @@ describe('a slow remote', () => {
   const fetch = (silenceMs: number) => git(at('mirror.git'), FETCH, { silenceMs });
   const large = () => execFileSync('git', ['-C', at('mirror.git'), 'for-each-ref'], { encoding: 'utf8' });
 
-  test('may take longer than the limit without progress, if it makes progress', async () => {
+  test('may take longer than the time that is allowed without progress, while it makes progress', async () => {
     // Sixty times 50 ms.
     slowRemote(2_000);
     await fetch(2_000);

@@ -60,8 +60,8 @@ async function processesOf(work: () => Promise<unknown>): Promise<number> {
 
 test.each<[string, (number: number) => string]>([
   ['new', (number) => `broken-${number}`],
-  ['until now valid', (number) => `site-${number}`],
-])('many broken manifests that are %s need as many git processes as a few', async (_what, nameOf) => {
+  ['valid before', (number) => `site-${number}`],
+])('many broken manifests need as many git processes as a few: %s', async (_what, nameOf) => {
   const ageIdentity = await generateIdentity();
   const containerConfig = await encryptSecret(await identityToRecipient(ageIdentity), 'aWQ9R1RNLVg=');
   const counts: number[] = [];

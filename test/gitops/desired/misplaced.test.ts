@@ -243,7 +243,7 @@ test.each<[string, (() => Promise<unknown>)[]]>([
   },
 );
 
-test('an object that replaces a manifest’s is not read', async () => {
+test('an object that replaces a manifest’s object (refs/replace) is not read', async () => {
   await op.refresh();
   const blob = await op.git('rev-parse', 'HEAD:one.yaml');
   writeFileSync(at('other'), readFileSync(at('one.yaml'), 'utf8').replace('state: present', 'state: absent'));
@@ -255,7 +255,7 @@ test('an object that replaces a manifest’s is not read', async () => {
   expect(daemon.objectCount('one')).toBe(before);
 });
 
-test('files of other programs with such endings don’t count as sites', async () => {
+test('YAML files of other programs don’t count as sites', async () => {
   await op.refresh();
   mkdirSync(at('.github', 'workflows'), { recursive: true });
   writeFileSync(at('.github', 'workflows', 'ci.yml'), 'on: push\n');
@@ -344,7 +344,7 @@ test.each<[string, (text: string) => string | null]>([
   },
 );
 
-test('a text of another client’s manifest doesn’t keep a site that is removed', async () => {
+test('a removed site isn’t kept because a text in another client’s manifest names it', async () => {
   await op.refresh();
   await daemon.push('two', daemon.manifest('two', 1, { name: 'Two, site: one' }));
   await op.refresh();

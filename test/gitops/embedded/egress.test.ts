@@ -141,7 +141,7 @@ describe('the egress proxy', () => {
       ['a host that doesn’t speak TLS', 'https://plain.tagyard.localhost:{plain}/', 525],
       ['a host whose certificate names another', 'https://other.tagyard.localhost:{port}/', 526],
       ['a host without an address', 'http://no-such-host.invalid/', 530],
-    ])('%s', async (_name, target, status) => {
+    ])('%s: $2', async (_name, target, status) => {
       const plain = http.createServer((_request, response) => response.end());
       await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
       open.push({ close: () => new Promise((resolve) => plain.close(() => resolve())) });
@@ -150,13 +150,13 @@ describe('the egress proxy', () => {
       expect((await send(to)).status).toBe(status);
     });
 
-    test('an unknown CA', async () => {
+    test('an unknown CA: 526', async () => {
       const strict = await startEgress({ resolve: () => '127.0.0.1', ca: [] });
       open.push(strict);
       expect((await send(url('/'), { host: strict.host, port: strict.port })).status).toBe(526);
     });
 
-    test('a name without an origin, for a request that a worker hands on: nothing until the time limit', async () => {
+    test('a name without an origin, for a request that a worker hands on: 522 after the time limit', async () => {
       let asked = 0;
       handler = (_request, response) => {
         asked += 1;

@@ -39,12 +39,12 @@ test('a CA for one name signs it, and what it signs for another name is refused'
   for (const name of ['oauth2.googleapis.com', 'googleapis.com', TWO]) {
     expect(await visit(name, await ca.pathsFor(name), ca.caFile)).toBe('permitted subtree violation');
   }
-  // The control: without the limit it is accepted.
+  // The control: what a CA without the limit to one name signs is accepted.
   const any = await ensureLocalCa(join(home, 'any'));
   expect(await visit(TWO, await any.pathsFor(TWO), any.caFile)).toBeNull();
 });
 
-test('a CA without the limit is replaced by one with it', async () => {
+test('a CA that isn’t limited to one name is replaced by one that is', async () => {
   const before = await readFile((await ensureLocalCa(join(home, 'ca'))).caFile, 'utf8');
   const limited = await ensureLocalCa(join(home, 'ca'), { onlyName: ONE });
   const after = await readFile(limited.caFile, 'utf8');

@@ -78,7 +78,7 @@ describe('the local CA', () => {
     [200, false],
     [300, true],
     [500, true],
-  ])('renews in the last third of a life: after %i days %s', async (days, renewed) => {
+  ])('renews a certificate in the last third of its life: after %i days, %s', async (days, renewed) => {
     const { cert } = await (await ensureLocalCa(directory)).pathsFor(HOST);
     const before = await readFile(cert, 'utf8');
     const later = new Date(Date.now() + days * DAY_MS);

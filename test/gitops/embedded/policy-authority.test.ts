@@ -12,7 +12,7 @@ test('the authority of policy scripts is the same at every start, and differs fo
   expect(other?.ca).not.toBe(first?.ca);
 });
 
-test('a client that trusts it reaches a server under its name, and under no other one', async () => {
+test('a client that trusts the authority reaches a server under its certificate’s name only', async () => {
   const [authority, other] = await Promise.all(['one', 'two'].map(openPolicyAuthority));
   await using server = createServer((await authority?.pairFor(HOST)) ?? {}, (_, response) => response.end());
   server.listen(0, '127.0.0.1');

@@ -20,7 +20,7 @@ function startScript(text: string) {
 }
 const STOPPABLE = "parentPort.once('message', () => { console.log('stopping'); process.exit(0); });";
 
-test('ends by itself after SIGTERM, with its output in the log', async () => {
+test('a thread ends by itself after SIGTERM, with its output in the log', async () => {
   const { thread, log } = startScript(`${STOPPABLE}
     console.error(process.env.COLOUR);
     parentPort.postMessage({ type: 'ready' });`);
@@ -31,7 +31,7 @@ test('ends by itself after SIGTERM, with its output in the log', async () => {
   expect(log()).toBe('red\nstopping\n');
 });
 
-test('is ended by SIGKILL, even while it computes', async () => {
+test('a thread is ended by SIGKILL, even while it computes', async () => {
   const { thread } = startScript("parentPort.postMessage('x'); for (;;);");
   await once(thread, 'message');
   thread.kill('SIGTERM');
@@ -39,7 +39,7 @@ test('is ended by SIGKILL, even while it computes', async () => {
   expect(await once(thread, 'exit')).toEqual([null, 'SIGKILL']);
 });
 
-test('ends with an error that nothing catches, which its log has', async () => {
+test('a thread ends with an error that nothing catches, and its log has the error', async () => {
   const { thread, log } = startScript("setImmediate(() => { throw new TypeError('a fault'); });");
   expect(await once(thread, 'exit')).toEqual([1, null]);
   expect(log()).toMatch(/^TypeError: a fault\n +at /);

@@ -109,7 +109,7 @@ test('names beyond ten connections are said to be unchecked', async () => {
   }
 });
 
-test('an API, a lookup or a server that hangs ends the check in time', async () => {
+test('the check ends in time where an API, a lookup or a server hangs', async () => {
   const hang = () => new Promise<never>(() => undefined);
   const silent = createTcpServer();
   await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

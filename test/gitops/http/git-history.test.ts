@@ -27,9 +27,9 @@ function commit(text: string, ...parents: string[]): string {
 const text = (name: string) => formatManifest(daemon.manifest('acme', 1, { name }));
 
 test.each([
-  ['names it', (merge: string) => ({ revision: merge })],
-  ['names none, and it is the newest', () => ({})],
-])('a revert of a merge that %s restores the file of the branch before it', async (_what, body) => {
+  ['the request names the merge', (merge: string) => ({ revision: merge })],
+  ['the request names no commit, and the merge is the newest', () => ({})],
+])('a revert of a merge restores the file that the branch had before it: %s', async (_what, body) => {
   await daemon.push('acme', text('Before'));
   const base = git(['rev-parse', 'main']);
   const side = commit(text('Merged'), commit(text('Between'), base));

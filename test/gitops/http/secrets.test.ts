@@ -10,7 +10,7 @@ test.each([
   ['only the previous one', undefined, 'old', []],
   ['an empty current one', '', 'old', []],
   ['an empty previous one', 'new', '', ['new']],
-])('the accepted secrets of %s', (_what, current, previous, expected) => {
+])('with %s, the accepted secrets are $3', (_what, current, previous, expected) => {
   expect(acceptedSecrets(current, previous)).toEqual(expected);
 });
 

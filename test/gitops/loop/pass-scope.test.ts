@@ -25,7 +25,7 @@ test.each([
   ...Object.keys(NONE)
     .filter((reason) => reason !== 'sites')
     .map((reason) => [reason, { [reason]: true, sites: new Set(['one']) }, null] as const),
-] as const)('the scope of a pass for %s', (_why, reasons, expected) => {
+] as const)('a pass for %s covers $2 (null: everything)', (_why, reasons, expected) => {
   const scope = passScope({ ...NONE, ...reasons }, desired);
   expect(scope === null ? null : [...scope]).toEqual(expected);
 });

@@ -30,7 +30,7 @@ test('a failed full pass is due after a pause that doubles, and counts once whil
 test.each([
   ['as long as the other side asks for', [3600], 3600],
   ['for the longest of several answers', [60, 7200, 1], 7200],
-])('waits %s', (_what, answers, seconds) => {
+])('the next full pass waits %s', (_what, answers, seconds) => {
   schedule.failed(answers.map((retryAfter) => new RetryableError('too many calls', { retryAfter })));
   expect(schedule.at).toBe(seconds * 1000);
   // A failure in between without a retryAfter changes nothing, a longer retryAfter does.

@@ -50,7 +50,7 @@ test('what a pod requests is at most its limit, the default one too', () => {
   ]);
 });
 
-test('a manifest that names neither is written as before, and one that does is read back', () => {
+test('a manifest without resources is written without them, and one with a range and requests is read back', () => {
   expect(loadedManifest().resources.processing).toEqual({ memory: '512m', cpus: 1, replicas: 1 });
   expect(plain).not.toContain('resources');
   const resources = { processing: { replicas: { min: 2, max: 4 }, requests: { cpus: 0.2 } } };

@@ -65,7 +65,7 @@ describe('the manifest', () => {
   test.each([
     ['/webhooks', ['path']],
     ['/webhook1', []],
-  ])('with a forwarded path below /webhooks has the prefix %s: %j', (path, expected) => {
+  ])('with the forwarded paths /webhooks/*, the prefix %s has the faults %j', (path, expected) => {
     const own = { ...manifestInput(), modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } };
     const { error } = manifestSchema.safeParse({
       ...own,
@@ -78,7 +78,7 @@ describe('the manifest', () => {
     ['/t1a2b3c4', '/t1a2b3c4', ['path']],
     ['/t1a2b3c4', '/t1a2b3c4/deep', ['path']],
     ['/t1a2b3c5', '/t1a2b3c4', []],
-  ])('the prefix %s with the tag serving path %s: %j', (path, tagServingPath, expected) => {
+  ])('the prefix %s with the tag serving path %s has the faults %j', (path, tagServingPath, expected) => {
     const { error } = manifestSchema.safeParse({
       ...manifestInput(),
       modules: { server_proxy: { tagServingPath, passthrough: true } },
@@ -96,17 +96,20 @@ describe('the manifest', () => {
     ['t1a2b3c4.js', []],
     ['gtm.js', []],
     ['assets/a.js', []],
-  ])('the address of the loader below a prefix, %s, with forwarded paths: %j', (scriptPath, expected) => {
-    const { error } = manifestSchema.safeParse({
-      ...manifestInput(),
-      modules: {
-        custom_loader: { scriptPath },
-        server_proxy: { tagServingPath: '/t1a2b3c4', paths: ['/shop/a.js'], passthrough: true },
-      },
-      domains: [{ ...domain, sameOrigin: { path: '/m3trics1', forwarder } }],
-    });
-    expect(error?.issues.map((issue) => issue.path.at(-1)) ?? []).toEqual(expected);
-  });
+  ])(
+    'the loader’s address %s below a prefix, with forwarded paths, has the faults %j',
+    (scriptPath, expected) => {
+      const { error } = manifestSchema.safeParse({
+        ...manifestInput(),
+        modules: {
+          custom_loader: { scriptPath },
+          server_proxy: { tagServingPath: '/t1a2b3c4', paths: ['/shop/a.js'], passthrough: true },
+        },
+        domains: [{ ...domain, sameOrigin: { path: '/m3trics1', forwarder } }],
+      });
+      expect(error?.issues.map((issue) => issue.path.at(-1)) ?? []).toEqual(expected);
+    },
+  );
 
   test.each([
     ['a token in place of its hash', { tokenHash: 'ft_abc' }, 'forwarder.tokenHash'],

@@ -54,7 +54,7 @@ describe('slots', () => {
     expect(slots.edition('shop')).toBe(1);
   });
 
-  test('are released once two calls in a row don’t name the holder, and used again last', () => {
+  test('are released once two calls in a row don’t name the holder, and assigned again after all others', () => {
     const slots = new Slots('127.77');
     slots.addressOf(at('a'));
     slots.addressOf({ ...at('b'), site: 'removed' });

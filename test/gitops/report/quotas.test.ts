@@ -27,7 +27,7 @@ test.each([
   ['sites that wait for something else', 194, 200, 3, [site('containers', 3)], 'quota_near'],
   ['all used, and a site that needs nothing', 1, 1, 0, [], 'quota_near'],
   ['a limit that is unknown', 5_000, null, 3, [], 'unknown'],
-] as const)('with %s, %i of %s are in the state $5', (_what, used, limit, perSite, sites, state) => {
+] as const)('the state of a quota with %s (%i of %s) is $5', (_what, used, limit, perSite, sites, state) => {
   const status = statusOf({ name: 'dns_records', used, limit, perSite }, [...sites]);
   expect(status.state).toBe(state);
   const isFine = state === 'ok' || state === 'unknown';

@@ -59,8 +59,11 @@ describe.each([
   });
 });
 
-test.each(Object.keys(REASONS) as Reason[])('a watched site with the condition %s', (reason) => {
-  const ready = reason === 'Ready';
-  const failed = reason === 'Failed' || reason === 'Retrying';
-  expect(watchedCondition({ ready, reason })).toBe(failed ? 'failed' : ready ? 'ready' : 'pending');
-});
+test.each(Object.keys(REASONS) as Reason[])(
+  'a watched site has failed, is ready, or is pending by its reason: %s',
+  (reason) => {
+    const ready = reason === 'Ready';
+    const failed = reason === 'Failed' || reason === 'Retrying';
+    expect(watchedCondition({ ready, reason })).toBe(failed ? 'failed' : ready ? 'ready' : 'pending');
+  },
+);

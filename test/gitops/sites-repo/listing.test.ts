@@ -35,7 +35,7 @@ test.each<[string, string, object | null]>([
   ['other letters', `100644 blob ${id}\tShop.YAML`, { path: 'Shop.YAML' }],
   ['another name', `100644 blob ${id}\tshop.yamlx`, null],
   ['a copy beside the file', `100644 blob ${id}\ta/shop.yaml\0${`100644 blob ${id}\tshop.yaml`}`, null],
-])('what has the name of a site: %s', (_what, listing, expected) => {
+])('given %s, what is misplaced is $2', (_what, listing, expected) => {
   const { misplaced } = siteTree(Buffer.from(listing));
   expect(misplaced).toMatchObject(expected === null ? [] : [{ site: 'shop', id, ...expected }]);
   for (const one of misplaced) expect(describeMisplaced(one)).toContain(one.path);
@@ -58,7 +58,7 @@ test('a manifest in the folder of clients is still a misplaced one', () => {
   expect(tenantBlobs(listing)).toEqual([]);
 });
 
-test('revisions by branch', () => {
+test('the tips of branches are listed by branch', () => {
   const listing = Buffer.from(`${id} main\n${'b'.repeat(40)} feature/a\n`);
   expect([...branchTips(listing)]).toEqual([
     ['main', id],

@@ -153,7 +153,7 @@ export function proxyBehaviour(
     });
 
     test.each([PREVIEW, INSIDE])(
-      'leads %s to the preview container, with the host that the tag server tells it',
+      'leads %s to the preview container, with the visited host that the tag server states',
       async (host) => {
         const forwarded = `host=${EDGE}`;
         const ca = await readFile(home.ca.caFile, 'utf8');
@@ -219,7 +219,7 @@ export function proxyBehaviour(
         ['is not what Cloudflare passes on', CLOUDFLARE, { 'x-forwarded-for': '203.0.113.9' }, CLOUDFLARE],
         ['is whom our balancer saw', BALANCER, { 'x-forwarded-for': '1.1.1.1, 203.0.113.9' }, '203.0.113.9'],
         ['is not what our balancer passes on', BALANCER, { 'cf-connecting-ip': '203.0.113.9' }, BALANCER],
-        ['is a stranger, whatever it says', '127.0.0.7', SPOOFED, '127.0.0.7'],
+        ['is the peer itself if that is a stranger, whatever it claims', '127.0.0.7', SPOOFED, '127.0.0.7'],
       ])('%s', async (_case, from, headers, expected) => {
         const { body } = await ask(endpoint, { host, from, headers });
         expect(seen(body).headers['x-forwarded-for']).toBe(expected);

@@ -9,7 +9,7 @@ import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
-test('starts at most as many containers at once as the host has cores', async () => {
+test('the Docker runtime starts at most as many containers at once as the host has cores', async () => {
   let underWay = 0;
   let most = 0;
   await using engine = createServer((request, response) => {

@@ -139,7 +139,7 @@ describe('DNS at Cloudflare', () => {
       { type: 'HTTPS', data: { priority: 1, target: '.', value: 'alpn="h2"' }, content: '1 . alpn="h2"' },
       false,
     ],
-  ])('reports a foreign %s on the name as a conflict: $2', async (_name, record, conflict) => {
+  ])('reports a foreign record on the name, %s, as a conflict: $2', async (_name, record, conflict) => {
     await create({ name: 'acme-shop', ...record });
     const { changes, conflicts } = await planOf(loadedManifest());
     expect(conflicts.map(({ key }) => key)).toEqual(conflict ? ['acme-shop.example.net/AAAA'] : []);

@@ -38,7 +38,7 @@ describe('beside records of others that come and go at or below a covered name',
     },
   );
 
-  test('a record of its own from before the wildcard is marked, by an update that is no drift', async () => {
+  test('a name’s own record that is older than the wildcard is marked as kept, and stays', async () => {
     await plant({ type: 'TXT', name: '_acme-challenge.shop-0-origin', content: '"theirs"' });
     await pass(dns('site'), ...sites(1));
     const applier = dns('wildcard');
@@ -50,7 +50,7 @@ describe('beside records of others that come and go at or below a covered name',
     expect((await records()).filter((one) => one.startsWith('shop-0-preview'))).toEqual([]);
   });
 
-  test('its record follows a new address, is repaired, and is deleted with its site', async () => {
+  test('a name’s own record follows a new address, is repaired, and is deleted with its site', async () => {
     await plant({ type: 'TXT', name: '_acme-challenge.shop-0-origin', content: '"theirs"' });
     await pass(dns('wildcard'), ...sites(1));
     forget('_acme-challenge.shop-0-origin');
@@ -64,7 +64,7 @@ describe('beside records of others that come and go at or below a covered name',
     expect(await records()).toEqual([`*.example.net A ${OTHER_HOST}`]);
   });
 
-  test('its record stays as it is with DNS_RECORD_MODE=site', async () => {
+  test('a name’s own record stays as it is with DNS_RECORD_MODE=site', async () => {
     await plant({ type: 'TXT', name: '_acme-challenge.shop-0-origin', content: '"theirs"' });
     await pass(dns('wildcard'), ...sites(1));
     const back = dns('site');

@@ -66,17 +66,17 @@ test('a new certificate changes a vhost’s hash if the source itself replaces c
   }
 });
 
-describe('the file of a key', () => {
+describe('the file name of a key', () => {
   test.each([
     ['acme', 'acme.conf'],
     ['acme/metrics.acme.example', 'acme@metrics.acme.example.conf'],
-  ])('%s is %s, and back', (key, file) => {
+  ])('%s is %s, from which the key is read back', (key, file) => {
     expect(fileNameOf(key, '.conf')).toBe(file);
     expect(keyOf(file)).toBe(key);
   });
 
   test.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
-    '%s is its own key',
+    '%s belongs to no key, so it is read back unchanged',
     (file) => {
       expect(keyOf(file)).toBe(file);
     },

@@ -38,7 +38,7 @@ test.each([
   ['http://127.0.0.1:8787', { scheme: 'http', address: '127.0.0.1', port: 8787 }],
   ['http://127.0.0.1', { scheme: 'http', address: '127.0.0.1', port: 80 }],
   ['https://203.0.113.10', { scheme: 'https', address: '203.0.113.10', port: 443 }],
-])('EDGE_UPSTREAM=%s', async (text, edgeUpstream) => {
+])('EDGE_UPSTREAM=%s is read as %j', async (text, edgeUpstream) => {
   expect((await chosen({ EDGE_UPSTREAM: text }))?.settings).toMatchObject({ edgeUpstream });
 });
 
@@ -49,7 +49,7 @@ test.each([
   expect((await chosen(env))?.settings).toMatchObject({ logBytes });
 });
 
-test('trusts Cloudflare’s ranges and the operator’s', async () => {
+test('the proxy trusts Cloudflare’s ranges and the operator’s', async () => {
   const { settings } = (await chosen({ TRUSTED_PROXIES: '10.0.0.0/8' })) ?? {};
   expect(settings?.trusted?.()).toEqual({ cloudflare: ['192.0.2.0/24'], own: ['10.0.0.0/8'] });
 });

@@ -13,7 +13,7 @@ async function listenOn(configured: string[], gateway: () => Promise<string | nu
 
 test.each([
   ['one address', [PUBLIC], [PUBLIC, GATEWAY]],
-  ['that address too', [PUBLIC, GATEWAY], [PUBLIC, GATEWAY]],
+  ['one address and the bridge’s', [PUBLIC, GATEWAY], [PUBLIC, GATEWAY]],
   ['all addresses', ['0.0.0.0'], ['0.0.0.0']],
 ])('a proxy on %s is reached by containers at the bridge', async (_what, configured, addresses) => {
   expect(await listenOn(configured, async () => GATEWAY)).toEqual({ addresses, log: '' });

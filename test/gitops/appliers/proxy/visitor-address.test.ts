@@ -20,6 +20,6 @@ test.each([
     '198.51.100.7',
   ],
   ['a load balancer without the header', '10.0.0.1', {}, '10.0.0.1'],
-])('the visitor’s address from %s', (_peer, peer, headers, expected) => {
+])('the visitor’s address from %s is $3', (_peer, peer, headers, expected) => {
   expect(address(peer, headers)).toBe(expected);
 });

@@ -10,7 +10,7 @@ test.each([
   ['22.23.1', false],
   ['24.0.0', false],
   ['100.0.0', false],
-])('Node %s: too old is %s', (version, isTooOld) => {
+])('Node %s is too old: %s', (version, isTooOld) => {
   const problem = nodeProblem(version, '>=22.22.0');
   expect(problem !== null).toBe(isTooOld);
   if (isTooOld)

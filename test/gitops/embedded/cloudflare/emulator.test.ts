@@ -55,7 +55,7 @@ describe('the emulator', () => {
     expect(json.result.ipv4_cidrs).toEqual(['127.0.0.0/8']);
   });
 
-  test('refuses all calls for five minutes after the limit in five minutes, and doesn’t count calls without a valid token', async () => {
+  test('refuses all calls for five minutes once the limit is reached; calls without a valid token don’t count', async () => {
     let time = Date.parse('2026-01-01T00:00:00Z');
     const limits = { ...REAL_LIMITS, calls: { calls: 2, seconds: 300 } };
     cloudflare = await startEmulator({ limits, now: () => new Date(time) });
@@ -74,7 +74,7 @@ describe('the emulator', () => {
     expect((await cloudflare.call('GET', '/zones')).status).toBe(200);
   });
 
-  test('has the limits of the real thing where nothing else is set', async () => {
+  test('has Cloudflare’s own limits where nothing else is set', async () => {
     cloudflare = await startEmulator();
     const { headers } = await cloudflare.call('GET', '/zones');
     expect(headers.get('ratelimit-policy')).toBe('"default";q=1200;w=300');

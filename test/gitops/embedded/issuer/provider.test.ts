@@ -116,7 +116,7 @@ test.each<[string, Record<string, string>, string]>([
 
 test.each<[string, Record<string, string>]>([
   ['another client', { client_id: 'other' }],
-  ['another way back', { redirect_uri: 'http://evil.example/' }],
+  ['another redirect URI', { redirect_uri: 'http://evil.example/' }],
 ])('shows an error for %s, and redirects nowhere', async (_what, parameters) => {
   const { response, text } = await visitor.visit(await authorization(parameters));
   expect([response.status, text]).toEqual([400, expect.stringContaining('This login can’t continue')]);

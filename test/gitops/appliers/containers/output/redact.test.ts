@@ -17,7 +17,7 @@ describe('the shown output of a container', () => {
     [`config ${base64}`, 'config [secret]'],
     ['decoded s3cret/t0ken+x', 'decoded [secret]'],
     ['nothing to hide: id=GTM-SERVER1, env=1', 'nothing to hide: id=GTM-SERVER1, env=1'],
-  ])('%s', (text, shown) => {
+  ])('of “%s” is “%s”', (text, shown) => {
     expect(redact({ config: new Secret(base64) }, text)).toBe(shown);
   });
 

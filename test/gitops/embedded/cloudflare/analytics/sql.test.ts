@@ -108,7 +108,7 @@ describe('the SQL of Analytics Engine', () => {
     expect(json?.data, text).toEqual(rows);
   });
 
-  test('has the other formats', async () => {
+  test('answers in the other formats', async () => {
     const sql = `SELECT blob1, count() AS n FROM weather GROUP BY blob1 ORDER BY n FORMAT`;
     expect((await ask(`${sql} JSONEachRow`)).text).toBe(
       '{"blob1":"Köln","n":"1"}\n{"blob1":"Oslo","n":"3"}\n',

@@ -51,7 +51,7 @@ test('delivers keys out of the order of their writes', async () => {
   await workerSees('slow', 'first');
 });
 
-test('shows the worker a deleted key and an old value for as long (docs/facts.md, Cloudflare Workers)', async () => {
+test('shows the worker a deleted key and an old value until the write arrives (docs/facts.md, Cloudflare Workers)', async () => {
   await worker.put('slow', 'old');
   await worker.put('fast', 'old');
   await delayed.api.delete('slow');
@@ -83,7 +83,7 @@ test('delivers after a restart what the API has acknowledged before', async () =
   expect(await worker.get('slow')).toBeNull();
 });
 
-test('pages keys that the worker sees with keys that it doesn’t see yet', async () => {
+test('lists keys that the worker sees together with keys that it doesn’t see yet, page by page', async () => {
   const names = Array.from({ length: 25 }, (_, index) => `p${String(index).padStart(2, '0')}`);
   for (const [index, name] of names.entries()) {
     if (index % 2 === 0) await worker.put(name, 'v');
