@@ -43,7 +43,7 @@ async function start(
     revision: () => revision(),
     onStandby: (url) => report('standby', url),
   });
-  // At once: what is under way must not go on beside the writes of the next leader.
+  // Immediately: what is under way must not continue during the writes of the next leader.
   leadership?.lost.addEventListener('abort', () => fail(leadership.lost.reason));
   const saved = await file.read();
   const known = leadership === null ? saved : leadership.known(saved);

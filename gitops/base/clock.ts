@@ -10,7 +10,7 @@ export interface Clock {
   sleep(ms: number, options?: { readonly signal?: AbortSignal; readonly ref?: boolean }): Promise<void>;
 }
 
-/** Node's timers fire at once for a longer delay. Source: Node.js API, Timers. */
+/** The longest delay: Node's timers fire immediately for a longer one. Source: Node.js API, Timers. */
 const MAX_DELAY_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

@@ -6,7 +6,7 @@ const HOUR_MS = 3_600_000;
 const DEFAULT_LIMIT_MS = HOUR_MS;
 
 export const budgetSchema = z.object({
-  /** Orders that may be placed at once at the time `at`. */
+  /** How many orders may be placed immediately at the time `at`. */
   tokens: z.number(),
   at: z.number(),
   /** By registrable domain: until when the authority takes no order. */
@@ -36,7 +36,7 @@ export class OrderBudget {
     return this.#state;
   }
 
-  /** The earliest time of the next order for this name; `now` or less means at once. */
+  /** The earliest time of the next order for this name; `now` or less means immediately. */
   at(host: string, now: number): number {
     this.#fill(now);
     const { tokens, limited } = this.#state;

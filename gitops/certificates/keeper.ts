@@ -44,7 +44,7 @@ interface Tracked {
 /**
  * Keeps a certificate for every name of `tls: acme`: checks its DNS, orders a certificate once the name resolves to
  * this host, and renews it in time. Each name has its own schedule and doesn't wait for others. A name that git no
- * longer has is forgotten at once.
+ * longer has is forgotten immediately.
  */
 export class CertificateKeeper implements CertificateSource, Certificates {
   readonly #deps: KeeperDeps;

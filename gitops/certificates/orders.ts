@@ -82,7 +82,7 @@ export class Orders {
     for (const host of this.#active.keys()) this.#abort(host);
   }
 
-  /** Resolves when the order is done, possibly hours later. Calls `onWait` with the reason if it can't be placed at once. */
+  /** Resolves when the order is done, possibly hours later. If it has to wait, calls `onWait` with the reason. */
   async place(host: string, urgency: number, onWait: (reason: string) => void): Promise<OrderOutcome> {
     const { promise, resolve, reject } = Promise.withResolvers<OrderOutcome>();
     const order = { host, urgency, abort: new AbortController(), resolve, reject };

@@ -21,7 +21,7 @@ const FLUSH_MS = 200;
 const MOST_WAITING = 1_000;
 /** Milliseconds between two removals of what is too old. */
 const PRUNE_MS = 3_600_000;
-/** Lines that a container may print at once, in seconds of its rate. */
+/** How many lines a container may print in a burst, in seconds of its rate. */
 const BURST_SECONDS = 10;
 /** The shortest time between two lines that only count dropped ones, milliseconds. */
 const COUNT_MS = 1_000;

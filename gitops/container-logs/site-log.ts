@@ -20,7 +20,7 @@ import {
 
 /** Octets of a segment, which searches read whole and the retention deletes whole. */
 const SEGMENT_OCTETS = 256 * 1024;
-/** Lines that are written at once. */
+/** The most lines in one write. */
 const LINES_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 /** Containers whose positions are remembered. */

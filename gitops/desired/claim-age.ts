@@ -11,7 +11,7 @@ interface ClaimedNames {
   claimed(manifest: Manifest): Iterable<string>;
 }
 
-/** The sites that claim any of `names`, each with the age of its claim. Reads the history of all their files at once. */
+/** The sites that claim any of `names`, each with the age of its claim. Reads their files' history together. */
 export async function claimantsOf(
   live: readonly LoadedManifest[],
   { names, claimed }: ClaimedNames,

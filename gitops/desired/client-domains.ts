@@ -16,8 +16,8 @@ interface LostDomain {
 const DOMAINS = new WeakMap<Manifest, ReadonlySet<string>>();
 
 /**
- * The registrable domains of a site's pages that are proven. Its first-party hosts are in the same ones. Computed once per
- * manifest.
+ * The registrable domains of a site's pages that are proven. Its first-party hosts are in the same ones. Computed once
+ * per manifest.
  */
 export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
   const known = DOMAINS.get(manifest);
@@ -54,9 +54,10 @@ export function disputedDomains(
 }
 
 /**
- * The sites whose registrable domain belongs to another client. It belongs to the client of the oldest site for which
- * it was applied, else of the site that has claimed it the longest. Applied domains stay valid, because two clients may
- * have had names in one domain before this rule. The order of the claimants doesn't matter.
+ * The sites whose registrable domain belongs to another client. A domain belongs to the client of the oldest site for
+ * which it was applied, otherwise to the client of the site that has claimed it the longest. Applied domains stay
+ * valid, because two clients may have had names in one domain before this rule. The order of the claimants doesn't
+ * matter.
  */
 export function lostDomains(
   claimants: readonly DomainClaimant[],

@@ -51,7 +51,7 @@ export async function ensureLocalCa(
   return {
     caFile,
     pathsFor(host) {
-      // Two vhosts may request one name at once. Two issues at a time could mix their keys and certificates.
+      // Two vhosts may request one name at the same time. Two issues in parallel could mix their keys and certificates.
       const issued =
         pending.get(host) ??
         ensureLeaf(directory, issuer, { host, now: now(), days: leafDays }).finally(() =>

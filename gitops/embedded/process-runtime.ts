@@ -15,7 +15,7 @@ import { describeEnd, type Supervised, supervise } from './supervisor.ts';
 interface ProcessRuntimeOptions {
   /** The script that every child runs instead of its spec's image: the stand-in tag server's main file. */
   readonly entry: string;
-  /** PEM file of the CAs that a child trusts beside Node's own. Unset, or `undefined`: none. */
+  /** PEM file of the CAs that a child trusts besides Node's own. Unset, or `undefined`: none. */
   readonly caFileOf?: (spec: Launch['spec']) => Promise<string | undefined>;
   /** Keys of service accounts. Unset: no child has one. */
   readonly keyFiles?: KeyFiles;

@@ -39,7 +39,7 @@ export interface DaemonDeps {
   readonly reportSite?: ReportSite;
   /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
-  /** What this host says of a site beside its status. */
+  /** What this host reports of a site besides its status. */
   readonly conditionsOf?: (site: string) => readonly SiteCondition[];
   /** What the edge keeps of visitors. Without it there are no routes for that. */
   readonly profiles?: Pick<EdgeStore, 'profile' | 'forgetProfile'>;

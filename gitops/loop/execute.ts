@@ -11,7 +11,7 @@ export interface SiteRun {
   readonly removal: boolean;
   /** When the last DNS record of the site was deleted; `null`: none was, or the time is unknown. */
   readonly dnsRemovedAt: Date | null;
-  /** Aborts when a newer revision changes this site: the run ends after its current step, or at once in a step that waits. */
+  /** Aborts when a newer revision changes this site: the run ends after its current step, or now if that step waits. */
   readonly superseded: AbortSignal;
 }
 

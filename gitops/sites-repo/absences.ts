@@ -40,7 +40,7 @@ export async function findAbsences(
   );
 }
 
-/** Why the absence may not be a removal that was asked for; empty if it is one. */
+/** Why the absence isn't certainly a removal that was asked for; empty: it certainly is. */
 function doubt(
   site: string,
   event: FileEvent | null,

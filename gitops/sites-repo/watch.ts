@@ -11,10 +11,10 @@ interface WatchOptions {
 }
 
 /**
- * Yields when a repository may have changed: at once, on every change of its refs on disk, and every `pollSeconds` with
- * a quarter of jitter, so that many hosts don't poll one remote at the same moment. The caller reads the repository
- * itself. Events before the next iteration count as one. A failed watch (the inotify limit of the host, say) is
- * reported to `onError`; polling continues.
+ * Yields when a repository may have changed: at the start, on every change of its refs on disk, and every `pollSeconds`
+ * with a quarter of jitter, so that many hosts don't poll one remote at the same moment. The caller reads the
+ * repository itself. Events before the next iteration count as one. A failed watch (the inotify limit of the host, say)
+ * is reported to `onError`; polling continues.
  */
 export async function* watchRepo(
   dir: string,

@@ -36,14 +36,14 @@ export interface ContainersSettings {
   readonly caHash?: string;
   /** Milliseconds until a new container must be healthy. */
   readonly startupDeadlineMs: number;
-  /** Milliseconds that a replacement must stay healthy before it takes over. A first start takes over at once. */
+  /** Milliseconds that a replacement must stay healthy before it takes over. A first start takes over immediately. */
   readonly steadyMs: number;
   /** How long to wait for open connections to end before a container is removed. */
   readonly drain: Drain;
   /** An on-demand preview server is stopped after this many milliseconds without a client. */
   readonly previewIdleMs: number;
   readonly recycling: Recycling;
-  /** At most this many containers start at once; default 64. Time in the queue doesn't count towards the deadline. */
+  /** The most concurrent starts of containers; default 64. Time in the queue doesn't count towards the deadline. */
   readonly startsAtOnce?: number;
   /** Gets the images of all sites at each full observation. Default: images are never removed. */
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;

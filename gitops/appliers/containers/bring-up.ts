@@ -36,7 +36,7 @@ const SECOND_CHANCE_MS = 5_000;
 /**
  * Returns a function that makes sure that a container runs and is healthy. A healthy container that has the desired
  * spec is kept. One with that spec that answers but reports itself unhealthy is kept, too, and the function makes a new
- * edition due; but if it is on demand, it is replaced at once. An existing container in any other state is removed, and
+ * edition due; but if it is on demand, it is replaced now. An existing container in any other state is removed, and
  * a new one is started. If the new one fails, it is removed, and the error gives the cause. After an abort, it stays
  * for the next pass.
  */
@@ -64,8 +64,8 @@ export function buildBringUp(deps: BringUpDeps) {
           renew(site);
           return 'kept';
         }
-        // This container was healthy once, else it would have been removed. For a replacement that doesn't follow,
-        // because its start may have been interrupted.
+        // This container was healthy once, else it would have been removed. Of a replacement this isn't known: its
+        // start may have been interrupted.
         if (!isReplacement) failures.prove(hash);
         // Keep its gate open: the restarted container serves the waiting clients.
       } else await closeGate(name);

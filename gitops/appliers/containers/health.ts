@@ -74,8 +74,8 @@ export async function waitForHealth(
 const slots = limit(1);
 
 /**
- * Limits the rate of probes of starting containers, so that many starts at once don't use up the host's CPU time. A
- * slow answer delays the next probe by one slot only.
+ * Limits the rate of probes of starting containers, so that many simultaneous starts don't use up the host's CPU time.
+ * A slow answer delays the next probe by one slot only.
  */
 async function probeInSlot(endpoint: Endpoint, clock: Clock, signal: AbortSignal): Promise<ContainerHealth> {
   const { health } = await slots(async () => {

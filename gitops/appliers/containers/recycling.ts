@@ -12,7 +12,7 @@ interface RecyclingOptions {
 /**
  * Counts the editions of each site's containers: a new edition replaces them. The image becomes unhealthy on purpose
  * after 12 to 14 days (docs/facts.md, Health), so a new edition is due before that. Each site has its own phase, so
- * the replacements are spread evenly over the `days`. `renew` makes a new edition at once; a restart forgets renewals,
+ * the replacements are spread evenly over the `days`. `renew` makes a new edition now; a restart forgets renewals,
  * which costs one more replacement.
  */
 export class Recycling {

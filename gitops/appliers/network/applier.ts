@@ -40,7 +40,8 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
   const { identity, names, ranges, networks, firewall, clock = systemClock } = options;
   const changes = new EventEmitter();
   /**
-   * Runs one change at a time: two subnets must not be chosen at once, and the rules are removed with the last network.
+   * Runs one change at a time: two subnets must not be chosen in parallel, and the rules are removed with the last
+   * network.
    */
   const exclusive = limit(1);
   /** Names of networks that this applier is removing. */

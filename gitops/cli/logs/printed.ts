@@ -38,7 +38,7 @@ export async function pastLogs(
   return { logs: logs.reverse(), isCut: cursor !== undefined };
 }
 
-/** The same as it is printed, after the line `last`. It continues after an interruption. Throws `CliError`. */
+/** Follows what is printed after the line `last`. It continues after an interruption. Throws `CliError`. */
 export function liveLogs(
   access: ContainerRequests,
   filters: LogFilters,

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Adapter, AdapterFactory, AdapterPayload } from 'oidc-provider';
 
-/** Sessions, codes and tokens that are kept at once. */
+/** The most sessions, codes and tokens that are kept. */
 const MOST = 2_000;
 
 /**

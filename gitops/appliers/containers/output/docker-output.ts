@@ -10,7 +10,7 @@ import {
 } from './output.ts';
 
 /**
- * The engine reads both streams at once, so lines can be out of the order of their times, by far less than this
+ * The engine reads both streams in parallel, so lines can be out of the order of their times, by far less than this
  * (milliseconds).
  */
 const OVERLAP_MS = 1_000;

@@ -15,7 +15,7 @@ interface DelayedKvOptions {
 }
 
 export interface DelayedKv {
-  /** The namespace as the API shows it: every write at once. */
+  /** The namespace as the API shows it: with every write, without delay. */
   readonly api: KvStore;
   /** Stops delivering; what is pending is delivered after the next start. */
   close(): Promise<void>;

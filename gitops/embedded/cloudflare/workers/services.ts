@@ -47,7 +47,7 @@ export function serviceEndpoints(app: FastifyInstance, context: EmulatorContext)
     return success(isOff);
   });
 
-  /** A new version of a script with other bindings, deployed at once. */
+  /** A new version of a script with other bindings, deployed immediately. */
   function rebind(name: string, change: (bindings: readonly Binding[]) => Binding[]): void {
     const [newest] = scripts.versions(name);
     if (newest === undefined) throw new ApiError('unknownVersion', 'The Worker has no version.');
