@@ -46,7 +46,7 @@ export function networkName(instance: string, site: string): string {
 
 /**
  * The name of a site's preview server in the site's network: one label, so that no name server has it
- * (docs/containers.md). The digits differ between daemons whose sites the same nginx serves.
+ * (docs/containers.md). The digits keep names apart where one nginx serves the sites of several daemons.
  */
 export function insidePreviewName({ instance, host }: Identity, site: string): string {
   return `${site}-preview-${hash16(`${instance} ${host}`).slice(0, 5)}`;

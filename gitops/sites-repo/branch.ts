@@ -43,7 +43,7 @@ export class Branch {
     return tip;
   }
 
-  /** The first commit was made. */
+  /** Records that the branch has existed. Call it when the first commit was made. */
   created(): void {
     this.#hasExisted = true;
   }

@@ -30,7 +30,7 @@ const MAX_SINGLE = 8;
  */
 const MAX_COMMITS = 50_000;
 
-/** The sites of each walk through the history. */
+/** Walks through the history once for each site, or once for all sites together if there are many. */
 export async function inGroups<T>(
   sites: readonly string[],
   walk: (group: readonly string[]) => Promise<T>,

@@ -27,7 +27,7 @@ interface BringUpDeps {
   readonly clock?: Clock;
 }
 
-/** The container that was there, or a new one. */
+/** `kept`: the container that was there runs. `started`: a new one does. */
 type BroughtUp = 'kept' | 'started';
 
 /** Milliseconds within which a running container must answer before it is replaced. */

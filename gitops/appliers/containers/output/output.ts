@@ -35,7 +35,7 @@ export interface OutputSource {
 
 /** Where containers' output is kept. */
 export interface OutputSink {
-  /** The positions after which the output is to be read. A stream without one is read from the beginning. */
+  /** The positions after which the output is to be read. If neither stream has one, it is read from the beginning. */
   positions(source: OutputSource): Promise<OutputPositions>;
   /** Takes lines in their order. Resolves when it can take more; a caller that doesn't wait for that only uses more memory. */
   write(source: OutputSource, lines: readonly OutputLine[]): Promise<void>;
