@@ -41,7 +41,7 @@ export class Operations {
 
   /**
    * `provision` and `deprovision` may come after their commit, which may have started a run already: then the operation
-   * shows its steps too.
+   * shows that run's steps, too.
    */
   create(site: string, kind: Operation['kind'], revision: string): Operation {
     const operation: Operation = {
@@ -94,7 +94,7 @@ export class Operations {
     if (run !== undefined) this.#recent.set(site, { ...run, endedAt: this.#clock.now() });
   }
 
-  /** Records a step of the site's run. Operations that came after its start show it, but run only later. */
+  /** Records a step of the site's run. Operations that came after the run's start show the step, but are run later. */
   step(site: string, ids: readonly string[], step: Step): void {
     const run = this.#recent.get(site);
     if (run !== undefined) this.#recent.set(site, { ...run, steps: withStep(run.steps, step) });

@@ -266,7 +266,7 @@ function unconditionalBlocks(input: JudgeInput, changes: readonly Change[], know
   for (const detail of new Set(unreadable.map(({ site }) => unreadableOf(site)))) {
     blocks.push({
       reason: 'history_unreadable',
-      detail: `nothing is removed while the history of its manifest can’t be read: ${detail}`,
+      detail: `no site is removed while the history of its manifest can’t be read: ${detail}`,
       changes: unreadable.filter(({ site }) => unreadableOf(site) === detail),
     });
   }

@@ -28,8 +28,8 @@ export const ARRIVAL_PATH = '/_/tagyard/arrival';
 export const STATED = ['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'] as const;
 
 /**
- * The headers by which the edge states visitor, host, scheme and place to a host's proxy and to a cluster's gateway. For
- * a gateway they aren't `x-forwarded-*`, because a controller before it may overwrite those.
+ * The headers by which the edge states visitor, host, scheme and place to a host's proxy and to a cluster's gateway.
+ * For a gateway they aren't `x-forwarded-*`, because a controller before it may overwrite those.
  */
 export const CLAIMS = {
   host: {
