@@ -180,7 +180,7 @@ export class ContainerLogs {
     await this.#refusals.save();
   }
 
-  /** Deletes all of a site that has ended. */
+  /** Deletes all that is kept of a site that has ended. */
   async forget(site: string): Promise<void> {
     await this.#flushed(site);
     await this.#site(site).log.forget();

@@ -32,7 +32,7 @@ export interface NewerLogs {
   readonly missed: number | null;
 }
 
-/** A line's place in the order of time; of equal times, in that of arrival. */
+/** A line's place in the order of time. Lines of the same time are in the order of arrival. */
 interface Key {
   readonly at: number;
   readonly seq: number;

@@ -1,7 +1,7 @@
 import type { Applier } from '../appliers/contract.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 
-/** Counts a machine's running preview servers of a site with our mark, desired or not. */
+/** Counts the preview servers of a site that run on this machine and have our mark, desired or not. */
 export function runningPreviews(containers: Pick<Applier, 'desired' | 'observe'>) {
   return async (manifest: LoadedManifest, signal: AbortSignal): Promise<number> => {
     const desired = containers.desired(manifest);

@@ -40,7 +40,7 @@ interface Leadership {
 
 /**
  * Waits until this replica holds the Lease of the settings. `null`: they name none, so this daemon is the only one.
- * Throws the signal's reason. `stack` gives the Lease up, after everything that was added to it later has ended.
+ * Throws the signal's reason. `stack` gives the Lease up, after everything that is added to the stack later has ended.
  */
 export async function lead(
   env: Env,

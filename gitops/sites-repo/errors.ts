@@ -5,7 +5,7 @@ export class SitesRepoError extends Error {
   override name = 'SitesRepoError';
 }
 
-/** Throws `SitesRepoError` with git's message, without the password of a URL in it. */
+/** Throws `SitesRepoError` with git's message, but removes user and password from each URL in the message. */
 export async function wrapGitError<T>(verb: string | undefined, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

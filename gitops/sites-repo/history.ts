@@ -74,7 +74,7 @@ export class History {
   async versions(site: string, range: VersionRange): Promise<Map<string, string | null>> {
     return await this.#git.retryAfterRefetch(async () => {
       const events = await this.#events(site, versionsLog(site, range));
-      // Where a file went is only visible beside the other files of the commit.
+      // Only the other files of the commit show where a file was moved.
       const gone = events.filter((event) => event.gone !== null).map(({ revision }) => revision);
       const moved = new Set(gone.length === 0 ? [] : await this.#moves(site, gone));
       const files = await this.#files.read(events.flatMap(({ blob }) => (blob ? [{ site, blob }] : [])));

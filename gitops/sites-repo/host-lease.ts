@@ -134,7 +134,7 @@ export class HostLease {
     return this.#heldBy(held);
   }
 
-  /** A copy of the state folder has the same id. Then the process that took the lease last has it. */
+  /** Copies of a state folder have the same id. Of their processes, the one that took the lease last has it. */
   #isOwn({ holder, process }: LeaseRecord): boolean {
     const { isShared = false } = this.#settings;
     return holder === this.#settings.holder && (isShared || !isAlive(process));

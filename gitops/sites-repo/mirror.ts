@@ -40,9 +40,9 @@ export async function initSitesRepo(path: string, branch = 'main'): Promise<void
   await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
 }
 
-/** Creates or updates the bare mirror of the repository at `url`. */
+/** Creates the bare mirror of the repository at `url`, or sets the URL of an existing one. Fetches nothing. */
 export async function openMirror(mirror: string, git: RepoGit, url: string, branch: string): Promise<void> {
-  // At every start: the last one may have been interrupted, or have mirrored another URL.
+  // At every start: the last start may have been interrupted, or its settings may have named another URL.
   await mkdir(mirror, { recursive: true });
   await wrapGitError('init', () => git(['init', '--quiet', '--bare', `--initial-branch=${branch}`]));
   await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));

@@ -91,7 +91,7 @@ async function holderOf(lock: string, dir: string): Promise<string | null> {
 
 async function worksIn(pid: string, args: readonly string[], folder: string): Promise<boolean> {
   if (args.some((arg) => arg.includes(folder))) return true;
-  // The folder of another user's process can't be read, so it may be this repository's.
+  // The working folder of another user's process can't be read, so it may be this repository.
   const cwd = await readlink(`/proc/${pid}/cwd`).catch((error: NodeJS.ErrnoException) =>
     error.code === 'EACCES' ? folder : null,
   );

@@ -67,7 +67,7 @@ interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
   readSlots(signal: AbortSignal): Promise<void>;
 }
 
-/** At most this many health probes run at once. */
+/** At most this many health probes run in parallel. */
 const PROBES_AT_ONCE = 64;
 
 /** Applies a site's containers through a runtime. A new container starts beside the old one and must become healthy. */
@@ -121,7 +121,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     slots.keepOnly(holders);
   }
 
-  /** Throws if a spec's slot has changed since the spec was made: such a plan would replace the container. */
+  /** Throws if a spec's slot has changed since the spec was made: a plan from that spec would replace the container. */
   function requireSlots(assigned: Slots, desired: readonly Resource<ContainerSpec>[]): void {
     for (const { spec } of desired) {
       const { site, port } = spec;

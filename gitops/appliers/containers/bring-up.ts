@@ -64,8 +64,8 @@ export function buildBringUp(deps: BringUpDeps) {
           renew(site);
           return 'kept';
         }
-        // This container was healthy once, else it would have been removed. Of a replacement this isn't known: its
-        // start may have been interrupted.
+        // A container that exists counts as one that was healthy, because a start that fails removes its container. A
+        // first start that was interrupted counts, too; a replacement doesn't: its start may have been interrupted.
         if (!isReplacement) failures.prove(hash);
         // Keep its gate open: the restarted container serves the waiting clients.
       } else await closeGate(name);

@@ -48,7 +48,7 @@ const LOSSES = {
   event: ['die', 'oom', 'destroy', 'pause', 'rename', 'health_status: unhealthy'],
 };
 /**
- * A start keeps the engine busy all the time. On two cores, forty concurrent starts took 10 % more CPU than two at a
+ * The engine needs CPU during a whole start. On two cores, forty concurrent starts took 10 % more CPU than two at a
  * time, and the first container was up only when most of them were.
  */
 const STARTS_AT_ONCE = availableParallelism();

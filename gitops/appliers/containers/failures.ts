@@ -81,7 +81,7 @@ export class Failures {
   }
 }
 
-/** The last lines without secrets. A fault here must not keep a failure from being counted. */
+/** The last lines without secrets. Never throws: a failure is counted even if its output can't be shown. */
 function shownOutput(spec: ContainerSpec, lines: readonly string[]): string {
   try {
     const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));

@@ -37,9 +37,9 @@ const STOP_RETRY_MS = 60_000;
 const UNUSED_MS = 5_000;
 
 /**
- * Containers that run only while a client is connected. A port gate listens in place of each one, starts it for the
- * first client, and stops it after a while without clients, a new one sooner. A stopped container keeps its address, mark
- * and image, and uses none of the host's memory.
+ * Containers that run only while a client is connected. A port gate listens in place of each container, starts it for
+ * the first client, and stops it after a while without clients; a new container that has had no client is stopped
+ * sooner. A stopped container keeps its address, mark and image, and uses none of the host's memory.
  */
 export class OnDemand {
   readonly #options: OnDemandOptions;
@@ -121,7 +121,8 @@ export class OnDemand {
     const { signal } = this.#closing;
     const found = await this.#find(name);
     if (found?.stopped) await whileBusy(name, () => runtime.resume(found.id, signal));
-    // The event of its loss may have been missed while it was being stopped. The client waits for its replacement.
+    // The container is gone or dead. It may have died during a stop, when losses are not reported. The client waits for
+    // the replacement.
     else if (!found?.running) this.#options.onMissing();
     const death = async () => null;
     const deadline = { deadlineMs: startupDeadlineMs, death, clock: this.#clock };

@@ -53,7 +53,7 @@ export interface Runtime {
   list(names: ReadonlySet<string>, signal: AbortSignal): Promise<readonly ContainerInstance[]>;
   /** Creates and starts a container and returns its id. Removes one that doesn't start; restarts one that dies later. */
   start(launch: Launch, signal: AbortSignal): Promise<string>;
-  /** Stops it after a grace period and keeps it as `stopped`. */
+  /** Asks it to end, kills it if it still runs after a grace period, and keeps it as `stopped`. */
   stop(id: string, signal: AbortSignal): Promise<void>;
   /** Starts a stopped container again; does nothing to a running one. */
   resume(id: string, signal: AbortSignal): Promise<void>;
@@ -71,7 +71,7 @@ export interface Runtime {
     write: (lines: readonly OutputLine[]) => Promise<void>,
     signal: AbortSignal,
   ): Promise<'ended' | 'gone'>;
-  /** Stops it after a grace period and removes it. A missing container is no error. */
+  /** Stops it as `stop` does, and removes it. A missing container is no error. */
   remove(id: string, signal: AbortSignal): Promise<void>;
   /** Names of containers that died, vanished or became unhealthy; an empty name if events were missed. */
   losses(signal: AbortSignal): AsyncIterable<string>;

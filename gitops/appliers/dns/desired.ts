@@ -69,7 +69,7 @@ export function desiredRecords(
 }
 
 /**
- * The key and the summary are joined, because V8 keeps the parts of a template string apart, which takes more memory.
+ * The key and the summary are made by `join`: V8 keeps the parts of a template string apart, which takes more memory.
  */
 export function recordKey({ name, type }: { name: string; type: string }): string {
   return [name, type].join('/');

@@ -34,7 +34,7 @@ export function desiredPairs(manifest: Manifest, settings: DocumentSettings): Re
   }));
 }
 
-/** Joined, like the summary: V8 keeps the parts of a template string apart, which takes more memory. */
+/** Made by `join`, like the summary: V8 keeps the parts of a template string apart, which takes more memory. */
 export function pairKey(namespace: KvNamespace, key: string): string {
   return [namespace, key].join('/');
 }

@@ -83,8 +83,8 @@ export interface ProxyBackend {
   /** Throws `RetryableError` if it can't be read: an unreadable configuration is not an empty one. */
   installed(): Promise<readonly InstalledVhosts[]>;
   /**
-   * Installs a batch; call it once at a time. Returns an outcome for each change, in order; `changed` is false if the
-   * proxy already served it. Throws if the whole batch failed; the old configuration is served then.
+   * Installs a batch; only one call may run at a time. Returns an outcome for each change, in order; `changed` is false
+   * if the proxy already served it. Throws if the whole batch failed; the old configuration is served then.
    */
   install(changes: readonly ProxyChange[]): Promise<readonly PromiseSettledResult<{ changed: boolean }>[]>;
   /** An item for each unexpected end of the proxy. */

@@ -32,7 +32,7 @@ const policyText = z
   .string()
   .max(3 * 32 * 1024)
   .regex(/^[^\p{Cc}\p{Cs}]*(?:[\n\t][^\p{Cc}\p{Cs}]*)*$/u, 'must not contain control characters');
-/** Without it, the script isn't answered: other sites know its name. */
+/** A request without it doesn't get the script, because other sites know the script's host name. */
 const policyToken = z.string().regex(/^[0-9a-f]{32}$/);
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();

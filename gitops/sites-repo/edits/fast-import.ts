@@ -6,7 +6,7 @@ interface Person {
   readonly email: string;
 }
 
-/** One commit that writes (or, with `null`, deletes) one file at the root of the tree. */
+/** One commit that writes one file of the tree; with the text `null`, it deletes the file. */
 export interface FileCommit {
   readonly path: string;
   readonly text: string | null;

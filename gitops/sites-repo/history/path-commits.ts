@@ -23,8 +23,9 @@ interface Git {
 
 /**
  * Which commits of a branch touched each path, in memory: even with git's own index, a search for one path's commits
- * passes through all commits of the branch. It has only the commits that are newer than the last merge, because which
- * commits of merged branches git shows depends on all of these. Kept in a file, because reading a long history takes minutes.
+ * passes through all commits of the branch. Covers only the commits that are newer than the last merge: git decides
+ * from all commits of merged branches together which of them it shows for a path. Also kept in a file, because reading
+ * a long history takes minutes.
  */
 export class PathCommits {
   readonly #git: Git;
@@ -94,7 +95,7 @@ export class PathCommits {
       }
       let next = start + 3;
       for (; next < parts.length && parts[next] !== ''; next += 1) {
-        // Git begins a new line before the first one.
+        // Git writes a line break before the first path.
         const path = (parts[next] ?? '').slice(next === start + 3 ? 1 : 0);
         const known = this.#commits.get(path);
         if (known === undefined) this.#commits.set(path, [revision]);
