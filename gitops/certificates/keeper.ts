@@ -12,7 +12,7 @@ import { type CertificateVerdict, type DnsAnswer, judgeCertificate, WITHOUT } fr
 import { type KeptName, orderStatus } from './status.ts';
 import type { CertificateStore } from './store.ts';
 
-/** Limit of names that are observed at once. */
+/** The most names that are observed in parallel. */
 const OBSERVED_AT_ONCE = 16;
 /** The longest timer: a changed clock, or a machine that was suspended, is noticed after this time. */
 const LONGEST_TIMER_MS = 60_000;

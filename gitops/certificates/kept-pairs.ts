@@ -78,7 +78,7 @@ export class KeptPairs {
     return null;
   }
 
-  /** Removes all copies except the paths and stems that `needed` returns. It is called right before the removal. */
+  /** Removes all copies except the paths and stems that `needed` returns. Calls `needed` right before the removal. */
   async keepOnly(
     needed: () => { readonly paths: ReadonlySet<string>; readonly stems: ReadonlySet<string> },
   ): Promise<void> {

@@ -39,9 +39,9 @@ type Valid = Extract<Checked, { facts: CertificateFacts }>;
 
 /**
  * `tls: files`: certificates from an operator's files, for the exact name (`<host>.pem`, `<host>.key`) or for the
- * wildcard of its parent (`_.<parent>.pem`, `_.<parent>.key`). A valid pair (see `checkCertificate`) is copied, and the
- * copy is served. If the files become invalid, the last valid copy stays in use and the name's state says what is
- * wrong. The files are checked whenever the proxy is observed.
+ * wildcard of its parent (`_.<parent>.pem`, `_.<parent>.key`). A valid pair (see `checkCertificateFiles`) is copied,
+ * and the copy is served. If the files become invalid, the last valid copy stays in use and the name's state says what
+ * is wrong. The files are checked whenever the proxy is observed.
  */
 export class OperatorFiles implements CertificateSource, Certificates {
   readonly #pairs: OperatorPairs;

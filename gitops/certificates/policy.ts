@@ -1,6 +1,6 @@
 import type { CertificateState } from '../report/report.ts';
 
-/** States without TLS that a client accepts. */
+/** States of a name that has no certificate that a client accepts. */
 export const WITHOUT: ReadonlySet<CertificateState> = new Set([
   'pending_dns',
   'pending_certificate',

@@ -103,7 +103,7 @@ async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, { host,
 
 /**
  * `null` if the CA is missing, damaged, has other limits, or expires before a certificate that it would issue now. A new
- * CA replaces all its certificates.
+ * CA issues all certificates again.
  */
 async function readIssuer(
   directory: string,

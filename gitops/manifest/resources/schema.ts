@@ -13,7 +13,7 @@ const replicas = z.union([count, range], {
   error: `must be a number from 1 to ${MOST_REPLICAS}, or { min, max } of such numbers`,
 });
 
-/** What a pod of a cluster is sure to have; what isn't named has a default (`podRequests`). */
+/** What a pod of a cluster is sure to have; what isn't named has a default (`podResources`). */
 const requests = z.strictObject({ memory, cpus }).partial();
 
 const processing = z

@@ -1,7 +1,7 @@
 import type { CallLimit } from './call-limit.ts';
 import type { SamplingLimits } from './points.ts';
 
-/** What the API refuses to exceed, and how late its writes arrive (docs/facts.md, Cloudflare Workers and API). */
+/** Limits of the API, and how late its writes arrive (docs/facts.md, Cloudflare Workers, and Cloudflare API). */
 export interface ApiLimits {
   readonly calls: CallLimit;
   /** Whether calls for the objects of buckets count, too. */
