@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
+import { RetryableError } from '../../gitops/base/errors.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';
 import { describeWith } from '../support/components.ts';
@@ -165,6 +166,46 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
       expect((await runs.run(next)).errors).toEqual([]);
       expect(await secretNames()).toEqual([nameOf(next)]);
     }, WAIT);
+  });
+
+  test.each([
+    ['it is seen that they stay', '5', null, 'is still there'],
+    ['a full quota hides whether they are gone', '6', '--hard=count/secrets=1', 'doesn’t say'],
+  ])('are not reported as removed while %s', async (_, env, quota, message) => {
+    const [objects] = runs.appliers;
+    const [next, later] = [configured(acme, '3'), configured(acme, env)];
+    const name = nameOf(later);
+    const changeOf = async (op: string, manifest: LoadedManifest) => {
+      const { changes } = await runs.plan(manifest);
+      const change = changes.find((one) => one.op === op && one.key.endsWith(`/Secret/${name}`));
+      if (change === undefined || objects === undefined) throw new Error(`no ${op} of ${name} is planned`);
+      return () => objects.apply(change, AbortSignal.timeout(60_000));
+    };
+    await (await changeOf('create', later))();
+    const finalizers = (names: readonly string[] | null) =>
+      kubectl('patch', 'secret', name, `--patch=${JSON.stringify({ metadata: { finalizers: names } })}`);
+    await finalizers(['shops.test/held']);
+    const remove = await changeOf('delete', next);
+    const another = () => kubectl('create', 'secret', 'generic', 'another', '--dry-run=server');
+    if (quota !== null) {
+      await kubectl('create', 'quota', 'theirs', quota);
+      await eventually(() => expect(another()).rejects.toThrow('exceeded quota: theirs'), WAIT);
+    }
+    try {
+      const outcome = remove().catch((error: unknown) => error);
+      const isOver = outcome.then(() => true);
+      await eventually(async () => {
+        clock.advance(1_000);
+        expect(await Promise.race([isOver, kubectl('get', 'secret', name)])).toBe(true);
+      }, WAIT);
+      expect(await outcome).toBeInstanceOf(RetryableError);
+      expect(await outcome).toMatchObject({ message: expect.stringContaining(message) });
+    } finally {
+      await kubectl('delete', 'quota', 'theirs', '--ignore-not-found');
+      await finalizers(null);
+    }
+    await eventually(another, WAIT);
+    await eventually(async () => expect(await secretNames()).toEqual([nameOf(next)]), WAIT);
   });
 
   test('conflict with Secrets of others under the same name, which are never changed', async () => {

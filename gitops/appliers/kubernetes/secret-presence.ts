@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import type { Clock } from '../../base/clock.ts';
 import type { Identity } from '../../base/ownership.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
@@ -44,11 +44,16 @@ export async function isSecretThere(
  * Calls `isSo` until it is true, for as long as the cluster may take to remove a Secret whose owner was deleted. False:
  * it was never true.
  */
-export async function afterRemoval(isSo: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-  const end = performance.now() + REMOVAL_MS;
+export async function afterRemoval(
+  isSo: () => Promise<boolean>,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const end = clock.now() + REMOVAL_MS;
   for (let pause: number = POLL_MS.first; ; pause = Math.min(2 * pause, POLL_MS.longest)) {
     if (await isSo()) return true;
-    if (performance.now() >= end) return false;
-    await delay(pause, undefined, { signal });
+    if (clock.now() >= end) return false;
+    await clock.sleep(pause, { signal });
+    signal.throwIfAborted();
   }
 }

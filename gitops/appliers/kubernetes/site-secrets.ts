@@ -185,7 +185,7 @@ export class SiteSecrets {
     let isMade = false;
     try {
       // A Secret of an earlier record is there until the cluster has removed it.
-      isMade = await afterRemoval(create, signal);
+      isMade = await afterRemoval(create, this.#deps.clock, signal);
     } finally {
       // A record without its Secret would say that the Secret is there.
       if (!isMade && isNew) {
@@ -235,13 +235,19 @@ export class SiteSecrets {
 
   /** Deletes the record with this uid, and resolves once the cluster has removed the Secret after it. */
   async remove({ address, uid }: ObjectRef, signal: AbortSignal): Promise<void> {
-    await this.#deps.writer.remove(recordOf(address), uid, signal);
-    if (!this.#isPlaced(address)) return;
-    const isGone = await afterRemoval(async () => (await this.#isThere(address, signal)) !== true, signal);
-    if (isGone) return;
-    throw new RetryableError(
-      `Kubernetes: Secret ${address.name} is still there, although its owner is deleted: does the cluster’s garbage collector run?`,
-    );
+    const { clock, writer } = this.#deps;
+    await writer.remove(recordOf(address), uid, signal);
+    let isThere: boolean | null = null;
+    const isGone = async () => {
+      isThere = this.#isPlaced(address) && (await this.#isThere(address, signal));
+      return isThere === false;
+    };
+    if (await afterRemoval(isGone, clock, signal)) return;
+    const found =
+      isThere === null
+        ? 'may still be there: the API server doesn’t say whether it is'
+        : 'is still there, although its owner is deleted: does the cluster’s garbage collector run?';
+    throw new RetryableError(`Kubernetes: Secret ${address.name} ${found}`);
   }
 
   async #isThere(address: ObjectAddress, signal: AbortSignal): Promise<boolean | null> {
@@ -253,11 +259,12 @@ export class SiteSecrets {
     this.#seenAt.set(key, this.#deps.clock.now());
   }
 
-  /** False if the namespace doesn't exist: nothing can be in it. */
+  /** False if the namespace doesn't exist, or is being deleted with all that is in it. */
   #isPlaced({ namespace }: ObjectAddress): boolean {
     const { copies, namespace: common } = this.#deps;
     if (common !== null || namespace === null) return true;
-    return copies.find({ kind: 'Namespace', namespace: null, name: namespace }) !== undefined;
+    const found = copies.find({ kind: 'Namespace', namespace: null, name: namespace });
+    return found !== undefined && found.metadata.deletionTimestamp === undefined;
   }
 }
 
