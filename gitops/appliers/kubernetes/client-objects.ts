@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { KeyedMutex } from '../../base/limit.ts';
 import type { Log } from '../../base/log.ts';
 import { contentHash, type Identity } from '../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
@@ -56,7 +57,8 @@ export class ClientObjects {
    * same two objects, and need no new comparison.
    */
   readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
-  readonly #writes = new Map<string, Promise<void>>();
+  /** One write of a client at a time. */
+  readonly #writes = new KeyedMutex();
   /** By namespace: the objects of others for which it isn't removed, as they were last logged. */
   readonly #kept = new Map<string, string>();
   #removal: Promise<void> = Promise.resolve();
@@ -88,7 +90,7 @@ export class ClientObjects {
   /** Makes the client's objects as its sites need them; without a call if the copies show that they are so already. */
   async ensure(manifest: RenderedFor, adopt: boolean, signal: AbortSignal): Promise<void> {
     this.#sites.put(manifest);
-    await this.#alone(manifest.client, () =>
+    await this.#writes.run(manifest.client, () =>
       this.#write(manifest.client, { adopt, isRaising: true }, signal),
     );
   }
@@ -105,7 +107,7 @@ export class ClientObjects {
     for (const one of this.#deps.copies.of('Deployment')) {
       if (places.has(one.metadata.namespace) && !(isRolledOut(one) && isKnown(one))) return;
     }
-    await this.#alone(client, () => this.#write(client, { adopt: false, isRaising: false }, signal));
+    await this.#writes.run(client, () => this.#write(client, { adopt: false, isRaising: false }, signal));
   }
 
   /** Starts to remove the namespaces that no site needs, in the background. */
@@ -161,18 +163,6 @@ export class ClientObjects {
     const isRight = marked !== null && hash.startsWith(marked) && objectDrift(object, found) === null;
     if (isRight) this.#right.set(found, object);
     return isRight;
-  }
-
-  /** One write of a client at a time. */
-  async #alone(client: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#writes.get(client) ?? Promise.resolve();
-    const own = before.catch(() => undefined).then(work);
-    this.#writes.set(client, own);
-    try {
-      await own;
-    } finally {
-      if (this.#writes.get(client) === own) this.#writes.delete(client);
-    }
   }
 
   async #removeUnused(signal: AbortSignal): Promise<void> {

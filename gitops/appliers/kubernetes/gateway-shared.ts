@@ -1,5 +1,5 @@
 import { TerminalError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
+import { KeyedMutex } from '../../base/limit.ts';
 import { type Log, warner } from '../../base/log.ts';
 import { contentHash, type Identity } from '../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
@@ -53,7 +53,8 @@ interface FoundCertificates {
 /** What gateways need besides the sites: the document of the instance, and each certificate, once for all its names. */
 export class SharedDeliveries {
   readonly #deps: SharedDeps;
-  readonly #alone = new Map<string, ReturnType<typeof limit>>();
+  /** A certificate may be needed again while it is removed, so no two tasks write or remove one object at once. */
+  readonly #mutex = new KeyedMutex();
   readonly #warn: (error: unknown) => void;
   /** The names of each delivered Secret, as they were observed or applied last. */
   readonly #names = new Map<string, readonly GatewayName[]>();
@@ -150,7 +151,7 @@ export class SharedDeliveries {
     const { copies, identity, writer } = this.#deps;
     const address = addressOf(object);
     const key = resourceKey(address);
-    await this.#lock(key)(async () => {
+    await this.#mutex.run(key, async () => {
       if (this.#isApplied(object)) return;
       const found = copies.find(address);
       if (found !== undefined && !isOurs(identity, found)) {
@@ -162,13 +163,6 @@ export class SharedDeliveries {
     });
   }
 
-  /** A certificate may be needed again while it is removed, so no two tasks write or remove one object at once. */
-  #lock(key: string): ReturnType<typeof limit> {
-    const alone = this.#alone.get(key) ?? limit(1);
-    this.#alone.set(key, alone);
-    return alone;
-  }
-
   async #removeUnused(signal: AbortSignal): Promise<void> {
     const { copies, identity, pairs, writer } = this.#deps;
     const certificates = [...copies.of('Secret')].filter(
@@ -177,7 +171,7 @@ export class SharedDeliveries {
     const used = await this.#used();
     for (const found of certificates.filter(({ metadata }) => used?.has(metadata.name) === false)) {
       const address = { ...addressOf(found), kind: 'Secret' } as const;
-      await this.#lock(resourceKey(address))(async () => {
+      await this.#mutex.run(resourceKey(address), async () => {
         const isUnused = (await this.#used())?.has(address.name) === false;
         if (isUnused) await writer.remove(address, found.metadata.uid ?? '', signal);
       });
