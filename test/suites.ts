@@ -88,7 +88,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/embedded/cloudflare/{certbot,wrangler}.test.ts',
       'test/gitops/desired/{claims,client-domains,contested,many-broken,misplaced,policies,tenants,unusable}.test.ts',
       'test/gitops/http/{git-history,quotas}.test.ts',
-      'test/gitops/loop/{full-pass-retries,given-up,guards,loop,remote-away,schedule,taken-names}.test.ts',
+      'test/gitops/loop/{forgotten,full-pass-retries,given-up,guards,loop,remote-away,schedule,taken-names}.test.ts',
       'test/gitops/pass/pass.test.ts',
       'test/gitops/manifest/read.test.ts',
       'test/gitops/sites-repo/{credentials,gc,host-lease,sites-repo,stale-lock}.test.ts',

@@ -10,6 +10,7 @@ const WINDOW_MS = 10 * 60_000;
  */
 export class RepairLoops {
   readonly #clock: Clock;
+  /** When each object was repaired within ten minutes; the one that was repaired last is the last. */
   readonly #repairs = new Map<string, number[]>();
 
   constructor(clock: Clock) {
@@ -17,11 +18,22 @@ export class RepairLoops {
   }
 
   repaired(change: Change): void {
-    this.#repairs.set(idOf(change), [...this.#recent(change), this.#clock.now()]);
+    const times = [...this.#recent(change), this.#clock.now()];
+    this.#repairs.delete(idOf(change));
+    this.#repairs.set(idOf(change), times);
+    this.#forgetOld();
   }
 
   isRepairLoop(change: Change): boolean {
     return this.#recent(change).length >= MAX_REPAIRS;
+  }
+
+  #forgetOld(): void {
+    const since = this.#clock.now() - WINDOW_MS;
+    for (const [id, times] of this.#repairs) {
+      if (times.some((at) => at > since)) return;
+      this.#repairs.delete(id);
+    }
   }
 
   #recent(change: Change): number[] {

@@ -132,6 +132,7 @@ export class SiteRuns {
     else if (before.desired !== plan.desired.revision) {
       statuses.forget(site);
       inventory.forget(site);
+      this.#endedAt.delete(site);
     }
   }
 

@@ -1,38 +1,66 @@
 import { Session } from 'node:inspector';
 import { z } from 'zod';
 
-const members = z.object({
-  privateProperties: z.array(
-    z.object({ name: z.string(), value: z.object({ description: z.string().optional() }).optional() }),
-  ),
+const described = z.object({
+  privateProperties: z
+    .array(z.object({ name: z.string(), value: z.object({ objectId: z.string().optional() }).optional() }))
+    .default([]),
 });
-const SIZED = /^(?:Map|Set|Array)\((\d+)\)$/;
 
 /**
- * By name, the sizes of an object's private Maps, Sets and arrays that aren't empty. What it still keeps of things that
- * have ended takes memory for years, and can't be seen in any other way.
+ * By path, the sizes of the private Maps, Sets and arrays of an object, and of all objects that it has in private
+ * members or in plain objects there, that aren't empty. What a daemon still keeps of things that have ended takes memory
+ * for years, and can't be seen in any other way.
  */
-export function privateEntries(inspected: object): Record<string, number> {
+export function privateEntries(root: object): Record<string, number> {
   const session = new Session();
   session.connect();
-  Object.assign(globalThis, { inspected });
+  const sizes: Record<string, number> = {};
+  const seen = new Set<unknown>();
+  const visit = (path: string, value: unknown) => {
+    if (typeof value !== 'object' || value === null || seen.has(value)) return;
+    seen.add(value);
+    const size = sizeOf(value);
+    if (size !== null && size > 0) sizes[path] = size;
+    if (size !== null) return;
+    const isPlain = Object.getPrototypeOf(value) === Object.prototype;
+    const members = isPlain ? Object.entries(value) : privateMembers(session, value);
+    for (const [name, member] of members) visit(path === '' ? name : `${path}.${name}`, member);
+  };
+  try {
+    visit('', root);
+    return sizes;
+  } finally {
+    session.disconnect();
+  }
+}
+
+function sizeOf(value: object): number | null {
+  if (value instanceof Map || value instanceof Set) return value.size;
+  return Array.isArray(value) ? value.length : null;
+}
+
+/** Within one thread, the inspector answers before `post` returns. */
+function privateMembers(session: Session, inspected: object): [string, unknown][] {
+  const found: unknown[] = [];
+  Object.assign(globalThis, { inspected, found });
   try {
     let answer: unknown;
-    // Within one thread, each answer comes before `post` returns.
-    session.post('Runtime.evaluate', { expression: 'globalThis.inspected' }, (_, { result }) => {
-      const asked = { objectId: result.objectId ?? '', ownProperties: true };
-      session.post('Runtime.getProperties', asked, (__, found) => {
-        answer = found;
+    session.post('Runtime.evaluate', { expression: 'inspected' }, (_, { result: { objectId = '' } }) => {
+      session.post('Runtime.getProperties', { objectId, ownProperties: true }, (__, properties) => {
+        answer = properties;
       });
     });
-    const sizes = members
-      .parse(answer)
-      .privateProperties.map(
-        ({ name, value }) => [name, Number(SIZED.exec(value?.description ?? '')?.[1] ?? 0)] as const,
-      );
-    return Object.fromEntries(sizes.filter(([, size]) => size > 0));
+    const names: string[] = [];
+    for (const { name, value: { objectId } = {} } of described.parse(answer).privateProperties) {
+      if (objectId === undefined) continue;
+      names.push(name);
+      const functionDeclaration = 'function () { found.push(this); }';
+      session.post('Runtime.callFunctionOn', { objectId, functionDeclaration });
+    }
+    return names.map((name, index) => [name, found[index]]);
   } finally {
     Reflect.deleteProperty(globalThis, 'inspected');
-    session.disconnect();
+    Reflect.deleteProperty(globalThis, 'found');
   }
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { RepairLoops } from '../../../gitops/loop/repair-loops.ts';
 import { change } from '../../support/gitops/plans.ts';
+import { privateEntries } from '../../support/private-entries.ts';
 import { testClock } from '../../support/test-clock.ts';
 
 const MINUTE = 60_000;
@@ -32,4 +33,18 @@ test.each([
   const drift = change('shop', 'a');
   for (let repair = 0; repair < 3; repair += 1) loops.repaired(drift);
   expect(loops.isRepairLoop({ ...drift, ...extra })).toBe(together);
+});
+
+test('a repair is forgotten after ten minutes, also where its object is never changed again', () => {
+  const clock = testClock();
+  const loops = new RepairLoops(clock);
+  for (const key of ['a', 'b', 'c', 'a']) {
+    loops.repaired(change('shop', key));
+    clock.advance(4 * MINUTE);
+  }
+  loops.repaired(change('shop', 'd'));
+  expect(privateEntries(loops)).toEqual({ '#repairs': 3 });
+  clock.advance(10 * MINUTE);
+  loops.repaired(change('shop', 'e'));
+  expect(privateEntries(loops)).toEqual({ '#repairs': 1 });
 });
