@@ -1,4 +1,5 @@
 import { EventEmitter, on } from 'node:events';
+import { systemClock } from '../../base/clock.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
@@ -13,6 +14,7 @@ import type { Applier, Change, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
+import { Failures } from './failures.ts';
 import { healthOf } from './health.ts';
 import type { ImagePruning } from './image-pruning.ts';
 import { OnDemand } from './on-demand.ts';
@@ -67,6 +69,7 @@ interface ContainersApplier extends Applier<ContainerSpec, ContainerRef> {
   readSlots(signal: AbortSignal): Promise<void>;
 }
 
+const GIVE_UP_AFTER = 12;
 /** At most this many health probes run in parallel. */
 const PROBES_AT_ONCE = 64;
 
@@ -77,11 +80,12 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   const desiredSettings = { ...settings, edition: (site: string) => recycling.edition(site) };
   const changes = new EventEmitter();
   const probes = limit(PROBES_AT_ONCE);
+  const failures = new Failures(settings.giveUpAfter ?? GIVE_UP_AFTER, systemClock);
   const bringUp = buildBringUp({
     startsAtOnce: 64,
-    giveUpAfter: 12,
     ...settings,
     runtime,
+    failures,
     renew(site) {
       recycling.renew(site);
       changes.emit('change');
@@ -207,6 +211,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       if (scope === undefined) {
         settings.images?.start(new Set(desired.map(({ spec }) => spec.image)));
         releaseSlots(holders, desired);
+        failures.retain(new Set(desired.map(({ hash }) => hash)));
       }
       return await observeAll(all, specs, { signal, scope });
     },

@@ -5,7 +5,7 @@ import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import type { Resource } from '../contract.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
-import { Failures } from './failures.ts';
+import type { Failures } from './failures.ts';
 import { type HealthOutcome, staysHealthy, waitForHealth } from './health.ts';
 import { boundEndpoint, type ContainerInstance, type Launch, type Runtime } from './runtime.ts';
 
@@ -18,8 +18,7 @@ interface BringUpDeps {
   readonly steadyMs: number;
   /** Maximum number of concurrent starts. The startup deadline of a queued start doesn't run yet. */
   readonly startsAtOnce: number;
-  /** After this many failures, a spec that was never healthy is not started again. */
-  readonly giveUpAfter: number;
+  readonly failures: Failures;
   /** Makes a new edition of a site's containers due. */
   readonly renew: (site: string) => void;
   /** Closes the port gate of a container, if it has one. */
@@ -41,8 +40,8 @@ const SECOND_CHANCE_MS = 5_000;
  * for the next pass.
  */
 export function buildBringUp(deps: BringUpDeps) {
-  const { runtime, identity, startupDeadlineMs, steadyMs, renew, closeGate, clock = systemClock } = deps;
-  const failures = new Failures(deps.giveUpAfter, clock);
+  const { runtime, identity, startupDeadlineMs, steadyMs, failures, renew, closeGate } = deps;
+  const { clock = systemClock } = deps;
   const starts = limit(deps.startsAtOnce);
 
   return async function bringUp(resource: Resource<ContainerSpec>, signal: AbortSignal): Promise<BroughtUp> {

@@ -41,6 +41,7 @@ export class Failures {
 
   /** A new container of this name was healthy. */
   started(name: string): void {
+    this.#forgetOld();
     this.#started.set(name, this.#clock.now());
   }
 
@@ -48,6 +49,12 @@ export class Failures {
   prove(hash: string): void {
     this.#proven.add(hash);
     this.#counts.delete(hash);
+  }
+
+  /** Forgets all other specs. */
+  retain(hashes: ReadonlySet<string>): void {
+    for (const hash of this.#counts.keys()) if (!hashes.has(hash)) this.#counts.delete(hash);
+    for (const hash of this.#proven) if (!hashes.has(hash)) this.#proven.delete(hash);
   }
 
   count(hash: string, { name, spec, what, lines }: StartFailure): RetryableError | TerminalError {
@@ -75,9 +82,13 @@ export class Failures {
   }
 
   #couldOtherStart(name: string): boolean {
-    const since = this.#clock.now() - LATELY_MS;
-    for (const [other, at] of this.#started) if (at < since) this.#started.delete(other);
+    this.#forgetOld();
     return [...this.#started.keys()].some((other) => other !== name);
+  }
+
+  #forgetOld(): void {
+    const since = this.#clock.now() - LATELY_MS;
+    for (const [name, at] of this.#started) if (at < since) this.#started.delete(name);
   }
 }
 

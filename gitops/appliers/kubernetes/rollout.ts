@@ -189,6 +189,12 @@ export class RolloutFailures {
     this.#counts.delete(hash);
   }
 
+  /** Forgets all other contents. */
+  retain(hashes: ReadonlySet<string>): void {
+    for (const hash of this.#counts.keys()) if (!hashes.has(hash)) this.#counts.delete(hash);
+    for (const hash of this.#proven) if (!hashes.has(hash)) this.#proven.delete(hash);
+  }
+
   errorOf(hash: string, message: string, { quota, isLasting }: RolloutFailure): Error {
     if (quota === 'other') return new QuotaReachedError(message);
     // The template isn't at fault.

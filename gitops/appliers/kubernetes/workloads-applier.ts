@@ -107,7 +107,12 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
   return {
     ...planning,
-    observe,
+
+    async observe(desired, signal, scope) {
+      if (scope === undefined) failures.retain(new Set(desired.map(({ hash }) => hash)));
+      return await observe(desired, signal, scope);
+    },
+
     preview: () => ({
       ...planning,
       observe,

@@ -123,6 +123,9 @@ export function containersLifecycle(
     expect(errors[3]?.message).toContain('exit code 1');
     expect(errors[3]?.message).toContain('Google refuses its CONTAINER_CONFIG (status 403)');
     expect(errors[3]?.message).toContain('4 times in a row');
+    // Once no site wants the spec any more, its failures are forgotten.
+    await planOf(applier, another());
+    expect((await failureOf(applier.apply(change, signal))).constructor).toBe(RetryableError);
   });
 
   test('never gives up a spec that was healthy before', async () => {

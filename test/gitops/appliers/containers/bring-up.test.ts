@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { buildBringUp } from '../../../../gitops/appliers/containers/bring-up.ts';
 import { containerName, desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
+import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
 import type { Resource } from '../../../../gitops/appliers/contract.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
@@ -38,6 +39,7 @@ const launchOf = (resource: Wanted, mark = formatMark(IDENTITY, resource.site, r
 
 function setup(behave?: (launch: Launch, start: number) => FakeBehaviour) {
   const runtime = new FakeRuntime(behave);
+  const clock = fakeClock();
   const renewed: string[] = [];
   const closedGates: string[] = [];
   const bringUp = buildBringUp({
@@ -46,10 +48,10 @@ function setup(behave?: (launch: Launch, start: number) => FakeBehaviour) {
     startupDeadlineMs: 1_000,
     steadyMs: 1_000,
     startsAtOnce: 2,
-    giveUpAfter: 4,
+    failures: new Failures(4, clock),
     renew: (site) => void renewed.push(site),
     closeGate: async (name) => void closedGates.push(name),
-    clock: fakeClock(),
+    clock,
   });
   return {
     runtime,

@@ -6,6 +6,7 @@ import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
+import { privateEntries } from '../../../support/private-entries.ts';
 import { containerSecret } from '../../../support/tag-server.ts';
 
 const AUTH = 's3cret-auth';
@@ -54,6 +55,20 @@ describe('the fault of a failed start', () => {
     expect(first?.isOfSite).toBe(true);
     expect(third).toBeInstanceOf(GivenUpError);
   });
+});
+
+test('what is known of specs that no site wants any more is forgotten, and so are starts of two minutes ago', () => {
+  const failures = new Failures(2, clock);
+  for (const hash of ['a', 'b', 'c']) failures.count(hash, failure());
+  failures.prove('c');
+  failures.prove('d');
+  failures.retain(new Set(['b', 'd']));
+  expect(privateEntries(failures)).toEqual({ '#counts': 1, '#proven': 1 });
+  failures.retain(new Set());
+  failures.started('one');
+  clock.advance(121_000);
+  failures.started('two');
+  expect(privateEntries(failures)).toEqual({ '#started': 1 });
 });
 
 describe('a container that fails to start', () => {
