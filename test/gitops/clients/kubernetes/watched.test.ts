@@ -48,7 +48,9 @@ async function serve(...answers: readonly Answerer[]) {
         ? `watch ${searchParams.get('resourceVersion')}`
         : `list ${searchParams.get('continue') ?? ''}`.trim(),
     );
-  return { transport, asked };
+  /** How many objects each request asked for; `null`: all. */
+  const limits = () => server.seen.map(({ url: { searchParams } }) => searchParams.get('limit'));
+  return { transport, asked, limits };
 }
 
 test('a listing begins again when the token of its next page has expired, and has objects of one version only', async () => {
@@ -63,6 +65,25 @@ test('a listing begins again when the token of its next page has expired, and ha
   expect(items.map(({ key }) => key)).toEqual(['a/a', 'a/b']);
   expect(resourceVersion).toBe('9');
   expect(asked()).toEqual(['list', 'list p2', 'list', 'list p2']);
+});
+
+describe('a listing whose tokens have expired three times', () => {
+  const tries = Array.from({ length: 3 }, () => [list([pod('old', 1)], '5', 'p2'), json(gone, 410)]).flat();
+  const options = { pageSize: 1, signal: AbortSignal.timeout(60_000) };
+
+  test('is read in one answer', async () => {
+    const { transport, limits } = await serve(...tries, list([pod('a', 6), pod('b', 7)], '9'));
+    const { items, resourceVersion } = await listPaged(transport, PODS, options);
+    expect(items.map(({ key }) => key)).toEqual(['a/a', 'a/b']);
+    expect(resourceVersion).toBe('9');
+    expect(limits()).toEqual([...Array(6).fill('1'), null]);
+  });
+
+  test('fails if that one expires, too', async () => {
+    const { transport, asked } = await serve(...tries, json(gone, 410));
+    await expect(listPaged(transport, PODS, options)).rejects.toMatchObject({ reason: 'expired' });
+    expect(asked()).toHaveLength(7);
+  });
 });
 
 describe('a watched copy', () => {
