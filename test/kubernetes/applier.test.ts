@@ -138,6 +138,9 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     );
     expect(await runs.plan(acme)).toEqual(NONE);
     expect(JSON.stringify(lines)).toContain('metadata.labels.team (by kubectl-label)');
+    const named = lines.length;
+    expect(await runs.plan(acme)).toEqual(NONE);
+    expect(lines).toHaveLength(named);
     const seen = runs.appliers[0]?.events?.(AbortSignal.timeout(60_000))[Symbol.asyncIterator]();
     const event = seen?.next();
     await kubectl('patch', 'deployment', PROCESSING, '--patch', patch);
@@ -189,6 +192,23 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await serves('1');
     const replicas = await kubectl('get', 'deployment', PROCESSING, '--output', 'jsonpath={.spec.replicas}');
     expect(replicas).toBe('2');
+  });
+
+  test('names a label of others again on an object that was made again', async () => {
+    const service = ['service', 'tag-acme-shop-preview'];
+    const labelled = async () => {
+      await kubectl('label', ...service, 'team=shops');
+      await eventually(async () => {
+        const before = lines.length;
+        expect(await runs.plan(acme)).toEqual(NONE);
+        expect(JSON.stringify(lines.slice(before))).toContain(`${service[1]}`);
+      }, WAIT);
+    };
+    await labelled();
+    await kubectl('delete', ...service);
+    await eventually(async () => expect((await runs.plan(acme)).changes).toHaveLength(1), WAIT);
+    expect((await runs.run(acme)).errors).toEqual([]);
+    await labelled();
   });
 
   test('never takes pods from a site: each apply keeps the number of pods until others set it', async () => {
@@ -285,9 +305,20 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await kept();
     expect(lines).toHaveLength(logged);
     await kubectl('delete', 'ingress', 'theirs');
+    const isRemoved = () =>
+      eventually(async () => {
+        await runs.plan();
+        expect(await cluster.kubectl('get', 'namespaces', '--output', 'name')).not.toContain(namespace);
+      }, WAIT);
+    await isRemoved();
+    // Another namespace of the same name is logged again.
+    await sites.clients.ensure(acme, false, AbortSignal.timeout(60_000));
+    await cluster.create({ apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ingress, spec });
     await eventually(async () => {
-      await runs.plan();
-      expect(await cluster.kubectl('get', 'namespaces', '--output', 'name')).not.toContain(namespace);
+      await kept();
+      expect(JSON.stringify(lines.slice(logged))).toContain('["Ingress/theirs"]');
     }, WAIT);
+    await kubectl('delete', 'ingress', 'theirs');
+    await isRemoved();
   });
 });

@@ -59,7 +59,7 @@ export class ClientObjects {
   readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
   /** One write of a client at a time. */
   readonly #writes = new KeyedMutex();
-  /** By namespace: the objects of others for which it isn't removed, as they were last logged. */
+  /** By uid of a namespace that no site needs: the objects of others for which it stays, as they were last logged. */
   readonly #kept = new Map<string, string>();
   #removal: Promise<void> = Promise.resolve();
 
@@ -172,14 +172,20 @@ export class ClientObjects {
         this.#sites.objectsOf(client).map(({ object: { metadata } }) => metadata.namespace ?? metadata.name),
       ),
     );
-    for (const namespace of copies.of('Namespace')) {
+    const unneeded = [...copies.of('Namespace')].flatMap((namespace) => {
       const { name, uid, deletionTimestamp } = namespace.metadata;
-      if (needed.has(name) || deletionTimestamp !== undefined || uid === undefined) continue;
-      if (!isOurs(identity, namespace)) continue;
+      const isEnding = deletionTimestamp !== undefined;
+      return needed.has(name) || isEnding || uid === undefined || !isOurs(identity, namespace)
+        ? []
+        : [{ name, uid }];
+    });
+    const uids = new Set(unneeded.map(({ uid }) => uid));
+    for (const uid of this.#kept.keys()) if (!uids.has(uid)) this.#kept.delete(uid);
+    for (const { name, uid } of unneeded) {
       const keeping = await this.#foreignIn(name, signal);
       if (keeping.length > 0) {
-        const before = this.#kept.get(name);
-        this.#kept.set(name, keeping.join());
+        const before = this.#kept.get(uid);
+        this.#kept.set(uid, keeping.join());
         if (before === keeping.join()) continue;
         log.info({ namespace: name, keeping }, 'a namespace stays: objects of others are in it');
         continue;

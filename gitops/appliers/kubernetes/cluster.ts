@@ -4,7 +4,7 @@ import type { Log } from '../../base/log.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { openKubernetes } from '../../clients/kubernetes/client.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
-import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
 import type { InstanceDocument } from '../../delivery/documents.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
@@ -61,8 +61,8 @@ export interface Cluster {
   /** The namespace of all objects; `null`: each client has its own. */
   readonly namespace: string | null;
   readonly times: RolloutTimes;
-  /** What others have added to each object, as it was last logged. */
-  readonly reported: Map<string, string>;
+  /** What others have added to objects, as it was last logged. */
+  readonly reported: Map<string, { readonly address: ObjectAddress; readonly fields: string }>;
   /** `null`: nothing is delivered to gateways. */
   readonly gateway: GatewayParts | null;
   /** `null`: preview servers run always. */

@@ -43,12 +43,19 @@ export async function observeObjects(
   const reportKept = (found: KubernetesObject) => {
     const kept = foreignFields(found).filter(({ isRemoved }) => !isRemoved);
     const fields = kept.map(({ path, manager }) => `${path} (by ${manager})`).join(', ');
-    const key = resourceKey(addressOf(found));
-    if (fields !== reported.get(key) && fields !== '') {
+    const address = addressOf(found);
+    const key = resourceKey(address);
+    if (fields === '') return void reported.delete(key);
+    if (fields !== reported.get(key)?.fields) {
       log.info({ object: key, fields }, 'others have added fields to one of our objects; they stay');
     }
-    reported.set(key, fields);
+    reported.set(key, { address, fields });
   };
+  if (scope === undefined) {
+    for (const [key, { address }] of reported) {
+      if (kinds.includes(address.kind) && copies.find(address) === undefined) reported.delete(key);
+    }
+  }
   const wanted = new Set(desired.map(({ key }) => key));
   const present = desired.flatMap((resource): Observed<ObjectRef>[] => {
     const found = copies.find(resource.spec.address);
