@@ -36,6 +36,7 @@ export async function trustedCas(
 ): Promise<TrustedCas> {
   const text = own === undefined ? '' : await readCertificates(own);
   if (inside === null) return own === undefined ? {} : { caFile: own };
+  /** The files that are being made. A file that was made once may be gone with its CA. */
   const joined = new Map<string, Promise<string>>();
   return {
     caHash: hash16(`${inside.id}\n${text}`),
@@ -44,9 +45,8 @@ export async function trustedCas(
       if (policyHost === undefined && text === '') return ca;
       const policyCa = policyHost === undefined ? null : await inside.caFileOf(policyHost);
       const key = `${ca} ${policyCa ?? ''}`;
-      const file = joined.get(key) ?? joinCas(ca, policyCa, text);
+      const file = joined.get(key) ?? joinCas(ca, policyCa, text).finally(() => joined.delete(key));
       joined.set(key, file);
-      file.catch(() => joined.delete(key));
       return await file;
     },
   };

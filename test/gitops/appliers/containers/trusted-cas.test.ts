@@ -38,6 +38,20 @@ test('a container trusts the CA of its own preview server and the operator’s, 
   expect((await stat(file)).ino).toBe(ino);
 });
 
+test('the file is there again for a site that was removed and comes back days later', async () => {
+  let time = new Date('2026-01-01T00:00:00Z');
+  const cas = await openInsideCas(at('inside'), { now: () => time });
+  const { caFileOf } = await trustedCas(at('own.pem'), cas);
+  const file = (await caFileOf?.(SPEC)) ?? '';
+  await cas.retain?.([]);
+  time = new Date('2026-01-03T00:00:00Z');
+  await cas.retain?.([]);
+  await expect(stat(file)).rejects.toThrow('ENOENT');
+  expect(await caFileOf?.(SPEC)).toBe(file);
+  const ca = await readFile(await cas.caFileOf(SPEC.previewHost), 'utf8');
+  expect(await readFile(file, 'utf8')).toBe(`${ca.trim()}\n${OWN}\n`);
+});
+
 test('a container with a policy script trusts that name’s CA, too', async () => {
   const cas = await inside();
   const policyHost = 'acme-policy-01234';
