@@ -142,6 +142,15 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     await servesOn();
   });
 
+  test('says that there is nothing to go back to where it is the first one, and removes the site all the same', async () => {
+    const { errors } = await runs.run(acme, configured(loadedManifest('new-shop', 1), 'broken'));
+    expect(messageOf(errors)).toContain('there is no earlier template to go back to');
+    expect(messageOf(errors)).not.toContain('continue to serve');
+    expect((await runs.run(acme)).errors).toEqual([]);
+    expect(await kubectl('get', 'deployments', '--output', 'name')).not.toContain('new-shop');
+    await servesOn();
+  });
+
   test('says that an image can’t be pulled', async () => {
     const { errors } = await runs.run({ ...acme, image: `127.0.0.1:9/tag-server@sha256:${'b'.repeat(64)}` });
     expect(messageOf(errors)).toMatch(/the image can’t be pulled: .*127\.0\.0\.1:9/s);
