@@ -20,7 +20,10 @@ interface Pair {
 interface PolicyAuthority {
   /** The CA's certificate, which tag servers trust: PEM. */
   readonly ca: string;
+  /** Issued once for each name. */
   pairFor(host: string): Promise<Pair>;
+  /** Forgets the certificates of all other names. */
+  retain(hosts: ReadonlySet<string>): void;
 }
 
 /**
@@ -91,6 +94,9 @@ export async function openPolicyAuthority(secret: string): Promise<PolicyAuthori
       pairs.set(host, pair);
       pair.catch(() => pairs.delete(host));
       return pair;
+    },
+    retain(hosts) {
+      for (const host of pairs.keys()) if (!hosts.has(host)) pairs.delete(host);
     },
   };
 }

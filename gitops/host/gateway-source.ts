@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { LRUCache } from 'lru-cache';
 import type { FollowedDestination } from '../appliers/followed-destination.ts';
 import type { GatewaySource } from '../appliers/kubernetes/cluster.ts';
 import { type CertificatePaths, certificatesByMode } from '../appliers/proxy/certificates.ts';
@@ -19,6 +20,8 @@ import type { ClusterOptions } from './contract.ts';
 
 /** The timeout of each resolver that is asked whether a name points to the gateway. */
 const DNS_TIMEOUT_MS = 3_000;
+/** The most certificates that are kept in memory with their keys: five kilobytes each. */
+const MOST_PAIRS = 10_000;
 
 interface SourceDeps extends Pick<ClusterOptions, 'log' | 'now'> {
   readonly cloudflare: CloudflareClient;
@@ -75,8 +78,8 @@ export async function gatewaySource(
   const [identity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const policies = await openPolicyAuthority(identity);
   const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
-  /** A thousand names with one wildcard need one read. */
-  const pems = new Map<string, ReturnType<typeof readPem>>();
+  /** A thousand names with one wildcard need one read. Limited, because `retain` may not be called for months. */
+  const pems = new LRUCache<string, ReturnType<typeof readPem>>({ max: MOST_PAIRS });
   const instance = (): InstanceDocument => ({
     version: 1,
     hopSecret: {
@@ -107,6 +110,7 @@ export async function gatewaySource(
         },
         async retain(names) {
           pems.clear();
+          policies.retain(new Set(names.flatMap(({ host, tls }) => (tls === 'inside' ? [host] : []))));
           await certificates.retain(names.filter(({ tls }) => tls !== 'inside'));
         },
       },

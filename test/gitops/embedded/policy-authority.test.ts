@@ -12,6 +12,17 @@ test('the authority of policy scripts is the same at every start, and differs fo
   expect(other?.ca).not.toBe(first?.ca);
 });
 
+test('a certificate is issued once, as long as its name is retained, and is the same if it is issued again', async () => {
+  const authority = await openPolicyAuthority('one');
+  const pair = await authority.pairFor(HOST);
+  authority.retain(new Set([HOST]));
+  expect(await authority.pairFor(HOST)).toBe(pair);
+  authority.retain(new Set(['tag-other-policy']));
+  const again = await authority.pairFor(HOST);
+  expect(again).not.toBe(pair);
+  expect(again).toEqual(pair);
+});
+
 test('a client that trusts the authority reaches a server under its certificate’s name only', async () => {
   const [authority, other] = await Promise.all(['one', 'two'].map(openPolicyAuthority));
   await using server = createServer((await authority?.pairFor(HOST)) ?? {}, (_, response) => response.end());
