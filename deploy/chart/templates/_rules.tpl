@@ -26,9 +26,10 @@ ours but not our labels. They write by server-side apply: `patch`, and `create` 
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [get, list, watch, create, patch, delete]
+# The earlier templates of Deployments, and the Secrets that they name.
 - apiGroups: [apps]
   resources: [replicasets]
-  verbs: [list, watch]
+  verbs: [list]
 # To say why pods don't start.
 - apiGroups: [""]
   resources: [pods]

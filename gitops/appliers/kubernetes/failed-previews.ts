@@ -132,7 +132,7 @@ export class FailedPreviews {
     const refusal = podRefusal(deployment, { copies, identity });
     if (refusal !== null) return refusal.message;
     const { signal } = this.#ended;
-    return (await newestPodFault(deployment, { client, copies, isFinal: true }, signal))?.message ?? null;
+    return (await newestPodFault(deployment, { client, isFinal: true }, signal))?.message ?? null;
   }
 }
 

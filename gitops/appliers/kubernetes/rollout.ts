@@ -72,7 +72,7 @@ export async function rolledOut(
     reported = wait;
   };
   const read = (deployment: KubernetesObject, isFinal: boolean) =>
-    newestPodFault(deployment, { client, copies, isFinal }, signal);
+    newestPodFault(deployment, { client, isFinal }, signal);
   const isEnded = async (): Promise<boolean> => {
     const deployment = copies.find(address);
     if (deployment === undefined) {
@@ -128,11 +128,11 @@ export async function rolledOut(
 /** What keeps the pods of a Deployment's newest template from being ready, as `podFault` says it. */
 export async function newestPodFault(
   deployment: KubernetesObject,
-  { client, copies, isFinal }: Pick<RolloutDeps, 'client' | 'copies'> & { readonly isFinal: boolean },
+  { client, isFinal }: Pick<RolloutDeps, 'client'> & { readonly isFinal: boolean },
   signal: AbortSignal,
 ): Promise<PodFault | null> {
   const { namespace, labels: { 'tagyard/site': site } = {} } = deployment.metadata;
-  const [newest] = revisionsOf(copies, deployment);
+  const [newest] = await revisionsOf(client, deployment, signal);
   if (newest === undefined || namespace === undefined) return null;
   const labels = `pod-template-hash=${newest.hash},tagyard/site=${site}`;
   return await podFault(client, { namespace, labels, isFinal }, signal);
@@ -172,9 +172,14 @@ function refusal(message: string, isOwn: (quota: string) => boolean): RolloutFai
  * The template that served before this rollout, and of which pods may still run; `null`: there was none. `before`: the
  * number of the revision that was complete before; 0: unknown, because an earlier process has begun the rollout.
  */
-export function earlierTemplate(copies: Copies, deployment: KubernetesObject, before: number): object | null {
+export async function earlierTemplate(
+  client: KubernetesClient,
+  { deployment, before }: { readonly deployment: KubernetesObject; readonly before: number },
+  signal: AbortSignal,
+): Promise<object | null> {
   const newest = revisionNumber(deployment);
-  const others = revisionsOf(copies, deployment).filter(({ number }) => number !== newest);
+  const revisions = await revisionsOf(client, deployment, signal);
+  const others = revisions.filter(({ number }) => number !== newest);
   const complete = others.find(({ number }) => number === before && before > 0);
   return (complete ?? others.find(({ available }) => available > 0))?.template ?? null;
 }

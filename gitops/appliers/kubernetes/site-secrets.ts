@@ -5,14 +5,17 @@ import { addressOf, objectKey } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
+import { CONTAINER_ROLES } from '../../manifest/containers.ts';
 import type { Observed, Resource, Scope } from '../contract.ts';
+import { objectName } from './objects/names.ts';
 import { ownedBy, secretRecord } from './objects/secret.ts';
 import { afterRemoval, isSecretThere } from './secret-presence.ts';
 import { OBJECTS } from './site-resources.ts';
 import type { Copies } from './state/copies.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
 import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spec.ts';
-import { secretsInUse, secretsNamedBy } from './state/replica-sets.ts';
+import { secretsNamedBy } from './state/replica-sets.ts';
+import { type DeployedSite, SecretsInUse } from './state/secrets-in-use.ts';
 import type { Writer } from './writer.ts';
 
 /** Each Secret is checked at least once in this time. */
@@ -40,6 +43,7 @@ interface SiteSecretsDeps {
  */
 export class SiteSecrets {
   readonly #deps: SiteSecretsDeps;
+  readonly #inUse: SecretsInUse;
   /** The desired ones of this host, by `<namespace>/<name>`. */
   readonly #wanted = new Map<string, Resource<ObjectSpec>>();
   /** When each was last known to exist, and when it is checked next: monotonic milliseconds. */
@@ -54,6 +58,7 @@ export class SiteSecrets {
 
   constructor(deps: SiteSecretsDeps) {
     this.#deps = deps;
+    this.#inUse = new SecretsInUse(deps.client, deps.namespace);
   }
 
   /** Sets the desired Secrets: those of the whole host (`scope` is `null`), or those of the sites in `scope`. */
@@ -92,7 +97,10 @@ export class SiteSecrets {
     await Promise.all(Array.from({ length: Math.min(WIDTH, due.length) }, worker));
   }
 
-  /** What exists, by the records. Calls the API server only for desired Secrets without one: others may have the name. */
+  /**
+   * What exists, by the records. Calls the API server only for desired Secrets without one, because others may have the
+   * name, and for sites with Secrets that they don't want any more.
+   */
   async observe(
     desired: readonly Resource<ObjectSpec>[],
     scope: Scope | undefined,
@@ -101,18 +109,15 @@ export class SiteSecrets {
     const { copies } = this.#deps;
     const present = await Promise.all(desired.map((resource) => this.#observed(resource, signal)));
     const wanted = new Set(desired.map(({ key }) => key));
-    // Computed only if it is needed: that reads all ReplicaSets.
-    let inUse: ReadonlySet<string> | null = null;
     const others = [...copies.of('ConfigMap')].map((record) => this.#described(record));
-    const unwanted = others.filter(({ key, owner, ref }) => {
+    const unwanted = others.filter(({ key, owner }) => {
       if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
-      if (scope !== undefined && !scope.sites.has(owner.site)) return false;
-      // The Secret of an earlier template is needed to start a pod of it again, and to go back to it.
-      if (!sites.has(owner.site)) return true;
-      inUse ??= secretsInUse(copies);
-      return !inUse.has(objectKey(ref.address));
+      return scope === undefined || scope.sites.has(owner.site);
     });
-    return [...present.filter((one) => one !== null), ...unwanted];
+    // An old pod that is started again, and the way back, need the Secret of their template.
+    const inUse = await this.#inUse.of(this.#deployed(unwanted, sites), signal);
+    const unused = unwanted.filter(({ ref }) => !inUse.has(objectKey(ref.address)));
+    return [...present.filter((one) => one !== null), ...unused];
   }
 
   async #observed(
@@ -136,6 +141,22 @@ export class SiteSecrets {
     if (this.#missing.has(name)) return { ...described, found: 'missing' };
     // Immutable, and named by its content: there is nothing else that could differ.
     return { ...described, hash };
+  }
+
+  /** Those of these sites that have one of the observed Secrets. */
+  #deployed(observed: readonly Observed<ObjectRef>[], sites: ReadonlySet<string>): DeployedSite[] {
+    const { copies } = this.#deps;
+    const found = new Map<string, DeployedSite>();
+    for (const { owner, ref } of observed) {
+      const { site } = owner;
+      if (site === undefined || !sites.has(site)) continue;
+      const { namespace } = ref.address;
+      const deployments = CONTAINER_ROLES.map((role) =>
+        copies.find({ kind: 'Deployment', namespace, name: objectName(site, role) }),
+      );
+      found.set(`${namespace}/${site}`, { site, namespace, deployments });
+    }
+    return [...found.values()];
   }
 
   #described(record: KubernetesObject): Observed<ObjectRef> {

@@ -18,7 +18,7 @@ import { revisionNumber } from './state/replica-sets.ts';
  * replaced by the previous one, whose pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { copies, clients, writer, secrets, failedPreviews } = cluster;
+  const { client, copies, clients, writer, secrets, failedPreviews } = cluster;
   const failures = new RolloutFailures();
   let rollouts = 0;
 
@@ -89,7 +89,10 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     signal: AbortSignal,
   ): Promise<boolean> {
     const found = copies.find(spec.address);
-    const template = found === undefined ? null : earlierTemplate(copies, found, completeBefore);
+    const template =
+      found === undefined
+        ? null
+        : await earlierTemplate(client, { deployment: found, before: completeBefore }, signal);
     if (template === null) return found !== undefined && deploymentState(found).available > 0;
     const object = spec.reveal();
     const earlier = { ...object, spec: { ...(object.spec as object), template } };

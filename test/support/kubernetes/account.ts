@@ -21,7 +21,7 @@ const RIGHTS: readonly (readonly [group: string, resource: string, verbs: readon
   ['', 'persistentvolumeclaims', ['list']],
   ['events.k8s.io', 'events', ['list']],
   ['apps', 'deployments', WRITTEN],
-  ['apps', 'replicasets', ['list', 'watch']],
+  ['apps', 'replicasets', ['list']],
   ['apps', 'statefulsets', ['list']],
   ['apps', 'daemonsets', ['list']],
   ['batch', 'jobs', ['list']],

@@ -19,10 +19,8 @@ const KINDS = [
   'HorizontalPodAutoscaler',
   'Deployment',
 ] as const satisfies readonly Kind[];
-/**
- * Kinds whose changes are not from outside: others make such objects all the time. ReplicaSets have their pods' labels.
- */
-const MADE: readonly Kind[] = ['ReplicaSet', 'Lease'];
+/** The kind of objects that others make all the time. */
+const MADE: Kind = 'Lease';
 
 /** Kinds of which only the metadata is read. */
 const WITHOUT_CONTENT: ReadonlySet<Kind> = new Set(['ConfigMap', 'Secret']);
@@ -60,7 +58,7 @@ export class Copies {
   constructor({ client, identity, namespace, waitMs = WAIT_MS, selection }: CopiesOptions) {
     this.#waitMs = waitMs;
     const { kinds, labels } = selection ?? {
-      kinds: [...KINDS, 'ReplicaSet'],
+      kinds: KINDS,
       labels: `tagyard/instance=${identity.instance},tagyard/host=${identity.host},!${DELIVERY_LABEL}`,
     };
     const place = namespace === null ? {} : { namespace };
@@ -239,7 +237,7 @@ export class Copies {
   async #follow(kind: Kind, copy: Watched): Promise<void> {
     const { signal } = this.#ended;
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
-    const isMade = MADE.includes(kind);
+    const isMade = kind === MADE;
     try {
       const changes = copy.changes(signal, { gatherMs: GATHER_MS });
       await copy.ready(signal);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { Copies } from './copies.ts';
 
 /** The annotation with the revision of the Deployment; set by the Deployment's controller. */
 const REVISION = 'deployment.kubernetes.io/revision';
@@ -25,13 +25,38 @@ interface Revision {
   readonly template: object;
 }
 
+/**
+ * The ReplicaSets of these sites, in the namespace or, with `null`, in all. They are listed where they are needed, which is
+ * seldom: a copy would take in a new version of them with each pod.
+ */
+export async function replicaSetsOf(
+  client: KubernetesClient,
+  { namespace, sites }: { readonly namespace: string | null; readonly sites: readonly string[] },
+  signal: AbortSignal,
+): Promise<readonly KubernetesObject[]> {
+  const place = namespace === null ? {} : { namespace };
+  const labels = `tagyard/site in (${sites.join(',')})`;
+  return (await client.list({ kind: 'ReplicaSet', ...place, labels }, signal)).items;
+}
+
 /** The revisions of a Deployment that have a ReplicaSet, the newest first. */
-export function revisionsOf(copies: Copies, deployment: KubernetesObject): Revision[] {
-  const { uid } = deployment.metadata;
-  return [...copies.of('ReplicaSet')]
-    .filter(({ metadata }) => metadata.ownerReferences?.some((one) => one.uid === uid))
+export async function revisionsOf(
+  client: KubernetesClient,
+  { metadata }: KubernetesObject,
+  signal: AbortSignal,
+): Promise<Revision[]> {
+  const { uid, namespace = null, labels: { 'tagyard/site': site } = {} } = metadata;
+  if (site === undefined) return [];
+  const sets = await replicaSetsOf(client, { namespace, sites: [site] }, signal);
+  return sets
+    .filter((set) => ownersOf(set).some((owner) => owner === uid))
     .map(revisionOf)
     .sort((a, b) => b.number - a.number);
+}
+
+/** The uids of the owners of an object. */
+export function ownersOf({ metadata: { ownerReferences = [] } }: KubernetesObject): string[] {
+  return ownerReferences.map(({ uid }) => uid);
 }
 
 function revisionOf(object: KubernetesObject): Revision {
@@ -48,20 +73,6 @@ function revisionOf(object: KubernetesObject): Revision {
 /** The number of the revision that a Deployment has now; 0: its controller hasn't numbered it. */
 export function revisionNumber({ metadata }: KubernetesObject): number {
   return Number(metadata.annotations?.[REVISION] ?? 0);
-}
-
-/** The names of Secrets by ReplicaSet: a copy keeps an object until it changes, and there may be thousands. */
-const NAMED = new WeakMap<KubernetesObject, readonly string[]>();
-
-/** The Secrets that the templates of ReplicaSets name, as `<namespace>/<name>`. */
-export function secretsInUse(copies: Copies): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const set of copies.of('ReplicaSet')) {
-    const named = NAMED.get(set) ?? secretsNamedBy(set);
-    NAMED.set(set, named);
-    for (const name of named) names.add(`${set.metadata.namespace ?? ''}/${name}`);
-  }
-  return names;
 }
 
 /**

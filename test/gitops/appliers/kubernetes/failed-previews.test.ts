@@ -1,16 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FailedPreviews } from '../../../../gitops/appliers/kubernetes/failed-previews.ts';
 import { Copies } from '../../../../gitops/appliers/kubernetes/state/copies.ts';
 import { ObjectSpec } from '../../../../gitops/appliers/kubernetes/state/object-spec.ts';
-import { openKubernetes } from '../../../../gitops/clients/kubernetes/client.ts';
 import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
 import { formatReport } from '../../../../gitops/delivery/report.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { ScriptedServer } from '../../../support/kubernetes/scripted-server.ts';
+import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
 
 const NAMESPACE = 'sites';
 const NAME = 'tag-acme-preview';
@@ -44,7 +40,7 @@ class ChangingServer {
   }
 
   get isWatched(): boolean {
-    return this.#watches.size === 3;
+    return this.#watches.size === 2;
   }
 }
 
@@ -72,19 +68,9 @@ test('the cause for which an earlier template failed is not reported for the one
   const api = new ChangingServer();
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
   api.set('leases', lease(1));
-  const server = stack.use(await ScriptedServer.start(api.answer));
-  const folder = await mkdtemp(join(tmpdir(), 'tagyard-previews-'));
-  stack.defer(() => rm(folder, { recursive: true }));
-  const kubeconfig = join(folder, 'kubeconfig');
-  const named = {
-    clusters: [{ name: 'test', cluster: { server: server.config.server.href } }],
-    users: [{ name: 'test', user: { token: 'token' } }],
-    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
-  };
-  await writeFile(kubeconfig, JSON.stringify({ ...named, 'current-context': 'test' }));
-  const client = stack.adopt(await openKubernetes({ kubeconfig }), (one) => one.close());
+  const { client } = stack.use(await openedScripted(api.answer));
   const place = { client, identity: { instance: 'test', host: 'tag-1' }, namespace: NAMESPACE };
-  const copies = new Copies({ ...place, selection: { kinds: ['Deployment', 'ReplicaSet'], labels: '' } });
+  const copies = new Copies({ ...place, selection: { kinds: ['Deployment'], labels: '' } });
   const reports = new Copies({ ...place, selection: { kinds: ['Lease'], labels: '' } });
   const previews = new FailedPreviews({ ...place, copies, reports });
   stack.defer(() => previews.close());

@@ -1,0 +1,75 @@
+import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
+import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
+import { ownersOf, replicaSetsOf, secretsNamedBy } from './replica-sets.ts';
+
+/** Sites whose ReplicaSets one call lists: the address of the call names them. */
+const SITES_AT_ONCE = 50;
+/** What the API server sets where a Deployment doesn't say how many old ReplicaSets it keeps. */
+const DEFAULT_HISTORY = 10;
+
+/** A site in one namespace with the Deployments that it has there; `undefined`: one is missing. */
+export interface DeployedSite {
+  readonly site: string;
+  readonly namespace: string | null;
+  readonly deployments: readonly (KubernetesObject | undefined)[];
+}
+
+/** The Secrets that ReplicaSets need, old ones included: those of a site are read again after its Deployments changed. */
+export class SecretsInUse {
+  readonly #client: KubernetesClient;
+  readonly #namespace: string | null;
+  /** The keys of the Secrets by Deployment: a copy keeps one until it changes. */
+  readonly #known = new WeakMap<KubernetesObject, readonly string[]>();
+
+  /** `namespace`: that of all objects; `null`: each client has its own. */
+  constructor(client: KubernetesClient, namespace: string | null) {
+    this.#client = client;
+    this.#namespace = namespace;
+  }
+
+  /** The Secrets that ReplicaSets of these sites name, as `<namespace>/<name>`. */
+  async of(sites: readonly DeployedSite[], signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const found = sites.map((site) => this.#knownOf(site));
+    const unknown = sites.filter((_, index) => found[index] === null);
+    for (let from = 0; from < unknown.length; from += SITES_AT_ONCE) {
+      const some = unknown.slice(from, from + SITES_AT_ONCE);
+      const place = { namespace: this.#namespace, sites: some.map(({ site }) => site) };
+      const sets = await replicaSetsOf(this.#client, place, signal);
+      found.push(sets.flatMap(secretsOf));
+      for (const site of some) this.#remember(site, sets);
+    }
+    return new Set(found.flatMap((secrets) => secrets ?? []));
+  }
+
+  /** `null`: they must be read. */
+  #knownOf({ deployments }: DeployedSite): readonly string[] | null {
+    const known = deployments.map((one) => (one === undefined ? undefined : this.#known.get(one)));
+    return known.includes(undefined) ? null : known.flatMap((secrets) => secrets ?? []);
+  }
+
+  /** Not where the cluster will still remove a ReplicaSet: it does so without a change of the Deployment. */
+  #remember({ site, namespace, deployments }: DeployedSite, sets: readonly KubernetesObject[]): void {
+    const own = sets.filter(
+      ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['tagyard/site'] === site,
+    );
+    const present = deployments.filter((one) => one !== undefined);
+    const byOwner = present.map((one) => own.filter((set) => ownersOf(set).includes(one.metadata.uid ?? '')));
+    const isSettled =
+      byOwner.flat().length === own.length &&
+      present.every((one, index) => (byOwner[index]?.length ?? 0) <= historyOf(one) + 1);
+    if (!isSettled) return;
+    for (const [index, one] of present.entries()) {
+      this.#known.set(one, byOwner[index]?.flatMap(secretsOf) ?? []);
+    }
+  }
+}
+
+function secretsOf(set: KubernetesObject): string[] {
+  return secretsNamedBy(set).map((name) => `${set.metadata.namespace ?? ''}/${name}`);
+}
+
+/** How many old ReplicaSets a Deployment keeps. */
+function historyOf({ spec }: KubernetesObject): number {
+  const { revisionHistoryLimit } = Object(spec) as { readonly revisionHistoryLimit?: number };
+  return revisionHistoryLimit ?? DEFAULT_HISTORY;
+}
