@@ -26,7 +26,10 @@ interface GatewayReport {
   readonly refused: Readonly<Record<string, string>>;
   /** True if others may be refused, too: there were too many to name. */
   readonly isCut: boolean;
-  /** By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. */
+  /**
+   * By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. Of more than 500,
+   * those of the last requests: the others may be stopped sooner.
+   */
   readonly unused: Readonly<Record<string, number>>;
   /** By service that runs on demand: why its last attempt to start has failed. Of more than a hundred, not all. */
   readonly failed: Readonly<Record<string, StartFailure>>;
@@ -40,6 +43,7 @@ const PREFIX = 'tagyard/gateway-';
 const LONGEST_TEXT = 500;
 const MOST_TEXTS = 10;
 const MOST_NAMES = 500;
+const MOST_USES = 500;
 const MOST_FAILED = 100;
 
 const annotations = z.object({
@@ -68,7 +72,7 @@ export function deliveryDigest(secrets: Iterable<Pick<KubernetesObject, 'metadat
   return contentHash(versions.sort());
 }
 
-/** The annotations of a report, in which refusals are cut. */
+/** The annotations of a report, in which refusals, uses and failures are cut. */
 export function formatReport({
   delivered,
   generation,
@@ -86,13 +90,16 @@ export function formatReport({
     .map(([service, { number, reason }], index) => {
       return [service, { number, reason: reason.slice(0, index < MOST_TEXTS ? LONGEST_TEXT : 50) }];
     });
+  const uses = Object.entries(unused)
+    .sort(([, one], [, other]) => one - other)
+    .slice(0, MOST_USES);
   return {
     [`${PREFIX}delivered`]: delivered,
     [`${PREFIX}generation`]: generation,
     [`${PREFIX}ready`]: String(ready),
     [`${PREFIX}refused`]: JSON.stringify(Object.fromEntries(named)),
     [`${PREFIX}unnamed`]: String(all.length - named.length),
-    [`${PREFIX}unused`]: JSON.stringify(unused),
+    [`${PREFIX}unused`]: JSON.stringify(Object.fromEntries(uses)),
     [`${PREFIX}failed`]: JSON.stringify(Object.fromEntries(unstarted)),
   };
 }

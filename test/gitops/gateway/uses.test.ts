@@ -39,6 +39,26 @@ test('a use that a gateway of an earlier version reports with a time counts as a
   expect(uses.latest([old], 25_000)).toEqual(new Map([[PREVIEW, 5_000]]));
 });
 
+test('of too many uses, a report names the last ones, and a Lease can hold it', () => {
+  const longest = (kind: string, index: number, length: number) => `${kind}${index}`.padEnd(length, '-');
+  const entries = <Value>(kind: string, length: number, value: (index: number) => Value) =>
+    Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, index) => [longest(kind, index, length), value(index)]),
+    );
+  const annotations = formatReport({
+    delivered: 'x',
+    generation: '1',
+    ready: true,
+    refused: entries('secret', 253, () => 'w'.repeat(1_000)),
+    unused: entries('use', 127, (index) => 2_000 - index),
+    failed: entries('start', 127, (number) => ({ number, reason: 'w'.repeat(1_000) })),
+  });
+  const { unused = {} } = readReport(lease('one', '1', annotations)) ?? {};
+  expect(Object.values(unused)).toEqual(Array.from({ length: 500 }, (_, index) => index + 1));
+  // Source: k8s.io/apimachinery, pkg/api/validation, TotalAnnotationSizeLimitB.
+  expect(Object.entries(annotations).flat().join('').length).toBeLessThan(256 * 1024);
+});
+
 test('a use with a negative age is ignored', () => {
   const forged = lease('forged', '1', { ...report({}), 'tagyard/gateway-unused': `{"${PREVIEW}":-900}` });
   expect(new ReportedUses().latest([forged], 5_000)).toEqual(new Map());
