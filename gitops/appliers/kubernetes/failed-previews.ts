@@ -56,13 +56,12 @@ export class FailedPreviews {
     );
   }
 
-  /** Notes these Deployments as they are desired now. */
-  want(specs: Iterable<ObjectSpec>): void {
-    for (const spec of specs) {
-      const key = serviceOf(spec.address);
-      if (spec.initialReplicas === 0) this.#specs.set(key, spec);
-      else this.#specs.delete(key);
+  /** Sets the desired Deployments: those of the whole host (`scope` is `null`), or those of the sites in `scope`. */
+  want(specs: Iterable<ObjectSpec>, scope: ReadonlySet<string> | null): void {
+    for (const [key, { manifest }] of this.#specs) {
+      if (scope?.has(manifest.site) ?? true) this.#specs.delete(key);
     }
+    for (const spec of specs) if (spec.initialReplicas === 0) this.#specs.set(serviceOf(spec.address), spec);
   }
 
   /**

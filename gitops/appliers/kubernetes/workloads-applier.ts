@@ -24,7 +24,6 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
   async function observe(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal, scope?: Scope) {
     await copies.ready(signal);
-    failedPreviews?.want(desired.map(({ spec }) => spec));
     return await observeObjects(
       cluster,
       {
@@ -113,6 +112,10 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
     async observe(desired, signal, scope) {
       if (scope === undefined) failures.retain(new Set(desired.map(({ hash }) => hash)));
+      failedPreviews?.want(
+        desired.map(({ spec }) => spec),
+        scope?.sites ?? null,
+      );
       return await observe(desired, signal, scope);
     },
 

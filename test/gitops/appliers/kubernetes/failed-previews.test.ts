@@ -63,7 +63,7 @@ function lease(number: number) {
   return { metadata: { name: 'gateway-1', annotations: formatReport(report) } };
 }
 
-test('the cause for which an earlier template failed is not reported for the one that replaced it', async () => {
+test('a cause is reported neither for the template that replaced the failed one, nor for a removed site', async () => {
   await using stack = new AsyncDisposableStack();
   const api = new ChangingServer();
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
@@ -81,7 +81,7 @@ test('the cause for which an earlier template failed is not reported for the one
   };
   const manifest = { site: 'acme', client: 'one', resources };
   const options = { manifest, secrets: [], initialReplicas: 0, refusal: null };
-  previews.want([new ObjectSpec({ apiVersion: 'apps/v1', kind: 'Deployment', metadata }, options)]);
+  previews.want([new ObjectSpec({ apiVersion: 'apps/v1', kind: 'Deployment', metadata }, options)], null);
   await eventually(() => {
     expect(previews.messageOf('acme')).toContain('exceeded quota: theirs');
     expect(api.isWatched).toBe(true);
@@ -91,4 +91,9 @@ test('the cause for which an earlier template failed is not reported for the one
   await eventually(() => expect(previews.messageOf('acme')).toBeNull());
   api.set('leases', lease(2));
   await eventually(() => expect(previews.messageOf('acme')).toContain('no pod was ready within 55 seconds'));
+
+  previews.want([], new Set(['another']));
+  expect(previews.messageOf('acme')).not.toBeNull();
+  previews.want([], new Set(['acme']));
+  expect(previews.messageOf('acme')).toBeNull();
 });
