@@ -1,11 +1,14 @@
+import { LRUCache } from 'lru-cache';
 import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import { ownersOf, replicaSetsOf, secretsNamedBy } from './replica-sets.ts';
+import { ownersOf, replicaSetsOf, revisionNumber, secretsNamedBy } from './replica-sets.ts';
 
 /** Sites whose ReplicaSets one call lists: the address of the call names them. */
 const SITES_AT_ONCE = 50;
 /** What the API server sets where a Deployment doesn't say how many old ReplicaSets it keeps. */
 const DEFAULT_HISTORY = 10;
+/** Of so many Deployments is known what their ReplicaSets name. */
+const MOST_KNOWN = 10_000;
 
 /** A site in one namespace with the Deployments that it has there; `undefined`: one is missing. */
 export interface DeployedSite {
@@ -14,12 +17,14 @@ export interface DeployedSite {
   readonly deployments: readonly (KubernetesObject | undefined)[];
 }
 
-/** The Secrets that ReplicaSets need, old ones included: those of a site are read again after its Deployments changed. */
+/** The Secrets that ReplicaSets need, old ones included. Those of a site are read again after another rollout. */
 export class SecretsInUse {
   readonly #client: KubernetesClient;
   readonly #namespace: string | null;
-  /** The keys of the Secrets by Deployment: a copy keeps one until it changes. */
-  readonly #known = new WeakMap<KubernetesObject, readonly string[]>();
+  /** By uid of a Deployment: the keys of the Secrets, and the Deployment's revision when they were read. */
+  readonly #known = new LRUCache<string, { readonly revision: number; readonly secrets: readonly string[] }>({
+    max: MOST_KNOWN,
+  });
 
   /** `namespace`: that of all objects; `null`: each client has its own. */
   constructor(client: KubernetesClient, namespace: string | null) {
@@ -43,8 +48,13 @@ export class SecretsInUse {
 
   /** `null`: they must be read. */
   #knownOf({ deployments }: DeployedSite): readonly string[] | null {
-    const known = deployments.map((one) => (one === undefined ? undefined : this.#known.get(one)));
-    return known.includes(undefined) ? null : known.flatMap((secrets) => secrets ?? []);
+    const found: string[] = [];
+    for (const one of deployments) {
+      const known = this.#known.get(one?.metadata.uid ?? '');
+      if (one === undefined || known?.revision !== revisionNumber(one)) return null;
+      found.push(...known.secrets);
+    }
+    return found;
   }
 
   /** Not where the cluster will still remove a ReplicaSet: it does so without a change of the Deployment. */
@@ -59,7 +69,8 @@ export class SecretsInUse {
       present.every((one, index) => (byOwner[index]?.length ?? 0) <= historyOf(one) + 1);
     if (!isSettled) return;
     for (const [index, one] of present.entries()) {
-      this.#known.set(one, byOwner[index]?.flatMap(secretsOf) ?? []);
+      const secrets = byOwner[index]?.flatMap(secretsOf) ?? [];
+      this.#known.set(one.metadata.uid ?? '', { revision: revisionNumber(one), secrets });
     }
   }
 }

@@ -6,10 +6,15 @@ import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
 const NAMESPACE = 'sites';
 const signal = AbortSignal.timeout(60_000);
 
-const deployment = (uid: string, revisionHistoryLimit = 2): KubernetesObject => ({
+const deployment = (uid: string, { revision = '1', revisionHistoryLimit = 2 } = {}): KubernetesObject => ({
   apiVersion: 'apps/v1',
   kind: 'Deployment',
-  metadata: { name: `tag-acme-${uid}`, namespace: NAMESPACE, uid },
+  metadata: {
+    name: `tag-acme-${uid}`,
+    namespace: NAMESPACE,
+    uid,
+    annotations: { 'deployment.kubernetes.io/revision': revision },
+  },
   spec: { revisionHistoryLimit },
 });
 
@@ -50,17 +55,21 @@ const SETS = [
 ];
 const NAMES = ['sites/first', 'sites/second'];
 
-test('the Secrets of all ReplicaSets of a site are in use, and read again after a Deployment changed', async () => {
+test('the Secrets of all ReplicaSets of a site are in use, and read again after another rollout', async () => {
   await using found = await cluster(SETS);
   expect(await found.of(processing, preview)).toEqual([NAMES, 1]);
-  expect(await found.of(processing, preview)).toEqual([NAMES, 1]);
-  expect(await found.of(processing, deployment('preview'))).toEqual([NAMES, 2]);
+  expect(await found.of(processing, deployment('preview'))).toEqual([NAMES, 1]);
+  expect(await found.of(processing, deployment('preview', { revision: '2' }))).toEqual([NAMES, 2]);
 });
 
 test.for([
   ['a Deployment is missing', SETS, [processing, undefined]],
   ['a ReplicaSet has another owner', [...SETS, replicaSet('deleted', 1, 'first')], [processing, preview]],
-  ['a Deployment has more of them than it keeps', SETS, [deployment('processing', 0), preview]],
+  [
+    'a Deployment has more of them than it keeps',
+    SETS,
+    [deployment('processing', { revisionHistoryLimit: 0 }), preview],
+  ],
 ] as const)(
   'they are read each time while %s: the cluster still removes some',
   async ([, sets, deployments]) => {
