@@ -1,11 +1,5 @@
 import type { ObjectChange } from './contract.ts';
 
-interface ChangeQueueOptions {
-  readonly onEnd: () => void;
-  /** Resolves when changes that belong together have arrived. */
-  readonly gather?: (() => Promise<unknown>) | null;
-}
-
 /**
  * The changes that one reader hasn't read yet. Changes of one object become one, so that a slow reader costs at most one
  * entry for each object; the order is that of the first change of each.
@@ -14,17 +8,12 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   readonly #waiting = new Map<string, ObjectChange>();
   readonly #signal: AbortSignal;
   readonly #onEnd: () => void;
-  readonly #gather: (() => Promise<unknown>) | null;
   #grown = Promise.withResolvers<void>();
 
-  /**
-   * Ends without an error when `signal` aborts. After a first change, `gather` is awaited, so that more of them are
-   * one.
-   */
-  constructor(signal: AbortSignal, { onEnd, gather = null }: ChangeQueueOptions) {
+  /** It ends without an error when the signal aborts. */
+  constructor(signal: AbortSignal, onEnd: () => void) {
     this.#signal = signal;
     this.#onEnd = onEnd;
-    this.#gather = gather;
     const end = () => {
       this.#grown.resolve();
       onEnd();
@@ -49,7 +38,6 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
           if (this.#signal.aborted) return;
         }
         await this.#grown.promise;
-        await this.#gather?.();
         this.#grown = Promise.withResolvers();
       }
     } finally {

@@ -36,6 +36,11 @@ export interface ObjectSelection {
   readonly fields?: string;
   /** Only metadata is sent (`PartialObjectMetadata`): for Secrets, whose content isn't wanted. */
   readonly metadataOnly?: boolean;
+  /**
+   * How long a watch leaves events unread after it has read some, in milliseconds: a process that is woken for each of them
+   * takes twice the CPU time. Default: not at all.
+   */
+  readonly gatherMs?: number;
 }
 
 /**
@@ -92,10 +97,9 @@ export interface Watched {
   readonly fault: Error | null;
   /**
    * An item for each object that was added, changed or deleted since this call; several changes of one object that
-   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader. `gatherMs`: how
-   * long to wait for more changes after the first one, so that more of them are one item. Default: not at all.
+   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader.
    */
-  changes(signal: AbortSignal, options?: { readonly gatherMs?: number }): AsyncIterable<ObjectChange>;
+  changes(signal: AbortSignal): AsyncIterable<ObjectChange>;
   /**
    * Resolves once the copy has this version of the object, a newer one, or its deletion. A watch that hasn't brought it
    * after ten seconds is opened again.

@@ -89,14 +89,9 @@ export class WatchedCopy implements Watched {
     await this.#until(this.#listed.promise, signal);
   }
 
-  changes(signal: AbortSignal, { gatherMs = 0 } = {}): AsyncIterable<ObjectChange> {
+  changes(signal: AbortSignal): AsyncIterable<ObjectChange> {
     const ended = AbortSignal.any([signal, this.closed]);
-    const { clock } = this.#dependencies;
-    const gather = gatherMs > 0 ? () => clock.sleep(gatherMs, { signal: ended, ref: false }) : null;
-    const queue: ChangeQueue = new ChangeQueue(ended, {
-      gather,
-      onEnd: () => this.#queues.delete(queue),
-    });
+    const queue: ChangeQueue = new ChangeQueue(ended, () => this.#queues.delete(queue));
     this.#queues.add(queue);
     return queue;
   }
@@ -216,13 +211,15 @@ export class WatchedCopy implements Watched {
       const call = watchCall(this.#selection, { resourceVersion, seconds, signal });
       const chunks = await this.#transport.stream(call);
       this.#fault = null;
-      const decoder = new WatchDecoder(this.#selection.kind);
+      const { kind, gatherMs = 0 } = this.#selection;
+      const decoder = new WatchDecoder(kind);
       for await (const chunk of chunks) {
         heardAt = clock.now();
         for (const event of decoder.push(chunk)) {
           const key = event.type === 'bookmark' ? null : event.object.key;
           this.#publish(this.#copy.take(event), key);
         }
+        if (gatherMs > 0) await clock.sleep(gatherMs, { signal, ref: false });
       }
     } catch (error) {
       if (open.signal.aborted && open.signal.reason === null) return;

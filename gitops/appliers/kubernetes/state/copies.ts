@@ -69,6 +69,7 @@ export class Copies {
           client.watched({
             kind,
             labels,
+            gatherMs: GATHER_MS,
             ...place,
             ...(WITHOUT_CONTENT.has(kind) ? { metadataOnly: true } : {}),
           }),
@@ -76,7 +77,7 @@ export class Copies {
     );
     // All namespaces, because a desired one may belong to others. A common one, which others have made, isn't read.
     if (namespace === null) {
-      const namespaces = client.watched({ kind: 'Namespace', metadataOnly: true });
+      const namespaces = client.watched({ kind: 'Namespace', gatherMs: GATHER_MS, metadataOnly: true });
       this.#copies = new Map<Kind, Watched>([...copies, ['Namespace', namespaces]]);
     } else {
       this.#copies = new Map<Kind, Watched>(copies);
@@ -239,7 +240,7 @@ export class Copies {
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
     const isMade = kind === MADE;
     try {
-      const changes = copy.changes(signal, { gatherMs: GATHER_MS });
+      const changes = copy.changes(signal);
       await copy.ready(signal);
       for (const object of isMade ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       for await (const { type, object } of changes) {

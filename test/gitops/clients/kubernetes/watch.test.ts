@@ -139,7 +139,7 @@ describe('the changes that a slow reader has not read', () => {
 
   test('are one for each object', async () => {
     const end = new AbortController();
-    const queue = new ChangeQueue(end.signal, { onEnd: () => undefined });
+    const queue = new ChangeQueue(end.signal, () => undefined);
     for (let version = 1; version <= 100; version += 1) queue.push(change('changed', pod('a', version)));
     queue.push(change('added', pod('b', 101)));
     queue.push(change('changed', pod('b', 102)));
@@ -160,25 +160,11 @@ describe('the changes that a slow reader has not read', () => {
     ]);
   });
 
-  test('are gathered after the first one where the reader wants it', async () => {
-    const end = new AbortController();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const queue = new ChangeQueue(end.signal, { onEnd: () => undefined, gather: () => promise });
-    const next = queue[Symbol.asyncIterator]().next();
-    queue.push(change('changed', pod('a', 1)));
-    await Promise.resolve();
-    queue.push(change('changed', pod('a', 2)));
-    resolve();
-    expect((await next).value).toEqual(change('changed', pod('a', 2)));
-  });
-
   test('end with the signal', async () => {
     const end = new AbortController();
     let ends = 0;
-    const queue = new ChangeQueue(end.signal, {
-      onEnd: () => {
-        ends += 1;
-      },
+    const queue = new ChangeQueue(end.signal, () => {
+      ends += 1;
     });
     const read = (async () => {
       for await (const _ of queue) throw new Error('there is no change');

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import type { ObjectSelection } from '../../../../gitops/clients/kubernetes/contract.ts';
 import { listPaged } from '../../../../gitops/clients/kubernetes/paging.ts';
 import { Transport } from '../../../../gitops/clients/kubernetes/transport.ts';
 import { WatchedCopy } from '../../../../gitops/clients/kubernetes/watched.ts';
@@ -87,10 +88,10 @@ describe('a listing whose tokens have expired three times', () => {
 });
 
 describe('a watched copy', () => {
-  async function watched(...answers: readonly Answerer[]) {
+  async function watched(selection: ObjectSelection, ...answers: readonly Answerer[]) {
     const { transport, asked } = await serve(...answers);
     const clock = testClock();
-    const copy = new WatchedCopy(transport, PODS, { clock, random: () => 0.5, pageSize: 500 });
+    const copy = new WatchedCopy(transport, selection, { clock, random: () => 0.5, pageSize: 500 });
     opened.push(() => copy.close());
     /** Resolves when these requests were made; pauses between them end at once. */
     const asks = (...expected: readonly string[]) =>
@@ -103,7 +104,7 @@ describe('a watched copy', () => {
 
   test('continues from the last whole line of a watch that was cut off', async () => {
     const torn = line('ADDED', pod('b', 8)) + line('MODIFIED', pod('c', 9)).slice(0, -20);
-    const { copy, asks } = await watched(list([pod('a', 1)], '5'), watch(torn), quiet);
+    const { copy, asks } = await watched(PODS, list([pod('a', 1)], '5'), watch(torn), quiet);
     await asks('list', 'watch 5', 'watch 8');
     expect([...copy.objects.keys()]).toEqual(['a/a', 'a/b']);
   });
@@ -112,14 +113,20 @@ describe('a watched copy', () => {
     ['an event', watch(line('ERROR', gone))],
     ['its status', json(gone, 410)],
   ])('lists again when %s says that its version has expired', async (_, expired) => {
-    const { copy, asks } = await watched(list([pod('a', 1)], '5'), expired, list([pod('b', 8)], '9'), quiet);
+    const { copy, asks } = await watched(
+      PODS,
+      list([pod('a', 1)], '5'),
+      expired,
+      list([pod('b', 8)], '9'),
+      quiet,
+    );
     await asks('list', 'watch 5', 'list', 'watch 9');
     expect([...copy.objects.keys()]).toEqual(['a/b']);
     expect(copy.fault).toBeNull();
   });
 
   test('pauses longer and longer between watches that end at once', async () => {
-    const { clock, asks } = await watched(list([], '5'), watch(''));
+    const { clock, asks } = await watched(PODS, list([], '5'), watch(''));
     const pauses: number[] = [];
     for (let count = 1; count <= 5; count += 1) {
       const [pause] = await eventually(() => {
@@ -144,10 +151,25 @@ describe('a watched copy', () => {
       void response
         .writeHead(429, { 'retry-after': seconds })
         .end(JSON.stringify({ kind: 'Status', code: 429 }));
-    const { clock, asks } = await watched(list([], '5'), busy, quiet);
+    const { clock, asks } = await watched(PODS, list([], '5'), busy, quiet);
     await eventually(() => expect(clock.sleeps()).toEqual([pause]));
     clock.advance(pause);
     await asks('list', 'watch 5', 'watch 5');
+  });
+
+  test('reads what has come in its time of gathering at once', async () => {
+    let send = (_: string): void => {};
+    const open: Answerer = (_, response) => {
+      send = (text) => void response.write(text);
+      send(line('ADDED', pod('a', 6)));
+    };
+    const { copy, clock } = await watched({ ...PODS, gatherMs: 200 }, list([], '5'), open);
+    await eventually(() => expect(clock.sleeps()).toContain(200));
+    expect([...copy.objects.keys()]).toEqual(['a/a']);
+    send(line('ADDED', pod('b', 7)) + line('MODIFIED', pod('b', 8)));
+    clock.advance(200);
+    await eventually(() => expect([...copy.objects.keys()]).toEqual(['a/a', 'a/b']));
+    await eventually(() => expect(clock.sleeps()).toContain(200));
   });
 
   test('says why it cannot follow, until it can', async () => {
@@ -156,7 +178,7 @@ describe('a watched copy', () => {
       reason: 'Forbidden',
       message: 'pods is forbidden: User "u" cannot list resource "pods" in API group ""',
     };
-    const { copy, asks } = await watched(json(refused, 403), list([], '5'), quiet);
+    const { copy, asks } = await watched(PODS, json(refused, 403), list([], '5'), quiet);
     await eventually(() => expect(copy.fault).toMatchObject({ reason: 'forbidden' }));
     await expect(copy.ready(AbortSignal.abort())).rejects.toMatchObject({ reason: 'forbidden' });
     await asks('list', 'list', 'watch 5');
