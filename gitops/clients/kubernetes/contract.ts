@@ -105,5 +105,7 @@ export interface Watched {
    * after ten seconds is opened again.
    */
   reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void>;
+  /** Lists again, because the object under this key can't be read; until then, `fault` is the copy's. */
+  relist(key: string, fault: Error): void;
   close(): Promise<void>;
 }

@@ -34,6 +34,11 @@ export class ObjectCopy {
     return changes;
   }
 
+  /** Forgets an object, so that a listing of the same version brings it again. */
+  forget(key: string): void {
+    this.#objects.delete(key);
+  }
+
   /** Takes over an event of the watch. Returns what it changes. */
   take(event: WatchEvent): ObjectChange[] {
     if (event.type === 'bookmark') {

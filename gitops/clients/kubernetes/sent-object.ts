@@ -1,5 +1,6 @@
 import { addressOf, objectKey } from './address.ts';
 import type { SentObject, Watched } from './contract.ts';
+import { KubernetesRetryable } from './errors.ts';
 import type { Kind, KubernetesObject } from './kinds.ts';
 import { objectOfText } from './object-text.ts';
 
@@ -31,9 +32,21 @@ class Sent implements SentObject {
   }
 }
 
+type Copy = Pick<Watched, 'objects' | 'relist'>;
+
 /** All objects of a copy, each parsed when it is read. */
-export function* objectsOf({ objects }: Pick<Watched, 'objects'>): Iterable<KubernetesObject> {
-  for (const { object } of objects.values()) yield object;
+export function* objectsOf(copy: Copy): Iterable<KubernetesObject> {
+  for (const sent of copy.objects.values()) yield objectIn(copy, sent);
+}
+
+/** An object of a copy. Throws `KubernetesRetryable` for one that can't be read, and has the copy listed again. */
+export function objectIn(copy: Copy, sent: SentObject): KubernetesObject {
+  try {
+    return sent.object;
+  } catch (error) {
+    if (error instanceof KubernetesRetryable) copy.relist(sent.key, error);
+    throw error;
+  }
 }
 
 export function parsedObject(object: KubernetesObject): SentObject {

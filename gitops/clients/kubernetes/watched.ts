@@ -114,6 +114,13 @@ export class WatchedCopy implements Watched {
     }
   }
 
+  relist(key: string, fault: Error): void {
+    this.#copy.forget(key);
+    this.#fault = fault;
+    this.#relistAt = Number.NEGATIVE_INFINITY;
+    this.#open?.abort(null);
+  }
+
   /**
    * Opens the watch again when a version is overdue. One timer for all waiters: nearly all of them wait only briefly.
    */

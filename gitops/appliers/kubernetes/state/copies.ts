@@ -5,7 +5,7 @@ import type { Identity } from '../../../base/ownership.ts';
 import { objectKey, objectLabel } from '../../../clients/kubernetes/address.ts';
 import type { KubernetesClient, SentObject, Watched } from '../../../clients/kubernetes/contract.ts';
 import type { Kind, KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
-import { objectsOf } from '../../../clients/kubernetes/sent-object.ts';
+import { objectIn, objectsOf } from '../../../clients/kubernetes/sent-object.ts';
 import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
 import { haveSameManagedFields } from './drift.ts';
 
@@ -122,7 +122,9 @@ export class Copies {
   }
 
   find(address: ObjectAddress): KubernetesObject | undefined {
-    return this.#sent(address)?.object;
+    const copy = this.#copies.get(address.kind);
+    const sent = this.#sent(address);
+    return copy === undefined || sent === undefined ? undefined : objectIn(copy, sent);
   }
 
   #sent(address: ObjectAddress): SentObject | undefined {
