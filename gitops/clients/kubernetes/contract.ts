@@ -37,8 +37,8 @@ export interface ObjectSelection {
   /** Only metadata is sent (`PartialObjectMetadata`): for Secrets, whose content isn't wanted. */
   readonly metadataOnly?: boolean;
   /**
-   * How long a watch leaves events unread after it has read some, in milliseconds: a process that is woken for each of them
-   * takes twice the CPU time. Default: not at all.
+   * How long a watch reads no more events after it has read some, in milliseconds: a read for each event takes about twice
+   * the CPU time. Default: not at all.
    */
   readonly gatherMs?: number;
 }
