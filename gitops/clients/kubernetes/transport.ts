@@ -97,8 +97,7 @@ export class Transport {
   /** The open answer of a watch, to be read until its end. It must be read or aborted. */
   async stream(call: Call): Promise<AsyncIterable<Buffer>> {
     const opened = await this.#open(call, 'watches').catch((error: unknown) => {
-      if (faultReason(error) !== null) throw error;
-      throw call.signal.aborted ? call.signal.reason : lost(call, error);
+      throw faultOfCall(call, error);
     });
     if (opened.status === 200) return opened.body;
     const error = await this.#refused(call, opened);
@@ -143,8 +142,7 @@ export class Transport {
       };
     } catch (error) {
       if (limited.signal.aborted) this.renew();
-      if (faultReason(error) !== null) throw error;
-      throw call.signal.aborted ? call.signal.reason : lost(call, error);
+      throw faultOfCall(call, error);
     } finally {
       clearTimeout(late);
       call.signal.removeEventListener('abort', end);
@@ -231,6 +229,12 @@ function pauseBefore(error: unknown, { isRepeatable }: Call): number | null {
   const didNothing = error.reason === 'busy' || error.reason === 'unavailable';
   const pause = error.retryAfter ?? (error.reason === 'busy' ? 1 : undefined);
   return didNothing && pause !== undefined && pause <= LONGEST_PAUSE_SECONDS ? pause : null;
+}
+
+/** The error of a call that has failed with this one, before its answer or in the middle of it. */
+export function faultOfCall(call: Call, error: unknown): unknown {
+  if (faultReason(error) !== null) return error;
+  return call.signal.aborted ? call.signal.reason : lost(call, error);
 }
 
 /** The error for a call without an answer. */

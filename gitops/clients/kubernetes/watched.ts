@@ -7,7 +7,7 @@ import { faultReason, KubernetesRetryable } from './errors.ts';
 import type { ObjectAddress } from './kinds.ts';
 import { ObjectCopy } from './object-copy.ts';
 import { listPaged, watchCall } from './paging.ts';
-import type { Transport } from './transport.ts';
+import { faultOfCall, type Transport } from './transport.ts';
 import { untilAborted } from './until-aborted.ts';
 import { WatchDecoder } from './watch-events.ts';
 
@@ -213,9 +213,9 @@ export class WatchedCopy implements Watched {
       }
     };
     const guarded = guard();
+    const resourceVersion = this.#copy.version ?? '';
+    const call = watchCall(this.#selection, { resourceVersion, seconds, signal });
     try {
-      const resourceVersion = this.#copy.version ?? '';
-      const call = watchCall(this.#selection, { resourceVersion, seconds, signal });
       const chunks = await this.#transport.stream(call);
       this.#fault = null;
       const { kind, gatherMs = 0 } = this.#selection;
@@ -230,7 +230,7 @@ export class WatchedCopy implements Watched {
       }
     } catch (error) {
       if (open.signal.aborted && open.signal.reason === null) return;
-      throw open.signal.aborted ? open.signal.reason : error;
+      throw faultOfCall(call, error);
     } finally {
       this.#open = null;
       open.abort(null);

@@ -109,6 +109,19 @@ describe('a watched copy', () => {
     expect([...copy.objects.keys()]).toEqual(['a/a', 'a/b']);
   });
 
+  test('is unreachable where a watch breaks in the middle of its answer', async () => {
+    const broken: Answerer = (_, response) => {
+      response.writeHead(200).write(line('ADDED', pod('b', 8)), () => response.destroy());
+    };
+    const { copy } = await watched(list([pod('a', 1)], '5'), broken);
+    await eventually(() => expect(copy.fault).not.toBeNull());
+    expect(copy.fault).toMatchObject({
+      name: 'KubernetesRetryable',
+      reason: 'unreachable',
+      message: expect.stringMatching(/^Kubernetes: watch Pod: no answer: /),
+    });
+  });
+
   test.each([
     ['an event', watch(line('ERROR', gone))],
     ['its status', json(gone, 410)],
