@@ -2,11 +2,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
 import { KUBERNETES } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { metricsServer, nameServer } from './addons.ts';
 import { type ApiRequest, readAuditLog } from './audit-log.ts';
+import { takeNumber } from './cluster-number.ts';
 import { apiServerFlags, clientFlags, controllerFlags, etcdFlags, type Flags } from './control-plane.ts';
 import { writeProgramImage } from './image.ts';
 import { ip, Part, removeGroups, run } from './machine.ts';
@@ -14,8 +14,6 @@ import { type ClusterNetwork, ClusterNode, PAUSE_IMAGE } from './node.ts';
 import { kubeconfigOf, Pki } from './pki.ts';
 import { simulatedNodes } from './simulated-nodes.ts';
 
-/** At most this many clusters at once on a machine. */
-const MOST = 32;
 const API_PORT = 6443;
 /** Debian's busybox-static. */
 const BUSYBOX = '/bin/busybox';
@@ -272,20 +270,6 @@ export class Cluster {
     await Promise.all(this.nodes.map((node) => node.kill()));
     await Promise.all(this.#parts.map((part) => part.end()));
   }
-}
-
-/** A number that no other cluster on this machine has until the stack ends. */
-function takeNumber(stack: AsyncDisposableStack): number {
-  for (let number = 0; number < MOST; number += 1) {
-    try {
-      const lock = acquireLock(join(tmpdir(), `tagyard-cluster-${number}.lock`));
-      stack.defer(() => lock.release());
-      return number;
-    } catch (error) {
-      if (!(error instanceof LockHeldError)) throw error;
-    }
-  }
-  throw new Error(`${MOST} clusters run on this machine already`);
 }
 
 /** Removes the namespaces, the interface and the control groups of a cluster whose processes have ended. */
