@@ -61,7 +61,7 @@ const WEB = {
 describeWith(['kubernetes', 'root'], 'a cluster for tests', () => {
   let cluster: Cluster;
   beforeAll(async () => {
-    cluster = await Cluster.start({ nodes: 2 });
+    cluster = await Cluster.start({ nodes: 2, lostAfter: 18 });
   });
   afterAll(() => cluster?.[Symbol.asyncDispose]());
 

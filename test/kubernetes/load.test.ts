@@ -56,7 +56,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
   const target = { host: '', port: acme.ports.processing, perSecond: PER_SECOND };
 
   beforeAll(async () => {
-    cluster = await Cluster.start({ nodes: 2, metrics: true });
+    cluster = await Cluster.start({ nodes: 2, metrics: true, lostAfter: 18 });
     await importKeptServer(cluster);
     sites = await openSites({
       kubeconfig: cluster.kubeconfig,

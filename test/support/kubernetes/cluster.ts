@@ -90,11 +90,12 @@ export class Cluster {
       pods: `10.${128 + number}`,
       dns: machine,
       count: nodes,
+      lostAfter,
       pki,
       writeKubeconfig: (name, pair) => writeJson(join(folder, name), kubeconfigOf(server, pki, pair)),
     });
     stack.defer(() => cluster.#endParts());
-    await cluster.#startControlPlane(`10.${192 + number}`, lostAfter);
+    await cluster.#startControlPlane(`10.${192 + number}`);
     if (metrics) await cluster.#startMetrics();
     if (simulated > 0) await cluster.#startSimulated(simulated);
     await cluster.#startNodes();
@@ -157,8 +158,8 @@ export class Cluster {
     return digests[0] ?? '';
   }
 
-  async #startControlPlane(services: string, lostAfter: number): Promise<void> {
-    const { folder, bridge, nodes, pki, writeKubeconfig, id } = this.#network;
+  async #startControlPlane(services: string): Promise<void> {
+    const { folder, bridge, nodes, lostAfter, pki, writeKubeconfig, id } = this.#network;
     const machine = `${nodes}.1`;
     // The bridge has a namespace of its own: on the machine itself, Docker's FORWARD chain would drop its packets.
     await ip(`netns add ${bridge}`);

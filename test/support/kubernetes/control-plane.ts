@@ -60,6 +60,7 @@ export const controllerFlags = (
   { lostAfter }: { lostAfter: number },
 ): Flags => ({
   'node-monitor-grace-period': `${lostAfter}s`,
+  'node-monitor-period': `${Math.ceil(lostAfter / 10)}s`,
   'use-service-account-credentials': true,
   'service-account-private-key-file': tokens.key,
   'root-ca-file': ca,

@@ -21,6 +21,8 @@ export interface ClusterNetwork {
   /** The address of the pods' name server. */
   readonly dns: string;
   readonly count: number;
+  /** Seconds: a node that says nothing for this time counts as lost. */
+  readonly lostAfter: number;
   readonly pki: Pki;
   writeKubeconfig(name: string, pair: KeyPair): Promise<string>;
 }
@@ -198,7 +200,7 @@ export class ClusterNode {
   }
 
   async #writeSettings(): Promise<void> {
-    const { programs, pods, dns, pki, writeKubeconfig } = this.#network;
+    const { programs, pods, dns, lostAfter, pki, writeKubeconfig } = this.#network;
     const at = (name: string) => join(this.#folder, name);
     const pair = await pki.issue(this.name, {
       subject: `O=system:nodes, CN=system:node:${this.name}`,
@@ -266,6 +268,8 @@ state = "${at('state')}"
       clusterDNS: [dns],
       clusterDomain: 'cluster.local',
       nodeStatusUpdateFrequency: '4s',
+      // Kubernetes' defaults are 40 of 50 seconds: it is renewed five times until the node counts as lost.
+      nodeLeaseDurationSeconds: Math.ceil((40 / 50) * lostAfter),
       evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
     });
     await json('kube-proxy.yaml', {
