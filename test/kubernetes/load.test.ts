@@ -31,8 +31,16 @@ const configured = (env: string, replicas = { min: 2, max: 3 }): LoadedManifest 
   };
 };
 
+/** How often a pod's health check is made: the renderer's half a minute would only be waited for. */
+const HEALTH_SECONDS = 5;
+
+interface Container {
+  readonly resources: object;
+  readonly livenessProbe: object;
+}
+
 interface DeploymentSpec {
-  readonly template: { readonly spec: { readonly containers: readonly { readonly resources: object }[] } };
+  readonly template: { readonly spec: { readonly containers: readonly Container[] } };
 }
 
 function requesting(object: KubernetesObject): KubernetesObject {
@@ -40,6 +48,7 @@ function requesting(object: KubernetesObject): KubernetesObject {
   const containers = spec.template.spec.containers.map((container) => ({
     ...container,
     resources: { ...container.resources, requests: { cpu: REQUESTED, memory: '1Mi' } },
+    livenessProbe: { ...container.livenessProbe, periodSeconds: HEALTH_SECONDS },
   }));
   const template = { ...spec.template, spec: { ...spec.template.spec, containers } };
   return { ...object, spec: { ...spec, template } };
