@@ -29,7 +29,7 @@ import {
   sampleOf,
 } from '../support/kubernetes/rights.ts';
 import { startServiceLoad } from '../support/kubernetes/service-load.ts';
-import { importTagServer, openSites } from '../support/kubernetes/sites.ts';
+import { endingAtOnce, importTagServer, openSites } from '../support/kubernetes/sites.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 const NAMESPACE = 'tagyard';
@@ -155,10 +155,11 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     expect([...answers].map((answer) => /env=(\d)/.exec(answer)?.[1]).toSorted()).toEqual(['1', '2']);
     await applySites(sites.opened, []);
   }
-  async function openedSites() {
+  async function openedSites(own: Pick<Parameters<typeof openSites>[0], 'deployment'> = {}) {
     const opened = await openSites({
       kubeconfig: await accountKubeconfig(cluster, NAMESPACE, 'tagyard'),
       identity: { instance: 'tagyard', host: 'cluster-1' },
+      ...own,
     });
     return { opened, [Symbol.asyncDispose]: () => opened.close() };
   }
@@ -259,7 +260,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       verbs.map((verb) => `${verb} ${resource}`),
     );
     await importTagServer(cluster);
-    const { opened: sites } = await openedSites();
+    const { opened: sites } = await openedSites({ deployment: endingAtOnce });
     try {
       const of = (env: string) => ({
         ...loadedManifest('acme-shop', 0, { resources: { processing: { replicas: 1 } } }),
