@@ -38,7 +38,7 @@ describeWith(['kubernetes', 'root'], 'the appliers of a cluster', () => {
     const sites = await openSites({
       kubeconfig: gate.kubeconfig,
       identity: CONFORMANCE_IDENTITY,
-      waitMs: 2_000,
+      waitMs: 1_000,
       deployment: endingAtOnce,
     });
     await eventually(() => sites.copies.ready(signal));
