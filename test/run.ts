@@ -18,7 +18,7 @@ const MOST_RETRIED = 8;
 
 /**
  * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, one more than there are cores, the longest first; those that must be alone run after them. The last lines say how
+ * other, one more than there are cores, in their order; those that must be alone run after them. The last lines say how
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
  * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *

@@ -6,28 +6,33 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same thing of the machine or would need too much of its
- * processors at once. One more pool than there are cores runs at a time, in this order, with the longest first. Each pool is
- * one or more projects of `vitest.config.ts`.
+ * processors at once. One more pool than there are cores runs at a time, in this order: the longest first, with those of
+ * clusters among them. Each pool is one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
   /** Daemons, hosts and whole instances that are killed again and again. */
   faults: ['faults'],
-  /** PostgreSQL, and management processes that are killed again and again. */
-  databases: ['databases'],
-  /** Kubernetes clusters of this machine's own processes. */
-  cluster: ['cluster'],
-  /** The machine's Docker engine. */
-  containers: ['containers'],
-  /** Clusters with gateways: a cluster has names, addresses and control groups of its own. */
-  gateway: ['gateway'],
-  /** Chromium. */
-  browser: ['browser'],
+  /**
+   * Kubernetes clusters of this machine's own processes, in five pools: each cluster has names, addresses and control groups
+   * of its own, and a test with one mostly waits.
+   */
+  clusterSites: ['clusterSites'],
   /** Whole management APIs, started many times. No component. */
   api: ['api'],
+  /** Chromium. */
+  browser: ['browser'],
+  gatewaySites: ['gatewaySites'],
+  /** PostgreSQL, and management processes that are killed again and again. */
+  databases: ['databases'],
   /** Name servers, proxies and authorities on free ports. */
   services: ['services'],
+  gateway: ['gateway'],
+  /** The machine's Docker engine. */
+  containers: ['containers'],
+  clusterAppliers: ['clusterAppliers'],
   /** Whole daemons, workerd, git or this runner, started many times. No component. */
   daemons: ['daemons'],
+  cluster: ['cluster'],
   /** The quick loop. No component. */
   unit: ['unit'],
   /** A whole instance whose parts must answer in time. */
@@ -38,7 +43,14 @@ export type Pool = keyof typeof POOLS;
  * With root, these pools run in a network namespace of their own: Chromium drops requests when interfaces of its network
  * appear or disappear, as those of a cluster and of Docker's containers do.
  */
-export const OWN_NETWORK: ReadonlySet<Pool> = new Set(['cluster', 'gateway', 'browser']);
+export const OWN_NETWORK: ReadonlySet<Pool> = new Set([
+  'cluster',
+  'clusterSites',
+  'clusterAppliers',
+  'gateway',
+  'gatewaySites',
+  'browser',
+]);
 /** Those of these pools that run in the machine's own network run one after another, for the same reason. */
 export const ON_ONE_NETWORK: ReadonlySet<Pool> = new Set(['containers', 'browser']);
 /** These pools run after all others, one by one, with nothing beside them. */
@@ -134,7 +146,20 @@ export const SUITES: readonly Suite[] = [
     ],
     budget: 170,
   },
-  { name: 'cluster', project: 'cluster', files: ['test/kubernetes/*.test.ts'], budget: 540 },
+  {
+    name: 'cluster-sites',
+    project: 'clusterSites',
+    files: ['test/kubernetes/{load,rollout,site}.test.ts'],
+    budget: 300,
+  },
+  {
+    name: 'cluster-appliers',
+    project: 'clusterAppliers',
+    files: ['test/kubernetes/{applier*,objects,one-namespace,secrets}.test.ts'],
+    budget: 320,
+  },
+  // The clusters of the tests themselves, the client, the chart, and what needs no pod.
+  { name: 'cluster', project: 'cluster', files: ['test/kubernetes/*.test.ts'], budget: 270 },
   {
     // With an engine in a network namespace of its own: Chromium on the machine doesn't notice its containers.
     name: 'isolation',
@@ -142,7 +167,13 @@ export const SUITES: readonly Suite[] = [
     files: ['test/integration/containers-isolation.test.ts', 'test/faults/network.test.ts'],
     budget: 130,
   },
-  { name: 'gateway', project: 'gateway', files: ['test/gateway/*.test.ts'], budget: 660 },
+  {
+    name: 'gateway-sites',
+    project: 'gatewaySites',
+    files: ['test/gateway/{move,preview,site}.test.ts'],
+    budget: 300,
+  },
+  { name: 'gateway', project: 'gateway', files: ['test/gateway/*.test.ts'], budget: 300 },
   {
     name: 'containers',
     project: 'containers',
