@@ -28,7 +28,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
   let nodes: NodesStage;
 
   beforeAll(async () => {
-    nodes = await NodesStage.start({ nodes: 3, lostAfter: 25 });
+    nodes = await NodesStage.start({ nodes: 3, lostAfter: 18 });
   });
   afterAll(() => nodes?.[Symbol.asyncDispose]());
 

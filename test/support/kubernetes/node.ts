@@ -78,12 +78,10 @@ export class ClusterNode {
         >>'${at('logs/kubelet.log')}' 2>&1 &
       '${programs}/kube-proxy' --config '${at('kube-proxy.yaml')}' >>'${at('logs/kube-proxy.log')}' 2>&1 &
       wait`;
-    // Not `ip netns exec`, which hides /sys/fs/cgroup.
-    const inside = ['nsenter', `--net=/run/netns/${this.#namespace}`];
     const apart = ['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'];
     this.#init = new Part({
       log: at('logs/init.log'),
-      argv: [...inside, ...apart, 'bash', '-c', script],
+      argv: [...this.#inside, ...apart, 'bash', '-c', script],
       env: { PATH: `${programs}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin` },
     });
     const init = this.#init;
@@ -115,6 +113,8 @@ export class ClusterNode {
       // Fails for a rule that isn't there.
       await this.#iptables('--delete', rule).catch(() => undefined);
     }
+    // TCP itself sends again only after as long as the cut has lasted.
+    await run(...this.#inside, 'ss', '--kill', 'dst', `${this.#network.nodes}.1`, 'dport', '=', '6443');
   }
 
   /**
@@ -151,6 +151,11 @@ export class ClusterNode {
     return join(this.#folder, 'containerd.sock');
   }
 
+  /** A command in the node's network. Not `ip netns exec`, which hides /sys/fs/cgroup. */
+  get #inside() {
+    return ['nsenter', `--net=/run/netns/${this.#namespace}`] as const;
+  }
+
   get #group(): string {
     return this.#namespace;
   }
@@ -175,7 +180,7 @@ export class ClusterNode {
 
   async #iptables(verb: string, rule: string): Promise<void> {
     const [chain = '', ...rest] = rule.split(' ');
-    await run('nsenter', `--net=/run/netns/${this.#namespace}`, 'iptables', '--wait', verb, chain, ...rest);
+    await run(...this.#inside, 'iptables', '--wait', verb, chain, ...rest);
   }
 
   #ctr(...args: string[]): Promise<string> {
