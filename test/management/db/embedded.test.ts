@@ -1,12 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { migrate } from '../../../management/db/migrate.ts';
 import { countFreePorts, fitPool, leasePorts } from '../../../management/ports/ports.repository.ts';
 import { migratedDatabase } from '../../support/management/embedded.ts';
+import { lendEngine } from '../../support/management/engines.ts';
 
 let db: Database;
 beforeEach(async () => {
@@ -47,6 +49,43 @@ test('keeps its rows over a restart, and migrates its schema once', async () => 
   } finally {
     await rm(dir, { recursive: true, force: true });
   }
+});
+
+test('an engine that is used again has the content of a new one', async () => {
+  const content = async () => {
+    const tables = await sql<{ name: string }>`
+      select tablename as name from pg_tables where schemaname = 'public' order by 1`.execute(db);
+    const rows = await Promise.all(
+      tables.rows.map(({ name }) => sql`select t.* from ${sql.table(name)} t order by t::text`.execute(db)),
+    );
+    const sequences = await sql`select * from pg_sequences order by sequencename`.execute(db);
+    return { tables, rows: rows.map((one) => one.rows), sequences: sequences.rows };
+  };
+  const first = await content();
+  await fitPool(db, 'tag-1', { first: 20000, last: 20005 });
+  await insert(db, '01');
+  await sql`select nextval('event_positions')`.execute(db);
+  await sql`delete from kysely_migration`.execute(db);
+  await sql`update traffic_leases set collected_until = now()`.execute(db);
+  expect(await content()).not.toEqual(first);
+  await db.destroy();
+  db = await migratedDatabase();
+  expect(await content()).toEqual(first);
+
+  await sql`alter table clients add column more text`.execute(db);
+  await sql`create function more() returns integer language sql as $$ select 1 $$`.execute(db);
+  await db.destroy();
+  db = await migratedDatabase();
+  expect(await content()).toEqual(first);
+  await expect(sql`select more()`.execute(db)).rejects.toThrow('does not exist');
+});
+
+test('nothing reaches an engine through a database that was closed', async () => {
+  await db.destroy();
+  const closed = await lendEngine(() => Promise.reject(new Error('an engine is idle')));
+  await closed.close();
+  expect(closed.closed).toBe(true);
+  expect(() => closed.query('select 1')).toThrow('the database is closed');
 });
 
 test('fits the port pool to its range without overlap, and keeps leased pairs', async () => {

@@ -11,6 +11,7 @@ import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import type { Database, Tables } from '../../../management/db/database.ts';
 import { EmbeddedDialect } from '../../../management/db/embedded-dialect.ts';
 import { migrate } from '../../../management/db/migrate.ts';
+import { lendEngine } from './engines.ts';
 
 const MIGRATIONS = fileURLToPath(new URL('../../../management/db/migrations/', import.meta.url));
 const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', import.meta.url));
@@ -19,7 +20,7 @@ const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', imp
 export async function migratedDatabase(): Promise<ConnectedDatabase> {
   const copy = await migratedCopy();
   const startParams = [...PGlite.defaultStartParams, ...SMALL_ENGINE];
-  return embeddedDatabase(() => PGlite.create({ loadDataDir: copy, startParams }));
+  return embeddedDatabase(() => lendEngine(() => PGlite.create({ loadDataDir: copy, startParams })));
 }
 
 /** The name contains a digest of all that the copy depends on: the engine and every migration. */
