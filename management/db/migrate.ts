@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import type { Database } from './database.ts';
 import * as foundation from './migrations/0001-0016/0001_foundation.ts';
@@ -59,6 +60,7 @@ export const MIGRATIONS = {
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */
 export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Promise<void> {
+  if (last === undefined && (await isNewest(db))) return;
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error, results } = await (last === undefined
     ? migrator.migrateToLatest()
@@ -67,4 +69,15 @@ export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Pro
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName ?? 'the migrations';
     throw new Error(`${failed} could not be applied to the database`, { cause: error });
   }
+}
+
+/** Kysely's migrator reads the columns of all tables three times before it finds out that there is nothing to do. */
+async function isNewest(db: Database): Promise<boolean> {
+  const table = await sql<{ exists: boolean }>`
+    select to_regclass('kysely_migration') is not null as exists`.execute(db);
+  if (table.rows[0]?.exists !== true) return false;
+  const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
+  const applied = new Set(rows.map(({ name }) => name));
+  const known = Object.keys(MIGRATIONS);
+  return applied.size === known.length && known.every((name) => applied.has(name));
 }

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { migrate } from '../../../management/db/migrate.ts';
@@ -49,6 +49,22 @@ test('keeps its rows over a restart, and migrates its schema once', async () => 
   } finally {
     await rm(dir, { recursive: true, force: true });
   }
+});
+
+test('finds out by two queries that no migration is left', async () => {
+  await db.selectFrom('clients').select('id').execute();
+  const queries = vi.spyOn(db.getExecutor(), 'executeQuery');
+  await migrate(db);
+  expect(queries).toHaveBeenCalledTimes(2);
+});
+
+test('runs a migration that is missing, and refuses one that this release doesn’t know', async () => {
+  await sql`delete from kysely_migration where name = '0026_traffic_notes'`.execute(db);
+  await expect(migrate(db)).rejects.toThrow('0026_traffic_notes could not be applied to the database');
+  await sql`insert into kysely_migration values ('0026_traffic_notes', now()), ('9999_later', now())`.execute(
+    db,
+  );
+  await expect(migrate(db)).rejects.toThrow('the migrations could not be applied to the database');
 });
 
 test('an engine that is used again has the content of a new one', async () => {
