@@ -164,6 +164,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     world.provisioner.gate = held.promise;
     const env = {
       PATH: process.env.PATH,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       MANAGEMENT_PORT: '0',
       DATABASE_URL: urls.api,
       PORT_POOL_DATABASE_URL: urls.owner,

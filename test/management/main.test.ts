@@ -24,6 +24,7 @@ beforeEach(async () => {
   await initSitesRepo(join(dir, 'sites.git'));
   env = {
     PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
     MANAGEMENT_PORT: '0',
     STATE_DIR: join(dir, 'state'),
     SITES_REPO: join(dir, 'sites.git'),

@@ -30,6 +30,7 @@ export class ManagementProcesses {
       Array.from({ length: count }, async (_, index) => {
         const env = {
           PATH: process.env.PATH,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
           MANAGEMENT_PORT: '0',
           LOG_LEVEL: 'silent',
           DATABASE_URL: urls.api,
