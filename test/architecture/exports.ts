@@ -40,8 +40,9 @@ interface Export {
 /** What a file exports by name, re-exports included. */
 function exportsOf(file: SourceFile): Export[] {
   return parse(file).flatMap((node) => {
-    const line = lineOf(file, node);
-    if (node.type === 'ExportDefaultDeclaration') return [{ path: file.path, name: 'default', line }];
+    if (node.type === 'ExportDefaultDeclaration') {
+      return [{ path: file.path, name: 'default', line: lineOf(file, node) }];
+    }
     if (node.type !== 'ExportNamedDeclaration') return [];
     const declaration = isNode(node.declaration) ? node.declaration : null;
     const declared =
@@ -49,6 +50,7 @@ function exportsOf(file: SourceFile): Export[] {
         ? list(declaration.declarations).flatMap(({ id }) => boundNames(id))
         : [nameOf(declaration?.id)];
     const listed = list(node.specifiers).map(({ exported }) => nameOf(exported));
+    const line = lineOf(file, node);
     return [...declared, ...listed].filter(Boolean).map((name) => ({ path: file.path, name, line }));
   });
 }

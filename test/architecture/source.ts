@@ -40,8 +40,19 @@ export function parse(file: SourceFile): Node[] {
 
 /** A node and all nodes inside it. */
 export function descend(node: Node): Node[] {
-  const inner = Object.values(node).flatMap((member) => (Array.isArray(member) ? member : [member]));
-  return [node, ...inner.filter(isNode).flatMap(descend)];
+  const all: Node[] = [];
+  const visit = (one: Node): void => {
+    all.push(one);
+    for (const key in one) {
+      const member = one[key];
+      if (typeof member !== 'object' || member === null) continue;
+      if (!Array.isArray(member)) {
+        if (isNode(member)) visit(member);
+      } else for (const inner of member) if (isNode(inner)) visit(inner);
+    }
+  };
+  visit(node);
+  return all;
 }
 
 /** The line of a node in its file, from 1. */

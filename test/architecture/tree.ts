@@ -4,12 +4,23 @@ import type { SourceFile } from './source.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
+/** The files that were read, so that the tests of one process parse each file once. */
+const READ = new Map<string, { readonly changed: number; readonly file: SourceFile }>();
+
 /** The tree's files that match, without what is installed or built, in a stable order. */
 export function files(...patterns: string[]): SourceFile[] {
   return globSync(patterns, { cwd: ROOT, exclude: ['**/node_modules', '**/.git', '**/.tagyard', '**/dist'] })
-    .filter((path) => statSync(ROOT + path).isFile())
     .sort()
-    .map((path) => ({ path, text: readFileSync(ROOT + path, 'utf8') }));
+    .flatMap((path) => {
+      const status = statSync(ROOT + path);
+      if (!status.isFile()) return [];
+      const { mtimeMs: changed } = status;
+      const known = READ.get(path);
+      if (known?.changed === changed) return [known.file];
+      const file = { path, text: readFileSync(ROOT + path, 'utf8') };
+      READ.set(path, { changed, file });
+      return [file];
+    });
 }
 
 /** The project's own sources, without declarations that are generated from contracts of others. */
