@@ -33,6 +33,7 @@ const ERROR_SETS = [
 
 /** Variables that are not settings of Tagyard's. */
 const FOREIGN: Readonly<Record<string, string>> = {
+  FORCE_COLOR: 'of many programs',
   NODE_COMPILE_CACHE: 'Node’s own',
   NODE_EXTRA_CA_CERTS: 'Node’s own',
   XDG_CACHE_HOME: 'of the XDG Base Directory Specification',

@@ -72,7 +72,7 @@ export const SUITES: readonly Suite[] = [
     name: 'api',
     project: 'api',
     files: [
-      'test/management/{access,auth,containers,forget-keys,hardening,host-watch,main}.test.ts',
+      'test/management/{access,auth,consent,containers,forget-keys,hardening,host-watch,main}.test.ts',
       'test/management/{openapi,organisations,projection,reading,retention,saga,service-account,tenants}.test.ts',
       'test/management/{audit,container-*,db/*,ending,events,foreign-names,idempotency}.test.ts',
       'test/management/{if-match,instance-verbs}.test.ts',
