@@ -88,7 +88,7 @@ export const SUITES: readonly Suite[] = [
     project: 'daemons',
     files: [
       'test/run.test.ts',
-      'test/edge/{host,logs,place,rude-plugins}.test.ts',
+      'test/edge/{costs,host,logs,place,rude-plugins}.test.ts',
       'test/edge/**/deploy.test.ts',
       'test/plugins/{cookie-restoration,detection,kit,server-proxy}.test.ts',
       'test/gitops/main.test.ts',
@@ -103,7 +103,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/loop/{forgotten,full-pass-retries,given-up,guards,loop,remote-away,schedule,taken-names}.test.ts',
       'test/gitops/pass/pass.test.ts',
       'test/gitops/manifest/read.test.ts',
-      'test/gitops/sites-repo/{credentials,gc,host-lease,sites-repo,stale-lock}.test.ts',
+      'test/gitops/sites-repo/{credentials,gc,history/path-commits,host-lease,sites-repo,stale-lock}.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
       'test/conform/command.test.ts',
       'test/package/install.test.ts',
