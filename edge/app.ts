@@ -11,6 +11,7 @@ import { allowOrigin } from './http/cors.ts';
 import { EdgeError, toEdgeError, toResponse } from './http/errors.ts';
 import { hasHopHeader, isFromProxy, readHop } from './http/hops.ts';
 import { type Hop, publicOrigin } from './http/public-url.ts';
+import { withHeaders } from './http/with-headers.ts';
 import type { EventLog, WaitUntil } from './logs/event-log.ts';
 import {
   knownMethod,
@@ -222,14 +223,4 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       if (cors !== undefined) allowOrigin(headers, cors);
     });
   };
-}
-
-/** Changes a response's headers. If they are immutable, as in responses of `fetch` and the cache, changes a copy. */
-function withHeaders(response: Response, change: (headers: Headers) => void): Response {
-  try {
-    change(response.headers);
-    return response;
-  } catch {
-    return withHeaders(new Response(response.body, response), change);
-  }
 }

@@ -6,6 +6,7 @@ import { answerConditional } from './http/conditional.ts';
 import { allowedOrigin, preflight } from './http/cors.ts';
 import { EdgeError } from './http/errors.ts';
 import { idCookies, withOwnCookies } from './http/set-cookies.ts';
+import { withHeaders } from './http/with-headers.ts';
 import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */
@@ -178,7 +179,9 @@ async function withHooks(
       responseOf,
       guard,
     );
-    response = next ?? response;
+    if (next === copy) response = copy;
+    // Hooks often change the body and keep the headers, so that the length is still that of the answer before.
+    else if (next !== undefined) response = withHeaders(next, (headers) => headers.delete('content-length'));
   }
   if (id.length === 0 && !response.headers.has('set-cookie')) return response;
   const final = withOwnCookies(response, ownHosts, id);

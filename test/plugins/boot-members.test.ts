@@ -54,3 +54,12 @@ describe('the member that a plugin returns from boot', () => {
     });
   });
 });
+
+test('an answer whose body a hook has changed arrives whole, and its record states no other length', async () => {
+  const site = await stage.site({ features: { rewriter: true } });
+  await stage.seen();
+  const { text, json } = await stage.boot(site);
+  expect(json.site.id).toBe(site.id);
+  expect(text).toMatch(/\} {99}$/);
+  expect((await stage.seen()).records.map(({ bytesOut }) => bytesOut)).toEqual([null]);
+});

@@ -34,6 +34,15 @@ const silent = definePlugin({
   },
 });
 
-StageWorker.plugins = [greeting, unserializable, silent, ...PLUGINS];
+/** Changes the body of every answer, and keeps its headers. */
+const rewriter = definePlugin({
+  ...optional,
+  name: 'rewriter',
+  flag: 'rewriter',
+  config: z.object({}),
+  after: async (response) => new Response((await response.text()) + ' '.repeat(99), response),
+});
+
+StageWorker.plugins = [greeting, unserializable, silent, rewriter, ...PLUGINS];
 
 export default StageWorker;
