@@ -1,20 +1,17 @@
-import { type ConsentRules, modeOf } from '../plugins/consent.ts';
+import type { ConsentRules } from '../plugins/consent.ts';
 import type { CacheScope, Plugin, PluginContext, SharedBody } from '../plugins/contract.ts';
-import type { RegistryDomain } from '../plugins/document.ts';
 import type { ProfileStore } from '../plugins/profile.ts';
 import type { Sign } from './base/signing.ts';
-import { consentRules, decideConsent } from './consent.ts';
+import { consentRules } from './consent.ts';
 import { type Enabled, gate } from './gate.ts';
-import { type GuardDependencies, guardHook, jsonOf } from './guard.ts';
 import { isBotRequest } from './http/arrival.ts';
 import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
 import { NOWHERE } from './http/place.ts';
 import { keepCookies } from './http/prefix.ts';
-import { type Hop, isUnder, publicUrl } from './http/public-url.ts';
-import type { Notes } from './logs/request-record.ts';
-import { type ResolvedSite, storeUnavailable } from './site.ts';
+import { type Hop, hostnameOf, publicUrl } from './http/public-url.ts';
+import { type MemberRequest, type RequestMembers, requestMembers } from './request-members.ts';
 import type { ConfigStores } from './stores/config-store.ts';
 import type { RequestScope } from './stores/document-store.ts';
 
@@ -38,19 +35,14 @@ interface ContextServices {
 }
 
 /** Data of one request that the core has before plugin code runs. */
-interface ContextRequest {
-  readonly request: Request;
+interface ContextRequest extends MemberRequest {
   readonly requested: URL;
   /** The origin as the visitor's browser sees it. */
   readonly origin: string;
   /** The prefix in the URL, or empty. */
   readonly prefix: string;
-  readonly resolved: ResolvedSite;
   readonly hop: Hop;
-  readonly scope: RequestScope;
   readonly profiles: () => ProfileStore;
-  readonly guard: GuardDependencies;
-  readonly notes: Notes;
 }
 
 /** What the contexts of a request's plugins have in common. */
@@ -59,10 +51,10 @@ interface Shared {
   readonly given: ContextRequest;
   readonly visitor: PluginContext['visitor'];
   readonly rules: ConsentRules;
-  readonly contextOf: (enabled: Enabled) => PluginContext;
+  readonly members: RequestMembers;
 }
 
-const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
+const problem: PluginContext['problem'] = (code, detail) => new EdgeError(code, { detail });
 
 /** Builds the contexts of one request. They differ between plugins in the settings and the cache scope. */
 export function contextFactory(
@@ -72,7 +64,8 @@ export function contextFactory(
   const { resolved, hop } = given;
   const { address, isTrusted, place } = hop;
   // If a request comes through a server without a valid token, the platform knows only where that server is.
-  const visitor = { address, ...(isTrusted ? place : NOWHERE), isTrusted };
+  const { country, region } = isTrusted ? place : NOWHERE;
+  const visitor = { address, country, region, isTrusted };
   const rules = consentRules(resolved.consentSettings, visitor);
   const contexts = new Map<Enabled, PluginContext>();
   const contextOf = (enabled: Enabled): PluginContext => {
@@ -80,7 +73,8 @@ export function contextFactory(
     contexts.set(enabled, known);
     return known;
   };
-  const shared: Shared = { services, given, visitor, rules, contextOf };
+  const members = requestMembers(given, { stores: services.stores, rules, contextOf });
+  const shared: Shared = { services, given, visitor, rules, members };
   return contextOf;
 }
 
@@ -118,10 +112,10 @@ class Context implements PluginContext {
   readonly #services: ContextServices;
   readonly #request: ContextRequest;
   #url: URL | undefined;
+  #profiles: ProfileStore | undefined;
 
-  constructor({ services, given, visitor, rules, contextOf }: Shared, { plugin, settings }: Enabled) {
-    const { request, origin, prefix, resolved, scope, guard, notes } = given;
-    const { stores } = services;
+  constructor({ services, given, visitor, rules, members }: Shared, { plugin, settings }: Enabled) {
+    const { origin, prefix, resolved, guard, notes } = given;
     const { site } = resolved;
     this.#plugin = plugin;
     this.#services = services;
@@ -138,45 +132,19 @@ class Context implements PluginContext {
     this.keyCookies = resolved.keyCookies;
     this.fetch = services.fetch;
     this.now = guard.now;
-    this.domainOf = (host) => longestMatch(site.domains, host);
-    this.ownsLoader = async (token) => {
-      if (!LOADER_TOKEN.test(token)) return false;
-      const stored = stores.loaderTokens.get(token, scope);
-      const lookup = stored instanceof Promise ? await stored : stored;
-      if (lookup.state === 'unavailable') throw storeUnavailable();
-      if (lookup.state === 'missing' || lookup.document.containerId !== site.containerId) return false;
-      const { until } = lookup.document;
-      return until === undefined || guard.now() < Date.parse(until);
-    };
+    this.domainOf = members.domainOf;
+    this.ownsLoader = members.ownsLoader;
     this.keepsProfiles = resolved.keepsProfiles;
     this.identityMs = resolved.identityMs;
-    this.profileKeys = async (cookies) => {
-      const keys: string[] = [];
-      for (const keeper of resolved.keepers) {
-        const run = () => keeper.plugin.profileKey?.(cookies, contextOf(keeper));
-        const key = await guardHook(keeper.plugin, run, keyOf, guard);
-        if (key !== undefined) keys.push(key);
-      }
-      return keys;
-    };
+    this.profileKeys = members.profileKeys;
     this.sign = (text) => services.sign(`${plugin.name}\n${site.siteId}\n${text}`);
     this.isConfirmed = async () => {
       const lookup = await resolved.lateConfig;
       return lookup?.state !== 'found' || gate([plugin], lookup.document).enabled.length > 0;
     };
     this.consentRules = rules;
-    this.consent = (choices) => decideConsent(modeOf(rules), request.headers.get('sec-gpc') === '1', choices);
-    this.bootstrap = async (draft) => {
-      const members: Record<string, unknown> = {};
-      for (const enabled of resolved.enabled) {
-        const { name, boot, bootMember = name } = enabled.plugin;
-        if (boot === undefined) continue;
-        const run = () => boot(contextOf(enabled), draft);
-        const value = await guardHook(enabled.plugin, run, jsonOf, guard);
-        if (value !== undefined) members[bootMember] = value;
-      }
-      return members;
-    };
+    this.consent = members.consent;
+    this.bootstrap = members.bootstrap;
     this.fetchOrigin = (pathAndQuery, init) => {
       const dependencies = {
         ...services,
@@ -194,12 +162,11 @@ class Context implements PluginContext {
       keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
       return fetchOrigin(pathAndQuery, { ...init, headers }, dependencies);
     };
-    this.log = (fields) => Object.assign(notes, fields);
+    this.log = members.log;
     this.report = (event) => guard.log(event, { plugin: plugin.name, site: site.siteId });
-    this.waitUntil = (work) =>
-      scope.waitUntil(work.catch((error) => guard.log('background_failed', { error: String(error) })));
+    this.waitUntil = members.waitUntil;
     this.etagOf = etagOf;
-    this.problem = (code, detail) => new EdgeError(code, { detail });
+    this.problem = problem;
   }
 
   // The members that few requests use are made when they are read.
@@ -230,7 +197,8 @@ class Context implements PluginContext {
   }
 
   get profiles(): ProfileStore {
-    return this.#request.profiles();
+    this.#profiles ??= this.#request.profiles();
+    return this.#profiles;
   }
 
   get cache(): PluginContext['cache'] {
@@ -244,6 +212,10 @@ class Context implements PluginContext {
           .put(address(key), response)
           .catch((error) => guard.log('store_failed', { store: 'cache', error: String(error) })),
     };
+  }
+
+  get hostname(): string {
+    return hostnameOf(this.#request.origin);
   }
 
   get search(): string {
@@ -260,16 +232,4 @@ class Context implements PluginContext {
   get isBot(): boolean {
     return isBotRequest(this.#request.request, this.#request);
   }
-}
-
-/** A key of the profile store that can't be a visitor's id. */
-function keyOf(result: unknown): string {
-  if (typeof result === 'string' && /^[a-z]+:[0-9a-f]{16,64}$/.test(result)) return result;
-  throw new TypeError('not a key');
-}
-
-function longestMatch(domains: readonly RegistryDomain[], host: string): RegistryDomain | undefined {
-  return domains
-    .filter(({ domain }) => isUnder(host, domain))
-    .toSorted((a, b) => b.domain.length - a.domain.length)[0];
 }

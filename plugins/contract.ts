@@ -113,7 +113,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly site: Site;
   /** The URL as the visitor's browser sees it, with scheme, host and port. Under a prefix, its first reader parses it. */
   readonly url: URL;
-  /** Its query with `?`, or empty, without parsing. */
+  /** Its host without the port, and its query with `?` or empty: without parsing. */
+  readonly hostname: string;
   readonly search: string;
   /** The origin of `url` and the prefix of a same-origin domain, without a slash at the end: all URLs for the page begin so. */
   readonly base: string;

@@ -86,19 +86,27 @@ export interface NamedCookies {
 
 /** The values of a cookie in a `cookie` header (RFC 6265bis 5.8.3: pairs split at `;`, surrounding space dropped). */
 export function cookieValues(header: string | null, name: string): string[] {
-  // Most headers lack the name: nothing is split then.
-  if (!header?.includes(name)) return [];
-  return cookiePairs(header).flatMap(([own, value]) => (own === name ? [value] : []));
+  const values: string[] = [];
+  for (const pair of header?.includes(name) ? header.split(';') : []) {
+    if (nameOf(pair) === name) values.push(pair.slice(pair.indexOf('=') + 1).trim());
+  }
+  return values;
 }
 
-/** Names and values of a `cookie` header. Browsers put longer paths first, then older cookies. */
-export function cookiePairs(header: string | null): [name: string, value: string][] {
-  const pairs: [string, string][] = [];
+/** The names in a `cookie` header. */
+export function namesOfCookies(header: string | null): string[] {
+  const names: string[] = [];
   for (const pair of header?.split(';') ?? []) {
-    const at = pair.indexOf('=');
-    if (at !== -1) pairs.push([pair.slice(0, at).trim(), pair.slice(at + 1).trim()]);
+    const name = nameOf(pair);
+    if (name !== undefined) names.push(name);
   }
-  return pairs;
+  return names;
+}
+
+/** Undefined for a text without a name, which browsers send for a nameless cookie. */
+function nameOf(pair: string): string | undefined {
+  const at = pair.indexOf('=');
+  return at === -1 ? undefined : pair.slice(0, at).trim();
 }
 
 /** True if cookies that `host` sets for the domain reach the domain's pages. */

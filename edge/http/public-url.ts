@@ -35,6 +35,9 @@ export function publicOrigin(requested: URL, hop: Hop, ownHosts: readonly string
   return origin;
 }
 
+/** The host of an origin in its normal form, without the port. */
+export const hostnameOf = (origin: string) => origin.replace(/^[a-z]+:\/\/|:\d+$/g, '');
+
 /** The URL as the visitor's browser sees it. */
 export function publicUrl(requested: URL, origin: string): URL {
   return origin === requested.origin ? requested : new URL(origin + requested.pathname + requested.search);

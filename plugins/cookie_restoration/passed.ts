@@ -18,7 +18,7 @@ export async function keepPassed(
 ): Promise<void> {
   const header = request.headers.get('cookie');
   const id = cookieValues(header, '_fpid').find((value) => ID.test(value));
-  const isOwn = context.site.domains.some((domain) => isFirstParty(context.url.hostname, domain));
+  const isOwn = context.site.domains.some((domain) => isFirstParty(context.hostname, domain));
   if (id === undefined || !isOwn || context.isBot) return;
   const now = context.now();
   const possible = context.consent(GRANTED);

@@ -1,13 +1,13 @@
 import type { BootDraft, RestoredCookie } from '../contract.ts';
-import { cookieValues, isFirstParty, type StoredCookie } from '../profile.ts';
+import { isFirstParty, type StoredCookie } from '../profile.ts';
 import { endCookie, serializeCookie, setsId } from './cookie-header.ts';
 
 interface AnswerCookies {
   readonly restored: readonly RestoredCookie[];
   /** Those that the visitor has denied. */
   readonly ended: readonly StoredCookie[];
-  /** The request's own `cookie` header, whatever its host. */
-  readonly cookieHeader: string | null;
+  /** The ids in the request's own `cookie` header, whatever its host. */
+  readonly cookieIds: readonly string[];
   readonly now: number;
 }
 
@@ -19,12 +19,12 @@ interface AnswerCookies {
 export function answerCookies(
   host: string,
   { domain: pageDomain, id, endsAt, setCookies }: BootDraft,
-  { restored, ended, cookieHeader, now }: AnswerCookies,
+  { restored, ended, cookieIds, now }: AnswerCookies,
 ): string[] {
   const { cookieDomain } = pageDomain;
   const firstParty = cookieDomain !== null && isFirstParty(host, pageDomain);
   const domain = firstParty ? cookieDomain : null;
-  const isSent = id === null || cookieValues(cookieHeader, '_fpid').includes(id);
+  const isSent = id === null || cookieIds.includes(id);
   const lines: string[] = [];
   if (!isSent) {
     const maxAge = Math.max(0, Math.ceil((endsAt - now) / 1000));

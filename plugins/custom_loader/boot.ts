@@ -2,7 +2,13 @@ import * as z from 'zod/mini';
 import { type Consent, consentChoices } from '../consent.ts';
 import { type BootDraft, type CORE_BOOT_MEMBERS, defineRoute, type PluginContext } from '../contract.ts';
 import type { RegistryDomain } from '../document.ts';
-import { cookiePairs, cookieValues, isFirstParty, type NamedCookies, type StoredCookie } from '../profile.ts';
+import {
+  cookieValues,
+  isFirstParty,
+  type NamedCookies,
+  namesOfCookies,
+  type StoredCookie,
+} from '../profile.ts';
 import { answerCookies } from './answer-cookies.ts';
 import { BOOT_PATH } from './config.ts';
 import { setsId } from './cookie-header.ts';
@@ -40,20 +46,21 @@ export const bootRoute = defineRoute({
     const consent = context.consent(body.consent ?? {});
     context.log({ consent: consent.state });
     // On another host, for example the edge hostname, a foreign page may have set the cookie for many sites at once.
-    const ownHeader = isFirstParty(context.url.hostname, domain) ? cookieHeader : null;
-    const cookies = { sent: body.cookies ?? {}, header: ownHeader };
-    const sentId = wellFormedId(...cookieValues(ownHeader, '_fpid'), body.fpid);
+    const isOwnHost = isFirstParty(context.hostname, domain);
+    const cookies = { sent: body.cookies ?? {}, header: isOwnHost ? cookieHeader : null };
+    const cookieIds = cookieValues(cookieHeader, '_fpid');
+    const sentId = wellFormedId(...(isOwnHost ? cookieIds : []), body.fpid);
     if (context.isBot || !consent.identify) {
       // A denial deletes the stored profile. A visitor who has not chosen yet has denied nothing: the place may be unknown
       // only this time, so that stricter rules apply. For a bot nothing is written.
       const ended = context.isBot || !consent.isDenied ? [] : await withdraw(context, sentId, cookies);
       const none = { sent: {}, header: null };
-      return answer(context, { domain, consent, cookies: none, cookieHeader, visitor: null, ended });
+      return await answer(context, { domain, consent, cookies: none, cookieIds, visitor: null, ended });
     }
     const visitor = await identify(context, { sentId, named: body.session?.id, cookies });
     const kept = body.withdrawn ? (visitor.profile.record?.cookies ?? []) : [];
     const ended = kept.filter(({ name }) => !consent.allows(name));
-    return answer(context, { domain, consent, cookies, cookieHeader, visitor, ended });
+    return await answer(context, { domain, consent, cookies, cookieIds, visitor, ended });
   },
 });
 
@@ -61,7 +68,8 @@ interface Visit {
   readonly domain: RegistryDomain;
   readonly consent: Consent;
   readonly cookies: NamedCookies;
-  readonly cookieHeader: string | null;
+  /** The ids in the request's own `cookie` header, whatever its host. */
+  readonly cookieIds: readonly string[];
   readonly visitor: IdentifiedVisitor | null;
   /** What was kept until the visitor denied it. */
   readonly ended: readonly StoredCookie[];
@@ -82,7 +90,7 @@ const asciiJson = (value: object) =>
 /** Runs the hooks, keeps what they change in the visitor's record, and answers the page. */
 async function answer(
   context: PluginContext,
-  { domain, consent, cookies, cookieHeader, visitor, ended }: Visit,
+  { domain, consent, cookies, cookieIds, visitor, ended }: Visit,
 ): Promise<Response> {
   const now = context.now();
   const session: Session = visitor?.session ?? { id: randomId(), isNew: true };
@@ -92,10 +100,7 @@ async function answer(
     consent,
     id: visitor?.id ?? null,
     sentCookies: cookies.sent,
-    presentCookies: new Set([
-      ...Object.keys(cookies.sent),
-      ...cookiePairs(cookies.header).map(([name]) => name),
-    ]),
+    presentCookies: new Set([...Object.keys(cookies.sent), ...namesOfCookies(cookies.header)]),
     record:
       visitor === null || profile.record === undefined
         ? null
@@ -118,8 +123,8 @@ async function answer(
   );
   if (draft.record !== null) await keepProfile(context, profile, draft.record);
 
-  const lines = answerCookies(context.url.hostname, draft, {
-    cookieHeader,
+  const lines = answerCookies(context.hostname, draft, {
+    cookieIds,
     restored: restoreCookies,
     ended,
     now,
@@ -138,11 +143,13 @@ async function answer(
     profile: visitor === null ? null : { id: visitor.id, isNew: visitor.isNew },
     deleteCookies: seen.length > 0 ? seen : undefined,
     session: {
-      ...session,
+      id: session.id,
+      isNew: session.isNew,
       expiresAt: new Date(now + SESSION_IDLE_MS).toISOString(),
-      ...(visitor && {
-        token: await sessionToken(context, visitor.id, { id: session.id, isKept: profile.isKept }),
-      }),
+      token:
+        visitor === null
+          ? undefined
+          : await sessionToken(context, visitor.id, { id: session.id, isKept: profile.isKept }),
     },
   };
   const text = asciiJson({ ...core, ...given, restoreCookies });

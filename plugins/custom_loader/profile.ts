@@ -40,7 +40,8 @@ export async function readProfile(
   const fresh = newProfile(context, id);
   if (keepsProfiles === undefined) return { ...fresh, record: undefined, isKept: proven?.isKept ?? true };
   if (!keepsProfiles && proven?.isKept === false) return { ...fresh, record: undefined, isKept: false };
-  const keys = [...(await context.profileKeys(cookies)), ...(isKnown ? [id] : [])];
+  const derived = await context.profileKeys(cookies);
+  const keys = isKnown ? [...derived, id] : derived;
   if (!keepsProfiles) return { ...fresh, ...(await forget(profiles, keys)), record: undefined };
   for (const key of keys) {
     const record = await profiles.read(key);

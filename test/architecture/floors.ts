@@ -84,7 +84,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 1, rooms: ['edge/http/**', 'edge/stores/**', 'edge/gate.ts', 'edge/router.ts'] },
     { number: 2, rooms: ['edge/guard.ts'] },
     { number: 3, rooms: ['edge/dispatch.ts', 'edge/site.ts'] },
-    { number: 4, rooms: ['edge/context.ts'] },
+    { number: 4, rooms: ['edge/{context,request-members}.ts'] },
     { number: 5, rooms: ['edge/app.ts'] },
     // The verification worker and the tools that run in Node know no room of the edge worker.
     {

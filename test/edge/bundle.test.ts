@@ -6,13 +6,13 @@ import { ANALYTICS_DATASET, HOST_NAMESPACES, RAW_LOG_BUCKET, RAW_LOG_QUEUE } fro
 
 describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
-  // Raise a limit only if a rule needs it. Measured: 92,688 octets, 35,342 gzipped.
-  test('is under 93 KB minified and 35.5 KB gzipped', async () => {
+  // Raise a limit only if a rule needs it. Measured: 93,833 octets, 35,699 gzipped.
+  test('is under 94 KB minified and 35.8 KB gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(93_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(35_500);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(94_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(35_800);
     const document = await readFile(new URL('../../docs/deploy-edge.md', import.meta.url), 'utf8');
-    expect(document).toContain('| the bundle | 93,000 octets minified, 35,500 gzipped');
+    expect(document).toContain('| the bundle | 94,000 octets minified, 35,800 gzipped');
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {

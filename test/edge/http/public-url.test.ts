@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Hop, isUnder, publicOrigin, publicUrl } from '../../../edge/http/public-url.ts';
+import { type Hop, hostnameOf, isUnder, publicOrigin, publicUrl } from '../../../edge/http/public-url.ts';
 
 const hop = (forwardedHost: string | null, forwardedProto: Hop['forwardedProto'] = null): Hop => ({
   address: null,
@@ -35,6 +35,17 @@ describe('publicUrl', () => {
     const origin = publicOrigin(requested, given, ['acme.example']);
     expect(publicUrl(requested, origin).href).toBe(expected);
   });
+});
+
+test.each([
+  'http://shop.edge.test',
+  'https://shop.edge.test:8443',
+  'https://127.0.0.1:8443',
+  'https://[2001:db8::7]',
+  'http://[2001:db8::7]:8080',
+])('hostnameOf says of %s what a URL says', (origin) => {
+  expect(new URL(origin).origin).toBe(origin);
+  expect(hostnameOf(origin)).toBe(new URL(origin).hostname);
 });
 
 describe('isUnder', () => {
