@@ -104,13 +104,17 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     notes.container = site.containerId;
     if (resolved.off) throw new EdgeError('serving_off');
 
-    const arrival = await arrive(request, requested, { ...resolved, peer, isProxied, now });
-    const { served, header, path, prefix, hop } = Object.assign(arrived, arrival);
+    const { prefixes, passesCookie, ownHosts, enabled } = resolved;
+    const arrival = await arrive(request, requested, { prefixes, passesCookie, peer, isProxied, now });
+    const { served, header, bodyHolder, path, prefix, hop } = arrival;
+    arrived.bodyHolder = bodyHolder;
+    arrived.prefix = prefix;
+    arrived.hop = hop;
     notes.country = hop.place.country;
     const contextOf = contextFactory(services, {
       request,
       requested,
-      origin: publicOrigin(requested, hop, resolved.ownHosts),
+      origin: publicOrigin(requested, hop, ownHosts),
       prefix,
       resolved,
       hop,
@@ -125,7 +129,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
         }),
       notes,
     });
-    const call = { ...resolved, request, served, header, contextOf, guard };
+    const call = { request, served, header, site, ownHosts, enabled, contextOf, guard };
     const match = await router(path);
     // A route of many paths, such as `/_/*`, takes precedence: it keeps all of its paths.
     const prefixed =
@@ -190,18 +194,27 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const { passing, events } = notes;
     // A copy: what work in the background notes later is not part of the record.
     const fields = {
-      ...notes,
-      passing: undefined,
       time: new Date(startedAt).toISOString(),
+      requestId,
       method: knownMethod(request.method),
+      route: notes.route,
       status: final.status,
       duration: now() - startedAt,
+      site: notes.site,
+      container: notes.container,
       plugins: guard.timings,
+      cache: notes.cache,
       colo: platformName(request.cf?.colo),
+      country: notes.country,
+      signals: notes.signals,
+      error: notes.error,
+      cause: notes.cause,
       bytesIn: octetsOf(request),
       // An answer to HEAD and a 304 have no body, but may state the length of the full answer's.
       bytesOut: isHead || final.status === 304 ? 0 : octetsOf(final),
       bot: isBotRequest(request, arrived),
+      consent: notes.consent,
+      webContainerVersion: notes.webContainerVersion,
       probe: await isProbe(request, startedAt),
     };
     const record = () => {

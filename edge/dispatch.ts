@@ -77,7 +77,8 @@ export function dispatch(call: Call, match: Match): Handling | undefined {
     cors: cors ? allowedOrigin(request, call.site) : undefined,
     async handle() {
       const chosen = choose(request, offered);
-      if (chosen !== undefined) return answerRoute(call, chosen, match);
+      // An async function that returns a promise takes two more microtasks than one that awaits it.
+      if (chosen !== undefined) return await answerRoute(call, chosen, match);
       const methods = methodsOf(offered);
       if (!cors) throw notAllowed(methods);
       if (request.method !== 'OPTIONS') throw notAllowed([...methods, 'OPTIONS']);

@@ -40,7 +40,8 @@ export async function probeHeader(sign: Sign, probed: Probed, now: number): Prom
 export function probeJudge(sign: Sign): (request: Request, now: number) => Promise<boolean> {
   const used = new Map<string, true>();
   return async ({ headers, method, url }, now) => {
-    const mark = headers.get(PROBE_HEADER) ?? '';
+    const mark = headers.get(PROBE_HEADER);
+    if (mark === null) return false;
     const [, minute = '', name = ''] = MARK.exec(mark) ?? [];
     if (name === '' || !(Math.abs(now / MINUTE_MS - Number(minute)) < MAX_MINUTES)) return false;
     const { hostname, pathname } = new URL(url);
