@@ -93,7 +93,7 @@ export const SUITES: readonly Suite[] = [
       'test/plugins/{cookie-restoration,detection,kit,server-proxy}.test.ts',
       'test/gitops/main.test.ts',
       'test/gitops/appliers/registration.test.ts',
-      'test/gitops/appliers/containers/{bring-up,health}.test.ts',
+      'test/gitops/appliers/containers/{bring-up,health,seen-healthy}.test.ts',
       'test/gitops/cli/*.test.ts',
       'test/gitops/clients/git*.test.ts',
       'test/gitops/clients/management/*.test.ts',

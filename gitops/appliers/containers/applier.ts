@@ -10,7 +10,7 @@ import {
   type LoadedManifest,
 } from '../../manifest/containers.ts';
 import type { Slots } from '../../manifest/slots.ts';
-import type { Applier, Change, Resource, Scope } from '../contract.ts';
+import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
@@ -51,7 +51,7 @@ export interface ContainersSettings {
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** Keeps what containers print. Default: nothing is kept. */
   readonly output?: Pick<OutputSink, 'forget'>;
-  /** A spec that was never healthy is given up after this many failures; default 12, within half an hour. */
+  /** A spec that was never seen healthy is given up after this many failures; default 12, within half an hour. */
   readonly giveUpAfter?: number;
 }
 
@@ -190,6 +190,19 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     );
   }
 
+  function proveHealthy(
+    desired: readonly Resource<ContainerSpec>[],
+    observed: readonly Observed<ContainerRef>[],
+  ) {
+    const hashes = new Map(observed.map(({ key, hash }) => [key, hash]));
+    for (const { key, hash, spec } of desired) {
+      const healthy = hashes.get(key) ?? null;
+      // A replacement that is being started has yet to stay healthy.
+      const isStarting = busy.has(containerName(instance, spec));
+      if (healthy !== null && hash.startsWith(healthy) && !isStarting) failures.prove(hash);
+    }
+  }
+
   /** `assigned`: where containers that are desired for the first time get their slots. */
   const planning = (assigned: Slots) =>
     ({
@@ -213,7 +226,9 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
         releaseSlots(holders, desired);
         failures.retain(new Set(desired.map(({ hash }) => hash)));
       }
-      return await observeAll(all, specs, { signal, scope });
+      const found = await observeAll(all, specs, { signal, scope });
+      proveHealthy(desired, found);
+      return found;
     },
 
     preview() {

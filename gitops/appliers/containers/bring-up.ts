@@ -58,14 +58,15 @@ export function buildBringUp(deps: BringUpDeps) {
       refuseForeign(existing, resource);
       if (existing.mark === mark && existing.inPlace && !existing.isReaddressed) {
         const health = await checkExisting(existing, spec, signal);
-        if (health === 'healthy') return 'kept';
+        if (health === 'healthy') {
+          failures.prove(hash);
+          return 'kept';
+        }
         if (health === 'unhealthy' && !spec.onDemand) {
           renew(site);
           return 'kept';
         }
-        // A container that exists counts as one that was healthy, because a start that fails removes its container. A
-        // first start that was interrupted counts, too; a replacement doesn't: its start may have been interrupted.
-        if (!isReplacement) failures.prove(hash);
+        // That it exists doesn't prove that it was ever healthy: its start may have been interrupted.
         // Keep its gate open: the restarted container serves the waiting clients.
       } else await closeGate(name);
       await runtime.remove(existing.id, signal);

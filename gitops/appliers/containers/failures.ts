@@ -20,11 +20,11 @@ interface StartFailure {
 }
 
 /**
- * Counts the failed starts of each spec and maps each one to an error: retryable at first, terminal once it repeats,
- * given up after `giveUpAfter` failures of the site's own. A failure is the site's own if its CONTAINER_CONFIG is
- * refused or can't be read, or if another container of this host has started recently. Otherwise the host may be the
- * cause: a tag server that can't reach Google ends at its start. A spec that was healthy before is never given up: the
- * fault is outside it (the network, Google) and temporary.
+ * Counts the failed starts of each spec, by its resource's hash, and maps each one to an error: retryable at first,
+ * terminal once it repeats, given up after `giveUpAfter` failures of the site's own. A failure is the site's own if its
+ * CONTAINER_CONFIG is refused or can't be read, or if another container of this host has started recently. Otherwise
+ * the host may be the cause: a tag server that can't reach Google ends at its start. A spec that this process has seen
+ * healthy is never given up: the fault is outside it (the network, Google) and temporary.
  */
 export class Failures {
   readonly #giveUpAfter: number;
@@ -45,7 +45,7 @@ export class Failures {
     this.#started.set(name, this.#clock.now());
   }
 
-  /** The resource of this hash has been healthy. */
+  /** A container of the resource with this hash was seen healthy. */
   prove(hash: string): void {
     this.#proven.add(hash);
     this.#counts.delete(hash);

@@ -57,7 +57,16 @@ function setup(behave?: (launch: Launch, start: number) => FakeBehaviour) {
     runtime,
     renewed,
     closedGates,
-    bringUp: (resource: Wanted) => bringUp(resource, signal),
+    bringUp: (resource: Wanted, within = signal) => bringUp(resource, within),
+    /** What the next four attempts throw. */
+    async errors(): Promise<unknown[]> {
+      const errors: unknown[] = [];
+      for (let time = 0; time < 4; time += 1) {
+        const failed = bringUp(wanted(), signal).catch((error: unknown) => (error as Error).constructor); // it throws errors only
+        errors.push(await failed);
+      }
+      return errors;
+    },
     [Symbol.asyncDispose]: () => runtime.close(),
   };
 }
@@ -150,23 +159,43 @@ describe('bringing a container up', () => {
     await expect(host.bringUp(wanted())).rejects.toThrow('it reported itself unhealthy after 1000 ms');
   });
 
-  test('gives a spec up that keeps failing, unless it was healthy before', async () => {
+  describe('if each start fails', () => {
     const line = 'https://www.googletagmanager.com/server.js?id=x failed with status 403';
     const failing = { death: 'exit code 1', lines: [line] };
-    const errorsOf = async (host: ReturnType<typeof setup>) => {
-      const errors: unknown[] = [];
-      for (let time = 0; time < 4; time += 1) {
-        errors.push(await host.bringUp(wanted()).catch((error: unknown) => (error as Error).constructor)); // it throws errors only
-      }
-      return errors;
-    };
-    await using never = setup(() => failing);
-    expect(await errorsOf(never)).toEqual([RetryableError, RetryableError, TerminalError, GivenUpError]);
-    await using before = setup((_, start) => (start === 0 ? {} : failing));
-    await before.bringUp(wanted());
-    const [found] = await before.runtime.list();
-    await before.runtime.remove(found?.id ?? '');
-    expect(await errorsOf(before)).toEqual([RetryableError, RetryableError, TerminalError, TerminalError]);
+    const GIVEN_UP = [RetryableError, RetryableError, TerminalError, GivenUpError];
+    const NOT_GIVEN_UP = [RetryableError, RetryableError, TerminalError, TerminalError];
+
+    test('gives up a spec that was never seen healthy', async () => {
+      await using host = setup(() => failing);
+      expect(await host.errors()).toEqual(GIVEN_UP);
+    });
+
+    test('never gives up a spec that was healthy after its start', async () => {
+      await using host = setup((_, start) => (start === 0 ? {} : failing));
+      await host.bringUp(wanted());
+      const [found] = await host.runtime.list();
+      await host.runtime.remove(found?.id ?? '');
+      expect(await host.errors()).toEqual(NOT_GIVEN_UP);
+    });
+
+    test('never gives up a spec of which a healthy container of an earlier process was found', async () => {
+      await using host = setup(() => failing);
+      const found = await host.runtime.add(launchOf(wanted()));
+      await host.bringUp(wanted());
+      await host.runtime.remove(found);
+      expect(await host.errors()).toEqual(NOT_GIVEN_UP);
+    });
+
+    test('gives up a spec whose first start was interrupted, which leaves its container', async () => {
+      const interruption = new AbortController();
+      await using host = setup((_, start) => {
+        if (start === 0) interruption.abort();
+        return failing;
+      });
+      await expect(host.bringUp(wanted(), interruption.signal)).rejects.toThrow();
+      expect(await host.runtime.list()).toHaveLength(1);
+      expect(await host.errors()).toEqual(GIVEN_UP);
+    });
   });
 
   test('takes a replacement only if it stays healthy', async () => {
