@@ -52,14 +52,19 @@ const MOST_DAYS = 30;
 const MOST_OPEN = 100;
 
 const KINDS = {
-  clients: { one: 'client', operation: '', unknown: 'unknown_client' },
-  organisations: { one: 'organisation', operation: 'ToOrganisation', unknown: 'unknown_organisation' },
+  clients: { one: 'client', article: 'a', operation: '', unknown: 'unknown_client' },
+  organisations: {
+    one: 'organisation',
+    article: 'an',
+    operation: 'ToOrganisation',
+    unknown: 'unknown_organisation',
+  },
 } as const;
 
 /** Invitations to clients, or to organisations. */
 export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kind']): FastifyPluginAsyncZod {
   const { db, clock } = context;
-  const { one, operation, unknown } = KINDS[kind];
+  const { one, article, operation, unknown } = KINDS[kind];
   const tags = [kind];
 
   return async (app) => {
@@ -69,7 +74,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true, repeatable: true },
         schema: {
           operationId: `invite${operation}`,
-          summary: `Make an invitation to a ${one}; its token is for one person, once`,
+          summary: `Make an invitation to ${article} ${one}; its token is for one person, once`,
           tags,
           params: tenantParams,
           headers: creationHeaders,
@@ -124,7 +129,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true },
         schema: {
           operationId: `listInvitations${operation}`,
-          summary: `List the invitations to a ${one} that can still be accepted`,
+          summary: `List the invitations to ${article} ${one} that can still be accepted`,
           tags,
           params: tenantParams,
           querystring: memberQuery,
@@ -145,7 +150,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true },
         schema: {
           operationId: `revokeInvitation${operation}`,
-          summary: `Revoke an invitation to a ${one}`,
+          summary: `Revoke an invitation to ${article} ${one}`,
           tags,
           params: invitationParams,
           querystring: dryRunQuery,

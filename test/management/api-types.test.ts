@@ -15,3 +15,17 @@ test('the generated list of keyed operations matches the document', async () => 
   expect(readFileSync(list, 'utf8')).toBe(keyedOperations(await apiDocument()));
   expect(KEYED_OPERATIONS).toContain('POST /server-containers');
 });
+
+test('the document’s texts have the right article before each word', async () => {
+  const texts = textsOf(await apiDocument());
+  expect(texts).toContain('Revoke an invitation to an organisation');
+  expect(texts.filter((text) => /\ba [aeio]|\ban [bcdgjkpqtvwyz]/i.test(text))).toEqual([]);
+});
+
+/** All summaries and descriptions in a document. */
+function textsOf(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) =>
+    typeof member === 'string' && /^(?:summary|description)$/.test(key) ? [member] : textsOf(member),
+  );
+}
