@@ -42,7 +42,7 @@ export const logFilters = {
     .uuid()
     .toLowerCase()
     .optional()
-    .meta({ description: 'what was said of one request of the edge' }),
+    .meta({ description: 'only lines that belong to this request of the edge' }),
   level: z.enum(LOG_LEVELS).optional(),
   stream: z.enum(LOG_STREAMS).optional(),
   kind: z.enum(LOG_KINDS).optional(),

@@ -70,7 +70,7 @@ export const givenPages = {
 
 export const givenContainerResources = givenResources.optional().meta({
   description:
-    'memory such as `512m`, parts of a core, what a pod of a cluster requests of both (at most the limit; replaced as a whole, `{}` restores the defaults), and replicas: a number, or `{ min, max }` between which a cluster scales (a host with Docker runs `min`, a cluster at least 2 of a number); more than 2 GB or 4 replicas only for operators',
+    'the limits of each container: memory such as `512m`, and a part of a core. Only operators may give more than 2 GiB or 4 replicas',
 });
 
 /** The body of `POST /server-containers`. */

@@ -142,7 +142,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
           config: { access: 'own', operators: true },
           schema: {
             operationId: `delete${one.of}Traffic`,
-            summary: `Delete the records of ${what} up to now: the sums at once, the raw logs within hours`,
+            summary: `Delete the records of ${what} up to now: the sums immediately, the raw logs within hours`,
             tags,
             params,
             querystring: deletionQuery,

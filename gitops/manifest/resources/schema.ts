@@ -47,10 +47,19 @@ const preview = z
 /** The resources of a site's containers. */
 export const containerResources = z.strictObject({ processing, preview });
 
+const givenRequests = requests.meta({
+  description:
+    'what a cluster guarantees to a pod, at most the limits; given, it replaces the earlier requests, and `{}` restores the defaults',
+});
+const givenReplicas = replicas.meta({
+  description:
+    'a number, or `{ min, max }` between which a cluster scales. A host with Docker runs `min`; given a number, a cluster runs at least 2',
+});
+
 /** The same as a request gives them: what isn't named is unchanged. */
 export const givenResources = z
   .strictObject({
-    processing: z.strictObject({ memory, cpus, requests, replicas }).partial(),
+    processing: z.strictObject({ memory, cpus, requests: givenRequests, replicas: givenReplicas }).partial(),
     preview: z.strictObject({ memory, cpus: z.number().positive().max(1), onDemand: z.boolean() }).partial(),
   })
   .partial();
