@@ -7,6 +7,7 @@ export const MAX_BYTES = 256 * 1024;
 const MAX_VALUES = 2_000;
 /** Most other tokens, without space and comments: `:`, `-`, `,`, brackets, ends of documents. */
 const MAX_MARKS = 8_000;
+const TOO_MANY_MARKS = `has more than ${MAX_MARKS} YAML marks (dashes, colons, commas, brackets, quotes, ends of documents): remove those that are not needed`;
 /** Generous: a manifest has four levels. */
 const MAX_FLOW_DEPTH = 16;
 const MAX_INDENT = 64;
@@ -36,9 +37,11 @@ export function refuseHostileYaml(text: string): Problem | null {
     scalar = token === SCALAR_FOLLOWS;
     if (scalar) values += 1;
     else if (!SPACE_OR_COMMENT.test(token)) marks += 1;
-    if (values > MAX_VALUES || marks > MAX_MARKS) {
-      return { path: '', line, message: `has more than ${MAX_VALUES} keys and values` };
+    if (values > MAX_VALUES) {
+      const message = `has more than ${MAX_VALUES} keys and values: remove those that are not needed`;
+      return { path: '', line, message };
     }
+    if (marks > MAX_MARKS) return { path: '', line, message: TOO_MANY_MARKS };
     if (first === '&' || first === '*')
       return { path: '', line, message: 'anchors and aliases are not allowed' };
     if (first === '!') return { path: '', line, message: 'tags are not allowed' };

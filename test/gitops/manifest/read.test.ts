@@ -15,10 +15,18 @@ describe.each([256 * 1024, 16_000])('a manifest of %i bytes', (bytes) => {
   });
 });
 
-test('keys are counted before anything else', () => {
-  const keys = Array.from({ length: 26_000 }, (_, number) => `k${number}: 1\n`).join('');
-  expect(parseManifest(`${formatManifest(manifestInput())}${keys}`, 'acme-shop.yaml')).toMatchObject({
-    problems: [{ message: 'has more than 2000 keys and values', line: expect.any(Number) }],
+test.each([
+  ['keys', 'k: 1\n', 'has more than 2000 keys and values: remove those that are not needed'],
+  [
+    'ends of documents',
+    '...\n',
+    expect.stringMatching(/^has more than 8000 YAML marks \(.*\): remove those/),
+  ],
+  ['empty keys', ':\n', expect.stringMatching(/^has more than 8000 YAML marks/)],
+])('%s are counted before anything else, and the exceeded limit is named', (_what, piece, message) => {
+  const text = `${formatManifest(manifestInput())}${piece.repeat(26_000)}`;
+  expect(parseManifest(text, 'acme-shop.yaml')).toMatchObject({
+    problems: [{ message, line: expect.any(Number) }],
   });
 });
 
