@@ -63,7 +63,8 @@ async function ask({ address, port }: ContainerSpec, timeoutMs: number): Promise
   const { promise, resolve } = Promise.withResolvers<number | Error>();
   const options = { host: address, port, path: UNDER_GTM, agent: false };
   const request = http.get({ ...options, signal: AbortSignal.timeout(Math.ceil(timeoutMs)) }, (response) => {
-    resolve(response.statusCode ?? new Error('it answered without a status'));
+    const { statusCode = 0 } = response; // an answer has one: else it is a parse error
+    resolve(statusCode);
     response.destroy();
   });
   request.once('error', resolve);
@@ -84,7 +85,7 @@ async function explain({ spec, answer }: Failure, onDemand: boolean, deps: Expla
   const isLate = answer instanceof Error && /^(?:Abort|Timeout)Error$/.test(answer.name);
   if (answer instanceof Error && !isLate) {
     return {
-      problem: `${name} doesn’t answer: ${answer.message}`,
+      problem: `${name} ${isParseError(answer) ? 'answers, but not by HTTP' : 'doesn’t answer'}: ${answer.message}`,
       fix: 'See tagyard status for its container.',
     };
   }
@@ -110,6 +111,11 @@ async function explain({ spec, answer }: Failure, onDemand: boolean, deps: Expla
       () => 'Check that Docker answers, and run the check again.',
     ),
   };
+}
+
+/** An answer without a status, for example. */
+function isParseError(error: Error): boolean {
+  return 'code' in error && typeof error.code === 'string' && error.code.startsWith('HPE_');
 }
 
 /** What to do, by how far this host itself gets on the same way. */

@@ -71,6 +71,19 @@ describe('the way from the processing server to the preview server', () => {
     });
   });
 
+  test.each([
+    ['without a status', 'HTTP/1.1 \r\n\r\n', /^processing server \d+ answers, but not by HTTP: /],
+    ['without HTTP', 'hello\r\n', /^processing server \d+ answers, but not by HTTP: /],
+    ['with nothing', '', /^processing server \d+ doesn’t answer: /],
+  ])('is reported if the processing server answers %s', async (_what, text, problem) => {
+    const { manifest, settings } = await siteWith(({ socket }) => socket.end(text));
+    const deps = { containerSettings: settings(1), gateway: async () => null };
+    expect(await checkPreviewPath(manifest, deps, LIMIT_MS)).toEqual({
+      problem: expect.stringMatching(problem),
+      fix: 'See tagyard status for its container.',
+    });
+  });
+
   test('is reported if the processing server doesn’t answer; with a preview on demand, as unknown', async () => {
     const silent: RequestListener = () => undefined;
     const plain = await siteWith(silent);
