@@ -98,7 +98,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/clients/git*.test.ts',
       'test/gitops/clients/management/*.test.ts',
       'test/gitops/embedded/cloudflare/{certbot,wrangler}.test.ts',
-      'test/gitops/desired/{claims,client-domains,contested,many-broken,misplaced,policies,tenants,unusable}.test.ts',
+      'test/gitops/desired/{claims,client-domains,contested,late-reads,many-broken,misplaced,policies,tenants,unusable}.test.ts',
       'test/gitops/http/{git-history,quotas}.test.ts',
       'test/gitops/loop/{forgotten,full-pass-retries,given-up,guards,loop,remote-away,schedule,taken-names}.test.ts',
       'test/gitops/pass/pass.test.ts',

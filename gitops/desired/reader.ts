@@ -44,6 +44,9 @@ export class DesiredStateReader {
   readonly #policies: Policies;
   #current: DesiredState | null = null;
   #cache: Cache = { readings: new Map(), isContested: true };
+  /** How many times `read` was called, and the newest of these calls that has ended. */
+  #calls = 0;
+  #ended = 0;
   /** One load per revision, also for concurrent reads: a hundred requests may wait for the same new commit. */
   readonly #loading = new Map<string, Promise<Loaded>>();
 
@@ -55,14 +58,24 @@ export class DesiredStateReader {
 
   /** Throws `SitesRepoError` if the revision can't be read, rather than return an empty desired state. */
   async read(revision: string): Promise<DesiredState> {
-    if (this.#current?.revision === revision) return this.#current;
+    this.#calls += 1;
+    const call = this.#calls;
+    if (this.#current?.revision === revision) {
+      this.#ended = call;
+      return this.#current;
+    }
     const { state, ...cache } = await this.#loadOnce(revision);
-    this.#current = state;
-    this.#cache = cache;
+    // A call that ends after a later one doesn't make its earlier revision the current one again: what is applied would
+    // get that revision's ordinal, and be refused.
+    if (call > this.#ended) {
+      this.#ended = call;
+      this.#current = state;
+      this.#cache = cache;
+    }
     return state;
   }
 
-  /** The revision that was read last; `null`: none yet. */
+  /** The revision of the latest call of `read` that has ended; `null`: none yet. */
   get revision(): string | null {
     return this.#current?.revision ?? null;
   }
