@@ -52,19 +52,15 @@ const MOST_DAYS = 30;
 const MOST_OPEN = 100;
 
 const KINDS = {
-  clients: { one: 'client', article: 'a', operation: '', unknown: 'unknown_client' },
-  organisations: {
-    one: 'organisation',
-    article: 'an',
-    operation: 'ToOrganisation',
-    unknown: 'unknown_organisation',
-  },
+  clients: { one: 'client', operation: '', unknown: 'unknown_client' },
+  organisations: { one: 'organisation', operation: 'ToOrganisation', unknown: 'unknown_organisation' },
 } as const;
 
 /** Invitations to clients, or to organisations. */
 export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kind']): FastifyPluginAsyncZod {
   const { db, clock } = context;
-  const { one, article, operation, unknown } = KINDS[kind];
+  const { one, operation, unknown } = KINDS[kind];
+  const aTenant = kind === 'clients' ? 'a client' : 'an organisation';
   const tags = [kind];
 
   return async (app) => {
@@ -74,7 +70,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true, repeatable: true },
         schema: {
           operationId: `invite${operation}`,
-          summary: `Make an invitation to ${article} ${one}; its token is for one person, once`,
+          summary: `Make an invitation to ${aTenant}; its token is for one person, once`,
           tags,
           params: tenantParams,
           headers: creationHeaders,
@@ -129,7 +125,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true },
         schema: {
           operationId: `listInvitations${operation}`,
-          summary: `List the invitations to ${article} ${one} that can still be accepted`,
+          summary: `List the invitations to ${aTenant} that can still be accepted`,
           tags,
           params: tenantParams,
           querystring: memberQuery,
@@ -150,7 +146,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true },
         schema: {
           operationId: `revokeInvitation${operation}`,
-          summary: `Revoke an invitation to ${article} ${one}`,
+          summary: `Revoke an invitation to ${aTenant}`,
           tags,
           params: invitationParams,
           querystring: dryRunQuery,

@@ -186,7 +186,7 @@ describe('bringing a container up', () => {
       expect(await host.errors()).toEqual(NOT_GIVEN_UP);
     });
 
-    test('gives up a spec whose first start was interrupted, which leaves its container', async () => {
+    test('gives up a spec whose first start was interrupted, although its container exists', async () => {
       const interruption = new AbortController();
       await using host = setup((_, start) => {
         if (start === 0) interruption.abort();
