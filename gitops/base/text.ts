@@ -57,3 +57,8 @@ export function storableJson(value: unknown): string {
     typeof member === 'string' ? member.toWellFormed().replaceAll('\0', '\ufffd') : member,
   );
 }
+
+/** `1 change`, `2 changes`; `counted(1, 'change is', 'changes are')`: `1 change is`. */
+export function counted(number: number, one: string, many = `${one}s`): string {
+  return `${number} ${number === 1 ? one : many}`;
+}

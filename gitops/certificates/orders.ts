@@ -1,5 +1,6 @@
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import { type Bounds, backoffMs } from '../base/backoff.ts';
+import { counted } from '../base/text.ts';
 import type { Acme } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 import { OrderBudget } from './budget.ts';
@@ -93,7 +94,7 @@ export class Orders {
       this.#waiting.push(order);
       this.#placeDue();
       if (this.#waiting.includes(order)) {
-        onWait(`waits: this host places ${this.#deps.perHour} orders an hour`);
+        onWait(`waits: this host places ${counted(this.#deps.perHour, 'order')} an hour`);
       }
     } else resolve(unprepared === null ? ABORTED : { notYet: unprepared });
     const outcome = await promise;

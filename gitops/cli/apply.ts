@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
+import { counted } from '../base/text.ts';
 import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
 import { numberOf } from './instance/number.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
@@ -27,7 +28,7 @@ export async function apply(
   const done = new Map<string, Operation>();
   const show = (site: string) =>
     line.show(
-      `applying ${short(accepted.revision)}: ${done.size} of ${accepted.operations.length} sites, ${site}`,
+      `applying ${short(accepted.revision)}: ${done.size} of ${counted(accepted.operations.length, 'site')}, ${site}`,
     );
   for (const { site, url } of accepted.operations) {
     for (;;) {
@@ -40,7 +41,7 @@ export async function apply(
       if (performance.now() >= deadline) {
         line.clear();
         throw new CliError(
-          `${site} is not finished after ${waitMs / 1000} s (${operation.status}, ${accepted.operations.length - done.size} sites open); the provisioner continues, and tagyard status shows the progress`,
+          `${site} is not finished after ${waitMs / 1000} s (${operation.status}, ${counted(accepted.operations.length - done.size, 'site')} open); the provisioner continues, and tagyard status shows the progress`,
         );
       }
       await pause(POLL_MS);
@@ -64,7 +65,7 @@ function render({ revision, operations }: { revision: string; operations: readon
   const rows = operations.map(({ site, status, steps, reason }) => [
     site,
     styleText(status === 'succeeded' ? 'green' : 'red', status),
-    `${steps.filter((step) => step.status === 'succeeded').length} of ${steps.length} steps`,
+    `${steps.filter((step) => step.status === 'succeeded').length} of ${counted(steps.length, 'step')}`,
     reason ?? '',
   ]);
   return table([header('site', 'outcome', 'steps', ''), ...rows]);

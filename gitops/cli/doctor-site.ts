@@ -6,6 +6,7 @@ import {
   type VerificationReport,
   verificationRequest,
 } from '../../edge/verification/contract.ts';
+import { counted } from '../base/text.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
@@ -45,7 +46,7 @@ function render({ status, checks }: VerificationReport): string {
   const failed = checks.filter((check) => check.status === 'failed').length;
   const summary =
     failed === 0
-      ? `${checks.length} checks, no problem found`
-      : `${failed} of ${checks.length} checks failed`;
+      ? `${counted(checks.length, 'check')}, no problem found`
+      : `${failed} of ${counted(checks.length, 'check')} failed`;
   return `${checks.map(renderCheck).join('')}${status}: ${summary}\n`;
 }

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { counted } from '../base/text.ts';
 import type { PartCheck, PlanReport } from '../report/report.ts';
 import { driftFinding, findingsOf, type SiteProblem } from './findings.ts';
 import type { Answers } from './instance/answer-schemas.ts';
@@ -96,6 +97,9 @@ function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked
   const skipped = named('skipped');
   const others = sites - new Set(findings.map(({ site }) => site)).size;
   const unchecked = skipped.length === 0 ? '' : `; not checked: ${skipped.join(', ')}`;
-  if (failed.length === 0) return `${others} of ${sites} sites are well at ${short(revision)}${unchecked}\n`;
-  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; of ${sites} sites, ${others} have no other known problem${unchecked}\n`;
+  const all = counted(sites, 'site');
+  if (failed.length === 0) {
+    return `${others} of ${all} ${others === 1 ? 'is' : 'are'} well at ${short(revision)}${unchecked}\n`;
+  }
+  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; of ${all}, ${counted(others, 'has', 'have')} no other known problem${unchecked}\n`;
 }

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
+import { counted } from '../base/text.ts';
 import { shownSiteSchema } from '../report/report.ts';
 import { nextBatch } from '../report/rollout.ts';
 import { type RolloutOutcome, rollOutImage } from './image-site.ts';
@@ -50,7 +51,7 @@ export async function image(context: CliContext, wanted: string, options: ImageO
   const line = progress();
   const interval = setInterval(() => {
     const done = [...outcomes.values()].filter(({ state }) => state !== 'waiting').length;
-    line.show(`${done} of ${rollout.sites.length} sites; now ${[...active].join(', ')}`);
+    line.show(`${done} of ${counted(rollout.sites.length, 'site')}; now ${[...active].join(', ')}`);
   }, PROGRESS_MS);
 
   const change = async (site: string) => {
@@ -93,8 +94,8 @@ function conclude(options: OutputOptions, wanted: string, { sites, outcomes }: O
     const rest =
       untouched.length === 0
         ? ''
-        : `, ${untouched.length} were not changed: run the same command again to continue`;
-    return `${swapped} of ${sites.length} sites have the image${rest}\n`;
+        : `, ${counted(untouched.length, 'was', 'were')} not changed: run the same command again to continue`;
+    return `${swapped} of ${counted(sites.length, 'site')} ${swapped === 1 ? 'has' : 'have'} the image${rest}\n`;
   });
   if (swapped < sites.length) process.exitCode = 1;
 }

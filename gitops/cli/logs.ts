@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { counted } from '../base/text.ts';
 import { environmentAccess, environmentClient } from './client.ts';
 import { embeddedAccess } from './instance/embedded-access.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';
@@ -91,7 +92,9 @@ async function containerLines(context: CliContext, site: string, options: LogsOp
   if (follow !== true) return;
   for await (const one of liveLogs(api, filters, last)) {
     if ('missed' in one)
-      process.stderr.write(`tagyard: ${one.missed ?? 'some'} lines are not kept any more\n`);
+      process.stderr.write(
+        `tagyard: ${one.missed === null ? 'some lines are' : counted(one.missed, 'line is', 'lines are')} not kept any more\n`,
+      );
     else show(one);
   }
 }
@@ -113,7 +116,9 @@ async function printPast(
 
 function printLive(one: ShownRequest | Gap, { json }: LogsOptions): void {
   if ('missed' in one) {
-    process.stderr.write(`tagyard: ${one.missed ?? 'some'} requests were not sent; --since shows them\n`);
+    process.stderr.write(
+      `tagyard: ${one.missed === null ? 'some requests were' : counted(one.missed, 'request was', 'requests were')} not sent; --since shows them\n`,
+    );
   } else process.stdout.write(json ? `${JSON.stringify(one)}\n` : renderRecord(one));
 }
 

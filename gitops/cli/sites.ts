@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { counted } from '../base/text.ts';
 import { isCertificate } from '../report/is-certificate.ts';
 import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
@@ -119,10 +120,12 @@ export async function approve(context: CliContext, checksum: string): Promise<vo
   }
   if (held.length > 0) {
     const reasons = held.map(({ reason, detail }) => `\n  ${reason}: ${detail}`).join('');
-    throw new CliError(`${approved} changes are approved, but other reasons still hold them:${reasons}`);
+    throw new CliError(
+      `${counted(approved, 'change is', 'changes are')} approved, but other reasons still hold ${approved === 1 ? 'it' : 'them'}:${reasons}`,
+    );
   }
   process.stdout.write(
-    `${approved} changes of ${checksum} are approved; tagyard status shows the progress\n`,
+    `${counted(approved, 'change')} of ${checksum} ${approved === 1 ? 'is' : 'are'} approved; tagyard status shows the progress\n`,
   );
 }
 
@@ -141,13 +144,14 @@ function renderPlan({ revision, checksum, changes, blocked }: PlanReport): strin
   ]);
   const reasons = blocked.map(({ reason, detail }) => `${styleText('red', reason)}: ${detail}\n`).join('');
   const held = changes.filter((change) => change.held.length > 0).length;
-  const counts = held === 0 ? '' : ` (${changes.length - held} would be applied now, ${held} are held)`;
+  const counts =
+    held === 0 ? '' : ` (${changes.length - held} would be applied now, ${counted(held, 'is', 'are')} held)`;
   const total =
     changes.length === 0
       ? blocked.length === 0
         ? 'nothing to change'
         : 'no change, because of the above'
-      : `${changes.length} changes${counts}, checksum ${checksum}`;
+      : `${counted(changes.length, 'change')}${counts}, checksum ${checksum}`;
   return `${table(rows)}${reasons}${total} at ${short(revision)}\n`;
 }
 

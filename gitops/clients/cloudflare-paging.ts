@@ -1,4 +1,5 @@
 import { RetryableError } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 
 interface CountedPage<Item> {
   readonly result: readonly Item[];
@@ -20,7 +21,7 @@ export async function everyPage<Item extends { id: string }>(
     for (const item of result) items.set(item.id, item);
     if (seen < info.total_count && result.length > 0) continue;
     if (items.size !== info.total_count || seen !== items.size) {
-      throw new RetryableError(`Cloudflare listed ${items.size} of ${info.total_count} items`);
+      throw new RetryableError(`Cloudflare listed ${items.size} of ${counted(info.total_count, 'item')}`);
     }
     return [...items.values()];
   }
@@ -41,7 +42,9 @@ export async function everyCursorPage<Item>(
   for (;;) {
     const { result, result_info: info } = await fetchPage(cursor);
     if (result.length !== info.count) {
-      throw new RetryableError(`Cloudflare sent ${result.length} of the ${info.count} keys of a page`);
+      throw new RetryableError(
+        `Cloudflare sent ${result.length} of the ${counted(info.count, 'key')} of a page`,
+      );
     }
     items.push(...result);
     if (info.cursor === undefined || info.cursor === '') return items;

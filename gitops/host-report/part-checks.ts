@@ -6,6 +6,7 @@ import https from 'node:https';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { counted } from '../base/text.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart, PART_TIMEOUT_MS } from './check-part.ts';
@@ -61,7 +62,7 @@ async function roomOf(folder: string, leastFreeBytes: number): Promise<string> {
   const room = `${Math.floor(free / 1024 / 1024)} MiB free on the disk of ${folder}`;
   if (free < leastFreeBytes) throw new Error(`only ${room}`);
   if (files > 0 && ffree < LEAST_FREE_FILES) {
-    throw new Error(`only ${ffree} more files fit on the disk of ${folder}`);
+    throw new Error(`only ${counted(ffree, 'more file fits', 'more files fit')} on the disk of ${folder}`);
   }
   return room;
 }

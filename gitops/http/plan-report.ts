@@ -1,4 +1,5 @@
 import type { Change } from '../appliers/contract.ts';
+import { counted } from '../base/text.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { PlanReport } from '../report/report.ts';
@@ -43,7 +44,12 @@ function foundOf({ observed }: Change): string | null {
 function suspensions({ bySite, desired }: PassPlan): PlanReport['blocked'] {
   return [...bySite].flatMap(([site, { changes }]) =>
     changes.length > 0 && desired.sites.get(site)?.manifest?.suspend
-      ? [{ reason: 'suspended', detail: `${site} is suspended: ${changes.length} changes wait` }]
+      ? [
+          {
+            reason: 'suspended',
+            detail: `${site} is suspended: ${counted(changes.length, 'change waits', 'changes wait')}`,
+          },
+        ]
       : [],
   );
 }

@@ -1,5 +1,6 @@
 import type { Change } from '../appliers/contract.ts';
 import { QuotaReachedError } from '../base/errors.ts';
+import { counted } from '../base/text.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
 import { HOST_FAULTS, type Reason, type ResourceStatus, type SiteStatus } from '../report/report.ts';
@@ -51,7 +52,10 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
   }
   if (desired?.manifest?.suspend && changes.length > 0) {
     const summaries = changes.map(({ summary }) => summary).join('; ');
-    return { reason: 'Suspended', message: `${changes.length} changes are pending: ${summaries}` };
+    return {
+      reason: 'Suspended',
+      message: `${counted(changes.length, 'change is', 'changes are')} pending: ${summaries}`,
+    };
   }
   const [first] = unrepaired;
   if (first !== undefined) {

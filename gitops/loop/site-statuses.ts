@@ -1,3 +1,4 @@
+import { counted } from '../base/text.ts';
 import { identifiedPlaces } from '../manifest/consent.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { Inventory } from '../pass/inventory.ts';
@@ -67,13 +68,13 @@ export class SiteStatuses {
       attempted: plan.desired.revision,
       ready: false,
       reason: isRemoval ? 'Removing' : 'Progressing',
-      message: `${changes} changes`,
+      message: counted(changes, 'change'),
     });
   }
 
   /** What the changes of the active run wait for; empty texts: for nothing unusual. */
   progress(site: string, changes: number, waits: readonly string[]): void {
-    const message = [`${changes} changes`, ...waits.filter((text) => text !== '')].join('; ');
+    const message = [counted(changes, 'change'), ...waits.filter((text) => text !== '')].join('; ');
     this.#statuses.set(site, { ...this.#of(site), message });
   }
 

@@ -1,7 +1,7 @@
 import { type Document, isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml';
 import type { core } from 'zod';
 import { canonicalJson } from '../base/canonical-json.ts';
-import { textProblem } from '../base/text.ts';
+import { counted, textProblem } from '../base/text.ts';
 import { refuseHostileYaml } from './limits.ts';
 import type { Problem } from './problem.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
@@ -78,7 +78,7 @@ function describeAll(issues: readonly core.$ZodIssue[], document: Document, line
   const shown = single.length > MAX_PROBLEMS ? single.slice(0, MAX_PROBLEMS - 1) : single;
   const problems = shown.map(({ issue, key }) => describe(issue, key, { document, lines }));
   const rest = single.length - shown.length;
-  return rest === 0 ? problems : [...problems, { path: '', message: `and ${rest} more problems` }];
+  return rest === 0 ? problems : [...problems, { path: '', message: `and ${counted(rest, 'more problem')}` }];
 }
 
 /** Reports an unknown key at the key itself, not at the mapping that contains it. */

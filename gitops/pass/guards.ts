@@ -1,6 +1,7 @@
 import type { Change, Conflict, Plan, Target, Traits } from '../appliers/contract.ts';
 import { nameConflicts, waitingForNames } from '../appliers/plan.ts';
 import { contentHash } from '../base/ownership.ts';
+import { counted } from '../base/text.ts';
 import { APPROVABLE_HOLDS } from '../report/approvable.ts';
 
 /** `sync` applies all changes, `upsert_only` all but deletes. */
@@ -195,7 +196,7 @@ function approvableBlocks(input: JudgeInput, changes: readonly Change[], known: 
     [
       sites.length > allowedSites,
       'too_many_sites',
-      `${sites.length} of ${total} sites vanished from git; at most ${allowedSites} may vanish without an approval`,
+      `${sites.length} of ${counted(total, 'site')} vanished from git; at most ${allowedSites} may vanish without an approval`,
       vanished,
     ],
     ...input.targets.flatMap(({ target, countedAs, owned }): Rule[] => {
@@ -273,7 +274,7 @@ function unconditionalBlocks(input: JudgeInput, changes: readonly Change[], know
   if (input.policy === 'upsert_only') {
     blocks.push({
       reason: 'upsert_only',
-      detail: `${deletes.length} deletes are not made, because the policy is upsert_only`,
+      detail: `${counted(deletes.length, 'delete is', 'deletes are')} not made, because the policy is upsert_only`,
       changes: deletes,
     });
   }

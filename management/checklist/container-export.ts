@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { counted } from '../../gitops/base/text.ts';
 import { isProven } from '../../gitops/manifest/schema.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { examples } from '../http/examples.ts';
@@ -135,7 +136,7 @@ function ids({ containerVersion: { container } }: ContainerExport, { domains }: 
   const id = 'ids_agree';
   const those = domains.filter(({ webTagId }) => webTagId === container.publicId);
   return those.length > 0
-    ? done(id, `it is the web container of ${those.length} of ${domains.length} domains`)
+    ? done(id, `it is the web container of ${those.length} of ${counted(domains.length, 'domain')}`)
     : open(id, 'no domain has this web container');
 }
 

@@ -1,5 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/http/problem.ts';
+import { counted } from '../../gitops/base/text.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
@@ -168,7 +169,9 @@ export async function demandQuota(
 ): Promise<void> {
   const most = settings.quotas.containers;
   if (most === null || (await countCurrentContainers(db, client)) + more <= most) return;
-  throw new ManagementProblem('limit_reached', { detail: `a client has at most ${most} containers` });
+  throw new ManagementProblem('limit_reached', {
+    detail: `a client has at most ${counted(most, 'container')}`,
+  });
 }
 
 function domainsOf({ pages }: Pick<NewContainer, 'pages'>): string[] {

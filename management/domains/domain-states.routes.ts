@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { counted } from '../../gitops/base/text.ts';
 import { registrableDomain } from '../../gitops/manifest/schema.ts';
 import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
@@ -53,7 +54,7 @@ export function domainStatesRoutes(
     if (seconds !== null) {
       reply.header('retry-after', seconds);
       throw new ManagementProblem('rate_limited', {
-        detail: `${name} was checked just now; try again in ${seconds} seconds`,
+        detail: `${name} was checked just now; try again in ${counted(seconds, 'second')}`,
       });
     }
     if (settings.domainProof === 'off') return;

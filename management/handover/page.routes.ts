@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { counted } from '../../gitops/base/text.ts';
 import { hashOf } from '../access/secret-token.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
@@ -59,7 +60,9 @@ export function handoverPageRoutes(
         const seconds = await limit(request);
         if (seconds !== null) {
           reply.header('retry-after', seconds);
-          throw new ManagementProblem('rate_limited', { detail: `try again in ${seconds} seconds` });
+          throw new ManagementProblem('rate_limited', {
+            detail: `try again in ${counted(seconds, 'second')}`,
+          });
         }
         const view = await viewOf(request.params.secret, request, true);
         if (view === null) throw new ManagementProblem('unknown_handover_link');

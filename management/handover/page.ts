@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { counted } from '../../gitops/base/text.ts';
 import type { LinkRow } from './links.repository.ts';
 import type { HandoverRecord } from './records.ts';
 
@@ -70,7 +71,7 @@ export function renderHandover(view: HandoverView): string {
   const right = records.filter(({ state }) => state === 'right').length;
   const sum = isComplete
     ? 'All records are right. Nothing more is to be done; the records must stay.'
-    : `${right} of ${records.length} records are right. A change can take an hour until every resolver has it.`;
+    : `${right} of ${counted(records.length, 'record')} ${right === 1 ? 'is' : 'are'} right. A change can take an hour until every resolver has it.`;
   return page(
     `DNS records for ${client}`,
     `<h1>DNS records for ${escaped(client)}</h1>
@@ -98,7 +99,10 @@ export function renderEnded(): string {
 
 /** The page for a browser that asks too often. */
 export function renderTooMany(seconds: number): string {
-  return page('Too many requests', `<h1>Too many requests</h1><p>Try again in ${seconds} seconds.</p>`);
+  return page(
+    'Too many requests',
+    `<h1>Too many requests</h1><p>Try again in ${counted(seconds, 'second')}.</p>`,
+  );
 }
 
 function zoneTable(zone: string, records: readonly HandoverRecord[]): string {

@@ -1,5 +1,6 @@
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { counted } from '../../gitops/base/text.ts';
 import { callerOf } from './auth.ts';
 import { ManagementProblem } from './errors.ts';
 
@@ -34,7 +35,9 @@ export async function buildLimits(
       const state = await count(request);
       if (state.isAllowed || !state.isExceeded) return;
       reply.header('retry-after', state.ttlInSeconds);
-      throw new ManagementProblem('rate_limited', { detail: `try again in ${state.ttlInSeconds} seconds` });
+      throw new ManagementProblem('rate_limited', {
+        detail: `try again in ${counted(state.ttlInSeconds, 'second')}`,
+      });
     };
   };
   const countPages = app.createRateLimit({ timeWindow: WINDOW_MS, max: Math.min(perAddress, PAGES) });

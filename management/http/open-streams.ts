@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { counted } from '../../gitops/base/text.ts';
 import { callerOf } from './auth.ts';
 import { ManagementProblem } from './errors.ts';
 import type { Limits } from './limits.ts';
@@ -23,7 +24,7 @@ export class OpenStreams {
    * the process stops. Throws `too_many_streams`.
    */
   stream(reply: FastifyReply): AbortSignal {
-    this.#count('streams', reply);
+    this.#count('stream', reply);
     const stop = new AbortController();
     this.#streams.add(stop);
     reply.raw.once('close', () => {
@@ -37,14 +38,15 @@ export class OpenStreams {
 
   /** Counts an export of the caller until its connection is closed. Throws `too_many_streams`. */
   countExport(reply: FastifyReply): void {
-    this.#count('exports', reply);
+    this.#count('export', reply);
   }
 
-  #count(kind: 'streams' | 'exports', reply: FastifyReply): void {
+  #count(kind: 'stream' | 'export', reply: FastifyReply): void {
     const key = `${kind} ${callerOf(reply.request).subject}`;
     const open = this.#counts.get(key) ?? 0;
     if (open >= this.#limits.streamsPerSubject) {
-      const detail = `${open} ${kind} of this subject are open; close one of them first`;
+      const many = counted(open, `${kind} of this subject is`, `${kind}s of this subject are`);
+      const detail = `${many} open; close one first`;
       throw new ManagementProblem('too_many_streams', { detail });
     }
     this.#counts.set(key, open + 1);

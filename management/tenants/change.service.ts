@@ -1,3 +1,4 @@
+import { counted } from '../../gitops/base/text.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
@@ -91,7 +92,9 @@ export class TenantChanges {
     const next = edit(current);
     const most = Math.min(MOST_MEMBERS, this.#context.settings.quotas.members);
     if (next.members.length > Math.max(most, current?.members.length ?? 0)) {
-      throw new ManagementProblem('limit_reached', { detail: `at most ${most} members are allowed` });
+      throw new ManagementProblem('limit_reached', {
+        detail: `at most ${counted(most, 'member is', 'members are')} allowed`,
+      });
     }
     await demandArchivable(this.#context.db, ref, current, next);
     await demandClientLimits(this.#context, ref, current, next);

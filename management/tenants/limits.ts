@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { counted } from '../../gitops/base/text.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
@@ -22,7 +23,7 @@ export async function demandClientLimits(
   if (organisation !== null && (isNew || before.organisation !== organisation)) {
     if ((await countClients(db, organisation, id)) >= clientsPerOrganisation) {
       throw new ManagementProblem('limit_reached', {
-        detail: `an organisation has at most ${clientsPerOrganisation} clients; archive one, or ask the operator to raise CLIENTS_PER_ORGANISATION`,
+        detail: `an organisation has at most ${counted(clientsPerOrganisation, 'client')}; archive one, or ask the operator to raise CLIENTS_PER_ORGANISATION`,
       });
     }
   }
@@ -31,7 +32,7 @@ export async function demandClientLimits(
   const full = added.length === 0 ? null : await fullSubject(db, added, { most: clientsPerPerson, but: id });
   if (full === null) return;
   throw new ManagementProblem('limit_reached', {
-    detail: `${full} is a member of ${clientsPerPerson} clients, the most for one person; give the role in an organisation, which counts for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
+    detail: `${full} is a member of ${counted(clientsPerPerson, 'client')}, the most for one person; give the role in an organisation, which counts for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
   });
 }
 

@@ -111,7 +111,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,direct-headers}.ts',
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
-      'gitops/base/errors.ts',
+      'gitops/base/{errors,text}.ts',
       'gitops/report/approvable.ts',
       'gitops/manifest/{schema,containers}.ts',
       REQUEST_HEADERS,

@@ -59,7 +59,7 @@ test.each([
   try {
     const { exitCode, text } = await doctor(env);
     expect(text).toMatch(words);
-    expect(text).not.toMatch(/1 of 1 sites are well/);
+    expect(text).not.toMatch(/1 of 1 site is well/);
     expect(exitCode).toBe(1);
   } finally {
     for (const pid of frozen) signal(pid, 'SIGCONT', home.path);

@@ -166,7 +166,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ ready: true }), TIMEOUT);
     expect(await doctor()).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringMatching(/^1 of 1 sites are/m),
+      stdout: expect.stringMatching(/^1 of 1 site is/m),
     });
     expect(
       (await ask(backend.endpoint(), { host: 'acme-origin.example.net', path: '/healthz' })).status,

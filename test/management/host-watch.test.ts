@@ -118,7 +118,7 @@ describe('trouble on the host', () => {
       statusReason: 'suspended',
       statusDetail: expect.stringContaining('wait until the site is resumed'),
     });
-    const pending = '1 changes are pending: processing server of Renamed';
+    const pending = '1 change is pending: processing server of Renamed';
     says('Suspended', pending);
     await shows({ statusReason: 'suspended', statusDetail: pending, health: 'healthy' });
     await commit(((await world.file(site)) ?? '').replace('suspend: true\n', ''));

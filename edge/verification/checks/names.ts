@@ -63,7 +63,10 @@ export function checkServedCertificate({ host, now }: CheckContext) {
     const days = Math.floor((Date.parse(validTo) - now) / DAY_MS);
     const until = `until ${validTo.slice(0, 10)}`;
     if (days >= MIN_DAYS) return passed(name, `the certificate of ${name} is valid ${until}, ${days} days`);
-    const state = days < 0 ? `ended on ${validTo.slice(0, 10)}` : `is valid ${until} only, ${days} days`;
+    const state =
+      days < 0
+        ? `ended on ${validTo.slice(0, 10)}`
+        : `is valid ${until} only, ${days === 1 ? '1 day' : `${days} days`}`;
     return failed(name, `the certificate of ${name} ${state}`, fix);
   });
 }

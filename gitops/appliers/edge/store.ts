@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
+import { counted } from '../../base/text.ts';
 import { type CloudflareClient, KV_PAGE, MAX_KV_BULK } from '../../clients/cloudflare.ts';
 import type { KvKey } from '../../clients/cloudflare-answers.ts';
 
@@ -95,7 +96,7 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
       for (let start = 0; start < names.length; start += MAX_KV_BULK) {
         const left = await client.deleteKv(profiles, names.slice(start, start + MAX_KV_BULK), signal);
         if (left.length > 0)
-          throw new RetryableError(`${left.length} visitors' profiles of ${site} are still there`);
+          throw new RetryableError(`${counted(left.length, 'profile')} of visitors of ${site} still there`);
       }
     },
     keys(namespace, signal, names) {

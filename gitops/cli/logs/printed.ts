@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { counted } from '../../base/text.ts';
 import type { operations } from '../../clients/generated/management-api.d.ts';
 import { createClient } from '../../clients/management/client.ts';
 import { type ContainerRequests, type Gap, liveRows, orCliError } from './requests.ts';
@@ -50,7 +51,8 @@ export function liveLogs(
 export function renderLog(line: ShownLog): string {
   const { time, level, source, name, type, eventName, requestMethod, requestUrl, requestId } = line;
   const { responseStatusCode, message, dropped } = line;
-  const lost = dropped === null ? null : `(${dropped} lines before were not kept)`;
+  const lost =
+    dropped === null ? null : `(${counted(dropped, 'line before was', 'lines before were')} not kept)`;
   const said = [
     name,
     type,

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import { counted } from '../../base/text.ts';
 import { type R2Options, r2Client } from '../../clients/r2.ts';
 import { Home } from '../instance/home.ts';
 import type { CliContext } from '../instance/provisioner-client.ts';
@@ -42,7 +43,9 @@ export async function* rawRecords(context: CliContext, day: string): AsyncGenera
         else yield parsed;
       }
       if (unreadable === 0) continue;
-      process.stderr.write(`tagyard: ${unreadable} lines of ${key} are not records and were skipped\n`);
+      process.stderr.write(
+        `tagyard: ${key}: ${counted(unreadable, 'line is no record and was', 'lines are no records and were')} skipped\n`,
+      );
       process.exitCode = 1;
     }
   } catch (cause) {

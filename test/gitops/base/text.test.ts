@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import {
+  counted,
   escapeHidden,
   escapeHiddenIn,
   replaceHidden,
@@ -65,4 +66,13 @@ test('shows all texts of a value, and keeps line breaks and tabs', () => {
     'a\\u001b': ['x\\u001b\n\ty', 1, null, true],
     b: { c: '\\u0007' },
   });
+});
+
+test.each([
+  [0, '0 changes are'],
+  [1, '1 change is'],
+  [2, '2 changes are'],
+])('%i is counted in words that agree with it', (number, expected) => {
+  expect(counted(number, 'change is', 'changes are')).toBe(expected);
+  expect(counted(number, 'change')).toBe(expected.replace(/ (?:is|are)$/, ''));
 });

@@ -363,7 +363,7 @@ describe('tagyard doctor', () => {
     expect(exitCode).toBe(1);
     expect(stdout).toContain('one.yaml:3: what: unknown key');
     expect(stdout).toContain('tagyard revert');
-    expect(stdout).toContain('1 of 2 sites are well');
+    expect(stdout).toContain('1 of 2 sites is well');
   });
 
   test('names the sites that identify visitors before they choose, which doesn’t count as a problem', async () => {
@@ -399,7 +399,7 @@ describe('tagyard doctor', () => {
       '  tags.one.example: make a record',
       expect.stringMatching(/^ {2}→ Create the DNS record/),
     ]);
-    expect(stdout).toContain('1 of 2 sites are well');
+    expect(stdout).toContain('1 of 2 sites is well');
   });
 });
 

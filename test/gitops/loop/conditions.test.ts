@@ -86,7 +86,7 @@ describe('a site', () => {
       'that is suspended',
       [[suspended], { bySite: { shop: { changes: [change('shop', 'a')] } } }],
       'Suspended',
-      /^1 changes are pending: create a$/,
+      /^1 change is pending: create a$/,
     ],
     ['that is suspended without changes', [[suspended]], null, /^$/],
     [

@@ -99,7 +99,9 @@ test('a run shows the site as progressing or being removed, and keeps what is ap
     message: '3 changes',
   });
   statuses.started(planAt('r3', {}, []), 'shop', 1);
-  expect(statuses.get('shop')).toMatchObject({ reason: 'Removing' });
+  expect(statuses.get('shop')).toMatchObject({ reason: 'Removing', message: '1 change' });
+  statuses.progress('shop', 1, ['', 'waits for a pod']);
+  expect(statuses.get('shop')).toMatchObject({ message: '1 change; waits for a pod' });
 });
 
 describe('the time when DNS was removed', () => {

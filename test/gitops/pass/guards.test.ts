@@ -114,6 +114,14 @@ describe('judge', () => {
     expect(blocked('kv')).toEqual([]);
   });
 
+  test.each([
+    [1, '1 delete is not made'],
+    [2, '2 deletes are not made'],
+  ])('counts the deletes that upsert_only stops: %i', (count, detail) => {
+    const { blocked } = judge(input({ sites: sites(20), changes: gone(count), policy: 'upsert_only' }));
+    expect(blocked.map((block) => block.detail)).toEqual([`${detail}, because the policy is upsert_only`]);
+  });
+
   test('blocks the removal of a moved site from shared targets until they are taken over, and from no others', () => {
     const targets = [
       { target: 'notes', isShared: true, owned: 0 },

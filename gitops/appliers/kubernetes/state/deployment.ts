@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { counted } from '../../../base/text.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 
 const condition = z.object({
@@ -93,7 +94,8 @@ export function outageOf(
   // A gateway has set its number of pods, which is no rollout of a template.
   if (!isSeen && mayStart) return null;
   if (!isSeen || !isDone)
-    return `rollout not complete: ${updated} of ${replicas} pods have the newest template`;
-  if (replicas > 0 && available === 0 && !mayStart) return `none of ${replicas} pods is available`;
+    return `rollout not complete: the newest template has ${updated} of ${counted(replicas, 'pod')}`;
+  if (replicas > 0 && available === 0 && !mayStart)
+    return `not one of ${counted(replicas, 'pod')} is available`;
   return null;
 }

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { absolute } from '../text/format.ts';
+import { absolute, plural } from '../text/format.ts';
 import type { Plot, PlotData, PlotStyle } from './plot.ts';
 
 interface Series {
@@ -88,7 +88,7 @@ export function Chart({
           {unknown > 0 && (
             <span class="dim">
               {' '}
-              · gaps: {unknown} of {times.length} steps are unknown
+              · gaps: {unknown} of {plural(times.length, 'step')}
             </span>
           )}
         </summary>

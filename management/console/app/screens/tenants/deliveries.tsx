@@ -3,6 +3,7 @@ import { refresh, useQuery } from '../../data/query.ts';
 import { useAction } from '../../parts/action.tsx';
 import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Failure, Known } from '../../parts/states.tsx';
+import { plural } from '../../text/format.ts';
 
 /** The last deliveries of a webhook; each can be sent again. */
 export function Deliveries({ id }: { id: string }) {
@@ -29,7 +30,7 @@ export function Deliveries({ id }: { id: string }) {
                     {one.event}{' '}
                     <span class="small dim">
                       {one.answer === null ? (one.error ?? '') : `answer ${one.answer}`} ·{' '}
-                      {one.attempts === 1 ? '1 attempt' : `${one.attempts} attempts`}
+                      {plural(one.attempts, 'attempt')}
                     </span>
                   </span>
                   <span class="small dim">
