@@ -113,7 +113,7 @@ describe('a watched copy', () => {
     const broken: Answerer = (_, response) => {
       response.writeHead(200).write(line('ADDED', pod('b', 8)), () => response.destroy());
     };
-    const { copy } = await watched(list([pod('a', 1)], '5'), broken);
+    const { copy } = await watched(PODS, list([pod('a', 1)], '5'), broken);
     await eventually(() => expect(copy.fault).not.toBeNull());
     expect(copy.fault).toMatchObject({
       name: 'KubernetesRetryable',
