@@ -5,15 +5,14 @@ import { createSecureContext } from 'node:tls';
 import { nginxName } from '../appliers/proxy/nginx/quote.ts';
 import { syncDirectory, writeDurably } from '../base/durable.ts';
 import { hash16 } from '../base/ownership.ts';
+import { type CertificateSummary, certificateNames } from '../delivery/certificate-choice.ts';
 
 /** A certificate and the private key that belongs to it. */
-export interface CertificatePair {
+export interface CertificatePair extends CertificateSummary {
   /** A hash of both texts, by which their files are named. */
   readonly id: string;
-  /** The names in the certificate that nginx can serve: host names, and `*.domain`. */
+  /** Those that nginx can serve. */
   readonly names: readonly string[];
-  /** Milliseconds since 1970. */
-  readonly notAfter: number;
   readonly cert: string;
   readonly key: string;
 }
@@ -35,12 +34,8 @@ function parsePair({ cert, key }: { readonly cert: string; readonly key: string 
   const leaf = certificateOf(cert);
   if (!leaf.checkPrivateKey(keyOf(key))) throw new Error('the key is not that of the certificate');
   checkStrength(cert, key);
-  const names = (leaf.subjectAltName ?? '')
-    .split(', ')
-    .flatMap((name) => (name.startsWith('DNS:') ? [name.slice('DNS:'.length).toLowerCase()] : []))
-    // An authority may sign names that nginx can't serve, such as one with an underscore. The other names must be
-    // served.
-    .filter((name) => nginxName.safeParse(name).success);
+  // An authority may sign names that nginx can't serve, such as one with an underscore. The other names must be served.
+  const names = certificateNames(leaf).filter((name) => nginxName.safeParse(name).success);
   const id = hash16(`${cert}\n${key}`);
   return { id, names, notAfter: leaf.validToDate.getTime(), cert, key };
 }
@@ -74,19 +69,6 @@ function keyOf(pem: string) {
   } catch {
     throw new Error('tls.key holds no unencrypted private key in PEM');
   }
-}
-
-/**
- * The pair for a name: one that has the name itself, or else one for all names under its domain. Of several, the one
- * that expires last.
- */
-export function pairFor(pairs: readonly CertificatePair[], host: string): CertificatePair | undefined {
-  const wildcard = `*.${host.slice(host.indexOf('.') + 1)}`;
-  const latest = (name: string) =>
-    pairs
-      .filter(({ names }) => names.includes(name))
-      .toSorted((a, b) => b.notAfter - a.notAfter || (a.id < b.id ? -1 : 1))[0];
-  return latest(host) ?? latest(wildcard);
 }
 
 /** The files of pairs in a folder. No file ever changes, because another pair has other file names. */

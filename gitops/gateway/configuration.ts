@@ -1,8 +1,9 @@
 import type { ProxySpec } from '../appliers/proxy/desired.ts';
 import { fileNameOf } from '../appliers/proxy/file-name.ts';
+import { chooseCertificate } from '../delivery/certificate-choice.ts';
 import type { InstanceDocument, Served, SiteDocument } from '../delivery/documents.ts';
 import type { Delivered } from '../delivery/secrets.ts';
-import { type CertificatePair, pairFor, readPair } from './certificates.ts';
+import { type CertificatePair, readPair } from './certificates.ts';
 import type { NameTarget } from './names.ts';
 
 /** What was delivered, by the name of its Secret, the oldest Secret first. */
@@ -83,7 +84,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
           onDemand.set(`${namespace}/${service}`, served.onDemand);
         }
       } else {
-        const pair = pairFor(pairs, host) ?? null;
+        const pair = chooseCertificate(pairs, host) ?? null;
         const key = served.kind === 'policy' ? `${site}/policy` : `${site}/${host}`;
         const spec = specOf(site, served, instance?.challengeKey !== undefined);
         if (spec === null) continue;
@@ -127,10 +128,10 @@ function platformFiles(
     byPair.set(pair, (byPair.get(pair) ?? new Set()).add(name));
   };
   for (const name of new Set(pairs.flatMap(({ names }) => names))) {
-    if (name.startsWith('*.')) add(pairFor(pairs, name), name);
+    if (name.startsWith('*.')) add(chooseCertificate(pairs, name), name);
   }
   for (const host of hosts) {
-    const pair = pairFor(pairs, host);
+    const pair = chooseCertificate(pairs, host);
     if (pair?.names.includes(host)) add(pair, host);
   }
   return [...byPair].map(([pair, found]) => {

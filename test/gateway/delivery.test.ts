@@ -12,6 +12,7 @@ import { ApiGate } from '../support/kubernetes/gate.ts';
 import { openSites } from '../support/kubernetes/sites.ts';
 import { loadedManifest } from '../support/manifest.ts';
 import { ask, HOP_SECRET } from '../support/proxy/proxy.ts';
+import { selfSigned } from '../support/tls/self-signed.ts';
 
 const { signal } = new AbortController();
 
@@ -19,8 +20,10 @@ const { signal } = new AbortController();
 describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to a gateway', () => {
   let stage: GatewayStage;
   let gateway: GatewayProcess;
-  /** The certificate that all names get. */
+  /** The certificate that all names of the instance's domain get. */
   let wildcard: { cert: string; key: string };
+  /** Those of custom domains, by name. */
+  const own = new Map<string, { cert: string; key: string }>();
 
   beforeAll(async () => {
     stage = await GatewayStage.start();
@@ -60,8 +63,9 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
           refresh: async () => undefined,
           pairs: {
             async pairFor({ host }) {
-              if (!host.endsWith('.example.net')) throw new TerminalError(`no certificate for ${host}`);
-              return wildcard;
+              const pair = host.endsWith('.example.net') ? wildcard : own.get(host);
+              if (pair === undefined) throw new TerminalError(`no certificate for ${host}`);
+              return pair;
             },
             retain: async () => undefined,
           },
@@ -123,17 +127,31 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     return found.trim().split('\n');
   };
 
-  test('is updated with a renewed certificate, which replaces the previous one', async () => {
+  /** What a provisioner does with the manifests of its sites. */
+  async function provisioner() {
     const sites = await open(stage.cluster.kubeconfig);
     const applier = gatewayApplier(sites);
-    const site = loadedManifest();
     const changesOf = async (...manifests: LoadedManifest[]) => {
       const desired = manifests.flatMap((one) => applier.desired(one));
       return applier.plan(desired, await applier.observe(desired, signal)).changes;
     };
-    const apply = async (...manifests: LoadedManifest[]) => {
-      for (const change of await changesOf(...manifests)) await applier.apply(change, signal);
+    return {
+      applier,
+      changesOf,
+      async apply(...manifests: LoadedManifest[]) {
+        for (const change of await changesOf(...manifests)) await applier.apply(change, signal);
+      },
+      async [Symbol.asyncDispose]() {
+        await applier.close?.();
+        await sites.close();
+      },
     };
+  }
+
+  test('is updated with a renewed certificate, which replaces the previous one', async () => {
+    await using started = await provisioner();
+    const { applier, changesOf, apply } = started;
+    const site = loadedManifest();
     await apply(site);
     const [before] = await secrets();
     expect(await secrets()).toHaveLength(1);
@@ -163,7 +181,34 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
       `no certificate for ${CUSTOM[0]}`,
     ]);
     await apply();
-    await applier.close?.();
-    await sites.close();
+  });
+
+  test('has no previous certificate of a name while other names have none', async () => {
+    await using started = await provisioner();
+    const { changesOf, apply } = started;
+    const [lost, never] = ['lost.acme-shop.example', 'never.acme-shop.example'];
+    const site = { ...loadedManifest(), customDomains: [lost, never] };
+    const only = await selfSigned([lost]);
+    own.set(lost, only);
+    await expect(apply(site)).rejects.toThrow(`no certificate for ${never}`);
+
+    // The only certificate of a name is served on, although it's lost from the store.
+    own.delete(lost);
+    wildcard = await selfSigned(['*.example.net'], { days: 60 });
+    await expect(apply(site)).rejects.toThrow(`no certificate for ${lost}`);
+    wildcard = await selfSigned(['*.example.net'], { days: 90 });
+    await expect(apply(site)).rejects.toThrow(`no certificate for ${lost}`);
+    await eventually(async () => {
+      await changesOf(site);
+      expect(await secrets()).toHaveLength(2);
+    });
+    for (const [host, { cert: ca }] of [
+      [lost, only],
+      [site.hostnames.origin, wildcard],
+    ] as const) {
+      // Neither the edge nor the site has a server here, so the answer is 502; but TLS has the name's certificate.
+      await eventually(async () => expect((await ask(gateway.endpoint, { host, ca })).status).toBe(502));
+    }
+    await apply();
   });
 });

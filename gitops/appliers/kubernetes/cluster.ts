@@ -214,14 +214,15 @@ function openGateway(deps: GatewayDeps): GatewayParts {
     selection: { kinds: ['Secret', 'Lease'], labels },
   });
   const writer = new Writer({ client, copies, identity, ordinal, log });
+  const reports = new GatewayReports({ copies, namespace, now: () => clock.now() });
   return {
     namespace,
     copies,
     writer,
-    reports: new GatewayReports({ copies, namespace, now: () => clock.now() }),
+    reports,
     shared: new SharedDeliveries({
       ...source,
-      ...{ copies, writer, identity, log },
+      ...{ client, copies, writer, reports, identity, log },
       renderInstance: (document) => instanceDelivery(document, place),
       renderCertificate: (pair) => certificateDelivery(pair, place),
     }),

@@ -72,6 +72,18 @@ export class GatewayReports {
     }
   }
 
+  /**
+   * The names of the Secrets that a gateway which takes requests refuses. `null`: unknown, as no gateway takes requests,
+   * or one of them doesn't serve the Secrets as they are now, or refuses too many to name.
+   */
+  refused(): ReadonlySet<string> | null {
+    const digest = this.#digest();
+    const reports = this.#gateways().flatMap(({ report }) => (report.ready ? [report] : []));
+    const isKnown = reports.every(({ delivered, isCut }) => delivered === digest && !isCut);
+    if (reports.length === 0 || !isKnown) return null;
+    return new Set(reports.flatMap(({ refused }) => Object.keys(refused)));
+  }
+
   async #poll(): Promise<void> {
     this.#isPolling = true;
     while (this.#waiting.size > 0) {

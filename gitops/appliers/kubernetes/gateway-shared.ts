@@ -3,15 +3,20 @@ import { KeyedMutex } from '../../base/limit.ts';
 import { type Log, warner } from '../../base/log.ts';
 import { contentHash, type Identity } from '../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
+import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
+import { type CertificateSummary, chooseCertificate } from '../../delivery/certificate-choice.ts';
 import type { InstanceDocument } from '../../delivery/documents.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Manifest } from '../../manifest/schema.ts';
 import type { PemPair } from './gateway-objects.ts';
+import type { GatewayReports } from './gateway-reports.ts';
+import { CertificateSummaries } from './state/certificate-summaries.ts';
 import type { Copies } from './state/copies.ts';
 import { objectDrift } from './state/drift.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
 import { resourceKey } from './state/object-spec.ts';
+import { unneededCertificates } from './state/unneeded-certificates.ts';
 import type { Writer } from './writer.ts';
 
 /** A name that a gateway serves with TLS. */
@@ -30,8 +35,10 @@ export interface CertificatePairs {
 }
 
 interface SharedDeps {
+  readonly client: Pick<KubernetesClient, 'get'>;
   readonly copies: Copies;
   readonly writer: Writer;
+  readonly reports: Pick<GatewayReports, 'refused'>;
   readonly identity: Identity;
   readonly log: Log;
   readonly pairs: CertificatePairs;
@@ -46,8 +53,8 @@ interface FoundCertificates {
   readonly objects: readonly KubernetesObject[];
   /** Why some names have none; the other names are served all the same. */
   readonly faults: readonly unknown[];
-  /** True if each name has a certificate. */
-  readonly isComplete: boolean;
+  /** Each name with the Secret of its certificate. */
+  readonly names: readonly { readonly host: string; readonly stored: string | null }[];
 }
 
 /** What gateways need besides the sites: the document of the instance, and each certificate, once for all its names. */
@@ -60,6 +67,7 @@ export class SharedDeliveries {
   readonly #names = new Map<string, readonly GatewayName[]>();
   /** Each pair is rendered once: that of a wildcard is the same for every site. */
   readonly #rendered = new WeakMap<PemPair, KubernetesObject>();
+  readonly #summaries = new CertificateSummaries();
   #housekeeping: Promise<void> = Promise.resolve();
 
   constructor(deps: SharedDeps) {
@@ -98,13 +106,13 @@ export class SharedDeliveries {
     return faults;
   }
 
-  /** Starts, in the background, to deliver the document of the instance and to remove unused certificates. */
+  /** Starts, in the background, to deliver the document of the instance and to remove certificates that no name needs. */
   startHousekeeping(signal: AbortSignal): void {
     this.#housekeeping = this.#housekeeping
       .then(async () => {
         await this.#deps.refresh();
         await this.#write(this.#instance(), signal);
-        await this.#removeUnused(signal);
+        await this.#removeUnneeded(signal);
       })
       .then(
         () => this.#warn(null),
@@ -125,12 +133,13 @@ export class SharedDeliveries {
   async #certificates(names: readonly GatewayName[]): Promise<FoundCertificates> {
     const { pairs } = this.#deps;
     const found = await Promise.allSettled(names.map((name) => pairs.pairFor(name)));
-    const objects = found.flatMap((one) =>
-      one.status === 'fulfilled' && one.value !== null ? [this.#render(one.value)] : [],
+    const objects = found.map((one) =>
+      one.status === 'fulfilled' && one.value !== null ? this.#render(one.value) : null,
     );
-    const byName = new Map(objects.map((object) => [object.metadata.name, object]));
+    const byName = new Map(objects.flatMap((one) => (one === null ? [] : [[one.metadata.name, one]])));
     const faults = found.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : []));
-    return { objects: [...byName.values()], faults, isComplete: objects.length === names.length };
+    const stored = names.map(({ host }, index) => ({ host, stored: objects[index]?.metadata.name ?? null }));
+    return { objects: [...byName.values()], faults, names: stored };
   }
 
   #render(pair: PemPair): KubernetesObject {
@@ -163,32 +172,68 @@ export class SharedDeliveries {
     });
   }
 
-  async #removeUnused(signal: AbortSignal): Promise<void> {
-    const { copies, identity, pairs, writer } = this.#deps;
-    const certificates = [...copies.of('Secret')].filter(
-      (found) => isOurs(identity, found) && found.metadata.labels?.[DELIVERY_LABEL] === 'certificate',
-    );
-    const used = await this.#used();
-    for (const found of certificates.filter(({ metadata }) => used?.has(metadata.name) === false)) {
-      const address = { ...addressOf(found), kind: 'Secret' } as const;
-      await this.#mutex.run(resourceKey(address), async () => {
-        const isUnused = (await this.#used())?.has(address.name) === false;
-        if (isUnused) await writer.remove(address, found.metadata.uid ?? '', signal);
-      });
+  async #removeUnneeded(signal: AbortSignal): Promise<void> {
+    const { pairs, reports } = this.#deps;
+    const { names } = await this.#certificates(this.#allNames());
+    const stored = new Set(names.map((name) => name.stored));
+    // Both are read at one moment: the gateways serve these Secrets, and no later ones.
+    const delivered = this.#delivered('certificate');
+    const refused = reports.refused();
+    if (refused !== null && delivered.some(({ metadata }) => !stored.has(metadata.name))) {
+      await this.#removeFrom(delivered, refused, signal);
     }
-    if (used !== null) await pairs.retain([...this.#names.values()].flat());
+    if (this.#areNamesKnown()) await pairs.retain(this.#allNames());
   }
 
-  /** The Secrets of the certificates that names need. `null`: unknown, as a manifest or a certificate can't be read. */
-  async #used(): Promise<ReadonlySet<string> | null> {
+  async #removeFrom(
+    delivered: readonly KubernetesObject[],
+    refused: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { client, writer } = this.#deps;
+    const secrets = new Map(delivered.map((secret) => [secret.metadata.name, secret]));
+    const read = (secret: KubernetesObject) => client.get(addressOf(secret), signal);
+    const left = new Set(await this.#summaries.of(delivered, read));
+    const unneeded = (names: readonly GatewayName[]) => this.#unneeded([...left], names, refused);
+    for (const one of await unneeded(this.#allNames())) {
+      const secret = secrets.get(one.id);
+      if (secret === undefined) continue;
+      const address = addressOf(secret);
+      await this.#mutex.run(resourceKey(address), async () => {
+        const covered = this.#allNames().filter(({ host }) => chooseCertificate([one], host) !== undefined);
+        if (!(await unneeded(covered)).includes(one)) return;
+        await writer.remove(address, secret.metadata.uid ?? '', signal);
+        left.delete(one);
+      });
+    }
+  }
+
+  async #unneeded(
+    certificates: readonly CertificateSummary[],
+    among: readonly GatewayName[],
+    refused: ReadonlySet<string>,
+  ): Promise<CertificateSummary[]> {
+    const { names } = await this.#certificates(among);
+    // Each name in a certificate may be a name that isn't known.
+    const possible = this.#areNamesKnown() ? [] : certificates.flatMap((one) => one.names);
+    const others = possible.map((host) => ({ host, stored: null }));
+    return unneededCertificates(certificates, { names: [...names, ...others], refused });
+  }
+
+  #allNames(): GatewayName[] {
+    return [...this.#names.values()].flat();
+  }
+
+  /** False if a delivered site isn't among the desired ones: its manifest can't be read, or it isn't removed yet. */
+  #areNamesKnown(): boolean {
+    return this.#delivered('site').every(({ metadata }) => this.#names.has(metadata.name));
+  }
+
+  #delivered(kind: 'site' | 'certificate'): KubernetesObject[] {
     const { copies, identity } = this.#deps;
-    const ofSites = [...copies.of('Secret')].filter(
-      (found) => isOurs(identity, found) && found.metadata.labels?.[DELIVERY_LABEL] === 'site',
+    return [...copies.of('Secret')].filter(
+      (found) => isOurs(identity, found) && found.metadata.labels?.[DELIVERY_LABEL] === kind,
     );
-    if (!ofSites.every(({ metadata }) => this.#names.has(metadata.name))) return null;
-    const { objects, isComplete } = await this.#certificates([...this.#names.values()].flat());
-    // A certificate that is missing may be lost from the store only: what was delivered stays valid.
-    return !isComplete ? null : new Set(objects.map(({ metadata }) => metadata.name));
   }
 }
 

@@ -281,6 +281,25 @@ describe('a gateway with many refusals', () => {
   });
 });
 
+test('what gateways refuse is known once all that take requests serve the Secrets as they are', () => {
+  const stage = new Stage();
+  expect(stage.reports.refused()).toBeNull();
+  stage.write(SECRET, '1');
+  stage.renew('starts', { ready: false, delivered: '' });
+  expect(stage.reports.refused()).toBeNull();
+  stage.renew('one', { refused: { weak: 'ee key too small' } });
+  stage.renew('two', { refused: { other: '' } });
+  expect(stage.reports.refused()).toEqual(new Set(['weak', 'other']));
+  stage.write(SECRET, '2');
+  stage.renew('one');
+  expect(stage.reports.refused()).toBeNull();
+  stage.renew('two');
+  expect(stage.reports.refused()).toEqual(new Set());
+  const many = Object.fromEntries(Array.from({ length: 501 }, (_, index) => [`certificate-${index}`, '']));
+  stage.renew('two', { refused: many });
+  expect(stage.reports.refused()).toBeNull();
+});
+
 test('says that no gateway runs', async () => {
   const stage = new Stage();
   stage.write(SECRET, '1');
