@@ -225,6 +225,29 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     await expect(kubectl('get', 'configmap', nameOf(later))).rejects.toThrow('not found');
   });
 
+  test('whose removal isn’t confirmed are removed again by the next pass, although nothing shows them any more', async () => {
+    const other = configured(loadedManifest('other-shop', 1, { resources }), '1');
+    expect((await runs.run(configured(acme, '3'), other)).errors).toEqual([]);
+    const name = nameOf(other);
+    const finalizers = (value: string) =>
+      kubectl('patch', 'secret', name, '--type=merge', `--patch={"metadata":{"finalizers":${value}}}`);
+    await finalizers('["shops.example/kept"]');
+    expect((await runs.run(configured(acme, '3'))).errors.map(String).join()).toContain(
+      `Secret ${name} is still there`,
+    );
+    const [again, ...rest] = (await runs.plan(configured(acme, '3'))).changes;
+    expect([again?.op, again?.key, again?.site]).toEqual([
+      'delete',
+      `${namespace}/Secret/${name}`,
+      other.site,
+    ]);
+    expect(rest).toEqual([]);
+    await finalizers('null');
+    expect((await runs.run(configured(acme, '3'))).errors).toEqual([]);
+    expect(await secretNames()).not.toContain(name);
+    expect(await runs.plan(configured(acme, '3'))).toEqual(NONE);
+  });
+
   test('are removed with their site; its namespace stays while a Secret of others is in it', async () => {
     const others = nameOf(configured(acme, '4'));
     expect((await runs.run()).errors).toEqual([]);

@@ -1,5 +1,4 @@
 import type { Clock } from '../../base/clock.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
 import type { Identity } from '../../base/ownership.ts';
 import { addressOf, objectKey } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
@@ -15,6 +14,7 @@ import type { Copies } from './state/copies.ts';
 import { isOurs, markOf, NO_SITE } from './state/mark.ts';
 import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spec.ts';
 import { secretsNamedBy } from './state/replica-sets.ts';
+import { foreignRecord, foreignSecret, unconfirmedRemoval } from './state/secret-faults.ts';
 import { type DeployedSite, SecretsInUse } from './state/secrets-in-use.ts';
 import type { Writer } from './writer.ts';
 
@@ -53,6 +53,8 @@ export class SiteSecrets {
   readonly #missing = new Set<string>();
   /** Those whose record this process has seen or made: once a record is gone, the cluster removes its Secret. */
   readonly #known = new Set<string>();
+  /** Those whose record was to be deleted, until it is confirmed that they are gone: nothing else shows them then. */
+  readonly #removing = new Map<string, Observed<ObjectRef>>();
   /** Those that are being made. */
   readonly #current = new Map<string, Promise<void>>();
 
@@ -109,8 +111,10 @@ export class SiteSecrets {
     const { copies } = this.#deps;
     const present = await Promise.all(desired.map((resource) => this.#observed(resource, signal)));
     const wanted = new Set(desired.map(({ key }) => key));
-    const others = [...copies.of('ConfigMap')].map((record) => this.#described(record));
-    const unwanted = others.filter(({ key, owner }) => {
+    const records = [...copies.of('ConfigMap')].map((record) => this.#described(record));
+    const recorded = new Set(records.map(({ key }) => key));
+    const removing = [...this.#removing.values()].filter(({ key }) => !recorded.has(key));
+    const unwanted = [...records, ...removing].filter(({ key, owner }) => {
       if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
       return scope === undefined || scope.sites.has(owner.site);
     });
@@ -176,7 +180,7 @@ export class SiteSecrets {
     observed: Observed<ObjectRef> | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    if (observed?.owner.kind === 'foreign') throw taken(resource.spec.address);
+    if (observed?.owner.kind === 'foreign') throw foreignSecret(resource.spec.address);
     const name = objectKey(resource.spec.address);
     const current = this.#current.get(name) ?? this.#make(resource, signal);
     this.#current.set(name, current);
@@ -214,7 +218,8 @@ export class SiteSecrets {
         this.#known.delete(name);
       }
     }
-    if (!isMade) throw taken(spec.address);
+    if (!isMade) throw foreignSecret(spec.address);
+    this.#removing.delete(name);
     this.#seen(name);
   }
 
@@ -256,19 +261,18 @@ export class SiteSecrets {
 
   /** Deletes the record with this uid, and resolves once the cluster has removed the Secret after it. */
   async remove({ address, uid }: ObjectRef, signal: AbortSignal): Promise<void> {
-    const { clock, writer } = this.#deps;
+    const { clock, copies, writer } = this.#deps;
+    const name = objectKey(address);
+    const record = copies.find(recordOf(address));
+    if (record !== undefined) this.#removing.set(name, this.#described(record));
     await writer.remove(recordOf(address), uid, signal);
     let isThere: boolean | null = null;
     const isGone = async () => {
       isThere = this.#isPlaced(address) && (await this.#isThere(address, signal));
       return isThere === false;
     };
-    if (await afterRemoval(isGone, clock, signal)) return;
-    const found =
-      isThere === null
-        ? 'may still be there: the API server doesn’t say whether it is'
-        : 'is still there, although its owner is deleted: does the cluster’s garbage collector run?';
-    throw new RetryableError(`Kubernetes: Secret ${address.name} ${found}`);
+    if (!(await afterRemoval(isGone, clock, signal))) throw unconfirmedRemoval(address, isThere);
+    this.#removing.delete(name);
   }
 
   async #isThere(address: ObjectAddress, signal: AbortSignal): Promise<boolean | null> {
@@ -292,17 +296,4 @@ export class SiteSecrets {
 /** The record of a Secret has the same name. */
 function recordOf({ namespace, name }: ObjectAddress): ObjectAddress {
   return { kind: 'ConfigMap', namespace, name };
-}
-
-function taken({ namespace, name }: ObjectAddress): Error {
-  return new TerminalError(
-    `Kubernetes: a Secret ${name} of others is there, which can’t be read or taken over. Remove it: kubectl --namespace ${namespace} delete secret ${name}`,
-  );
-}
-
-function foreignRecord({ namespace, name }: ObjectAddress, cause?: unknown): Error {
-  return new TerminalError(
-    `Kubernetes: a ConfigMap ${name} of others is there. Remove it: kubectl --namespace ${namespace} delete configmap ${name}`,
-    { cause },
-  );
 }

@@ -1,0 +1,26 @@
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import type { ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
+
+/** Others have the name of a Secret of ours. */
+export function foreignSecret({ namespace, name }: ObjectAddress): Error {
+  return new TerminalError(
+    `Kubernetes: a Secret ${name} of others is there, which can’t be read or taken over. Remove it: kubectl --namespace ${namespace} delete secret ${name}`,
+  );
+}
+
+/** Others have the name of the record of a Secret of ours. */
+export function foreignRecord({ namespace, name }: ObjectAddress, cause?: unknown): Error {
+  return new TerminalError(
+    `Kubernetes: a ConfigMap ${name} of others is there. Remove it: kubectl --namespace ${namespace} delete configmap ${name}`,
+    { cause },
+  );
+}
+
+/** The record of a Secret is deleted, but the Secret was not seen to be gone. `isThere`: `null` where nothing says so. */
+export function unconfirmedRemoval({ name }: ObjectAddress, isThere: true | null): Error {
+  const found =
+    isThere === null
+      ? 'may still be there: the API server doesn’t say whether it is'
+      : 'is still there, although its owner is deleted: does the cluster’s garbage collector run?';
+  return new RetryableError(`Kubernetes: Secret ${name} ${found}`);
+}
