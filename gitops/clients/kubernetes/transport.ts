@@ -10,6 +10,11 @@ import { untilAborted } from './until-aborted.ts';
 /** Certificates and tokens are read again after this. client-go does it once a minute. */
 const CREDENTIALS_MS = 30_000;
 const TRIES = 4;
+/**
+ * How much of a watch is read before it is wanted, octets. A watch that gathers reads once in `gatherMs`: by undici's default
+ * of 64 KiB, it would fall behind a thousand rollouts.
+ */
+const WATCH_BUFFER_OCTETS = 4 * 1024 * 1024;
 /** If the API server asks for a longer pause, the call isn't repeated, and the caller gets the error. */
 const LONGEST_PAUSE_SECONDS = 5;
 
@@ -166,6 +171,7 @@ export class Transport {
         ...(call.body !== undefined && { 'content-type': call.contentType ?? 'application/json' }),
       },
       ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
+      ...(use === 'watches' && { highWaterMark: WATCH_BUFFER_OCTETS }),
       signal: call.signal,
     });
     // While the connection is being made, an abort doesn't end the request (but it isn't sent any more).

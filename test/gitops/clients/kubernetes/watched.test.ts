@@ -185,6 +185,22 @@ describe('a watched copy', () => {
     await eventually(() => expect(clock.sleeps()).toContain(200));
   });
 
+  test('takes over in one read what has come while it gathered, however much it is', async () => {
+    const big = (version: number) => ({ ...pod(`p${version}`, version), text: 'x'.repeat(100_000) });
+    const burst = Array.from({ length: 30 }, (_, index) => line('ADDED', big(index + 7)));
+    const open: Answerer = (_, response) => {
+      response.write(line('ADDED', pod('a', 6)), () => response.write(burst.join('')));
+    };
+    const { copy, clock } = await watched({ ...PODS, gatherMs: 200 }, list([], '5'), open);
+    let reads = 0;
+    await eventually(() => {
+      if (clock.sleeps().includes(200)) reads += 1;
+      clock.advance(200);
+      expect(copy.objects.size).toBe(31);
+    });
+    expect(reads).toBeLessThan(10);
+  });
+
   test('says why it cannot follow, until it can', async () => {
     const refused = {
       kind: 'Status',
