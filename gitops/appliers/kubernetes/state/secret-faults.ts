@@ -16,7 +16,7 @@ export function foreignRecord({ namespace, name }: ObjectAddress, cause?: unknow
   );
 }
 
-/** The record of a Secret is deleted, but the Secret was not seen to be gone. `isThere`: `null` where nothing says so. */
+/** The record of a Secret is deleted, but nothing says that the Secret is gone. `isThere`: `null` if that isn’t known. */
 export function unconfirmedRemoval({ name }: ObjectAddress, isThere: true | null): Error {
   const found =
     isThere === null
