@@ -63,6 +63,8 @@ export async function rolledOut(
   let seenBefore = false;
   const most = { updated: 0, ready: 0 };
   let noRoomAt: number | null = null;
+  /** True if time alone can end the rollout or ask for a read: pods are refused, or not ready. */
+  let isTimed = false;
   let outcome: RolloutFailure | null = null;
   /** What keeps the new pods from being ready, as it was last read; empty: nothing is known. */
   let held = '';
@@ -85,6 +87,8 @@ export async function rolledOut(
     const isDone = state.isRolledOut && state.failure === null && isServing;
     const wait = hasNoRoom ? WAITS_FOR_ROOM : held;
     report(isDone ? '' : wait);
+    const isStuck = state.updated > 0 && state.ready < state.pods;
+    isTimed = isStuck || refused !== null;
     const now = performance.now();
     noRoomAt = hasNoRoom ? (noRoomAt ?? now) : null;
     if (isDone) return true;
@@ -104,7 +108,6 @@ export async function rolledOut(
     most.updated = Math.max(most.updated, state.updated);
     most.ready = Math.max(most.ready, state.ready);
     if (hasProgress) readAt = now;
-    const isStuck = state.updated > 0 && state.ready < state.pods;
     if (!isStuck || now - readAt < pause) return false;
     readAt = now;
     const cause = await read(deployment, false);
@@ -115,8 +118,9 @@ export async function rolledOut(
     if (!hasNoRoom) report(held);
     return outcome !== null;
   };
-  const everyMs = Math.min(times.refusedMs, times.readMs);
-  const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, everyMs });
+  // Most rollouts of thousands only wait for the controllers: a change shows what these do.
+  const againMs = () => (isTimed ? Math.min(times.refusedMs, times.readMs) : times.longestMs);
+  const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, againMs });
   if (!isJudged) {
     throw new RetryableError(
       `Kubernetes: the rollout of ${address.name} has no end: are the cluster’s controllers running?`,

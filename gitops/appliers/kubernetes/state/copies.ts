@@ -167,8 +167,8 @@ export class Copies {
   }
 
   /**
-   * Resolves to true when `isSo` returns true. It is called at once, after each change of the object, and every
-   * `everyMs`. Resolves to false after `timeoutMs`.
+   * Resolves to true when `isSo` returns true. It is called at once, after each change of the object, and after
+   * `againMs()` without one, which is asked after each call. Resolves to false after `timeoutMs`.
    */
   async until(
     address: ObjectAddress,
@@ -176,8 +176,8 @@ export class Copies {
     {
       signal,
       timeoutMs = this.#waitMs,
-      everyMs = timeoutMs,
-    }: { readonly signal: AbortSignal; readonly timeoutMs?: number; readonly everyMs?: number },
+      againMs = () => timeoutMs,
+    }: { readonly signal: AbortSignal; readonly timeoutMs?: number; readonly againMs?: () => number },
   ): Promise<boolean> {
     const end = performance.now() + timeoutMs;
     const key = objectLabel(address);
@@ -193,7 +193,7 @@ export class Copies {
         if (await isSo()) return true;
         const left = end - performance.now();
         if (left <= 0) return false;
-        const timer = setTimeout(resume, Math.min(left, everyMs));
+        const timer = setTimeout(resume, Math.min(left, againMs()));
         await next.promise;
         clearTimeout(timer);
       }
