@@ -65,8 +65,8 @@ export class DesiredStateReader {
       return this.#current;
     }
     const { state, ...cache } = await this.#loadOnce(revision);
-    // A call that ends after a later one doesn't make its earlier revision the current one again: what is applied would
-    // get that revision's ordinal, and be refused.
+    // If a call ends after a later call has ended, its older revision doesn't become the current one. Otherwise what is
+    // applied would get the older revision's ordinal, and be refused for objects that have a newer one.
     if (call > this.#ended) {
       this.#ended = call;
       this.#current = state;

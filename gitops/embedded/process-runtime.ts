@@ -68,7 +68,7 @@ export function processRuntime(options: ProcessRuntimeOptions): Runtime {
     if (name !== undefined && !others) await keyFiles?.remove(name);
   }
 
-  /** Children end with their daemon, so the files that it had before are of no use. */
+  /** Children end with their daemon, so key files that an earlier run left are of no use. */
   let cleaned: Promise<void> | null = null;
   async function removeOldKeys(): Promise<void> {
     for (const name of (await keyFiles?.names()) ?? []) await keyFiles?.remove(name);

@@ -29,9 +29,9 @@ export const policyView = z
   .meta({ id: 'PolicyScript' });
 
 export const policyHeaders = z.looseObject({
-  'if-match': z
-    .string()
-    .optional()
-    .meta({ description: 'the `etag` of the script that was read, else 412; `*` for any' }),
+  'if-match': z.string().optional().meta({
+    description:
+      'the `etag` of the script as it was read; if the script has changed since, the answer is 412. `*`, or no header: no check',
+  }),
 });
 export const policyParams = z.strictObject({ id: z.uuid() });

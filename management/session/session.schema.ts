@@ -6,7 +6,9 @@ export const sessionView = z
     name: z.string(),
     email: z.string(),
     isOperator: z.boolean().meta({ description: 'whether the subject is one of SUPER_ADMINS' }),
-    csrfToken: z.string().meta({ description: 'what changes send as `x-csrf-token`' }),
+    csrfToken: z
+      .string()
+      .meta({ description: 'the token that each request for a change sends as `x-csrf-token`' }),
     endsAt: z.iso.datetime().meta({ description: 'when the session ends unless it is used before' }),
   })
   .meta({ id: 'Session' });

@@ -8,7 +8,7 @@ export function haproxySnippet(forwarder: Forwarder): string {
   return `${comment('#', [
     ...preamble(
       forwarder,
-      'Put it at the end of the frontend of the pages: two lines of the frontend, then a backend. HAProxy 2.4 or newer.',
+      'Append it to the frontend that serves the pages. Its first two lines belong to that frontend; the rest is a backend of its own. HAProxy 2.4 or newer.',
     ),
     'If the frontend has use_backend rules, put the first two lines above them.',
     'An answer may set 50 cookies. If they are more than 15 kB, set tune.bufsize 32768 in the global section.',
@@ -34,7 +34,8 @@ backend ${name}
     http-request set-var(req.tagyard) 'req.fhdr(cookie),regsub(";(?! *(?:${cookieNames(cookies)})=)[^;]*","",g),regsub("^; *","")'
     http-request set-header cookie %[var(req.tagyard)]
     http-request del-header cookie if !{ req.fhdr(cookie) -m reg . }
-    # The name is resolved at start. It can change: name a resolvers section with resolvers <id>.
+    # The name is resolved when HAProxy starts. Its address can change: to follow it, add \`resolvers <id>\`, with the id of
+    # a resolvers section, to the next line.
     server edge ${edge.host}:${edge.port}${edge.isTls ? tls : ''} init-addr last,libc,none
 `;
 }

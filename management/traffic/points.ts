@@ -25,7 +25,10 @@ type Latency = ReturnType<typeof presentCounts>['latency'];
 interface KnownPoints {
   /** `null`: nothing. */
   readonly known: { readonly since: Date; readonly until: Date } | null;
-  /** By the start of the step, milliseconds since 1970. Without `latency`, it is computed from the counts. */
+  /**
+   * The key is the start of the step, in milliseconds since 1970. If `latency` is missing, it is computed from the
+   * counts.
+   */
   readonly steps: ReadonlyMap<
     number,
     { readonly counts: ReadonlyMap<string, number>; readonly latency?: Latency }
@@ -37,8 +40,8 @@ interface KnownPoints {
 const MOST_ROWS = 20_000;
 
 /**
- * The parts of a range of which sums of this span (in seconds) are not wholly known. `quarters`: those of which sums of
- * the quarters of hours are not known count, too.
+ * The parts of a range for which the sums of this span (in seconds) are not completely known. With `quarters`, also the
+ * parts without sums by quarter of an hour.
  */
 export async function missingIn(
   db: Database,

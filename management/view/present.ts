@@ -74,7 +74,10 @@ export function presentContainer(
   };
 }
 
-/** Where the pages of a domain have its same-origin path: on the domain and on every host under it. */
+/**
+ * The base URLs of a domain's same-origin path, one for pages on the domain and one for pages on any host under it; for
+ * the content security policy. `null`: there is no such path, or the domain isn't proven.
+ */
 function pageBases(entry: ManifestView['domains'][number], manifest: ManifestView): string[] | null {
   const path = prefixOf(entry, manifest);
   return path === null ? null : ['https://', 'https://*.'].map((start) => start + entry.domain + path);
@@ -89,9 +92,9 @@ function prefixOf(
 }
 
 /**
- * The address from which a domain's pages load without a same-origin path: a custom domain that is first-party to them,
- * else the edge hostname. Browsers keep cookies of a first-party host longer, and fewer block lists name it. Of several
- * custom domains, the first one under the domain itself is preferred.
+ * The address from which a domain's pages load the loader if they have no same-origin path: a custom domain that is
+ * first-party to them, else the edge hostname. Browsers keep cookies of a first-party host longer, and fewer block
+ * lists name it. Of several custom domains, the first one under the domain itself is preferred.
  */
 export function loaderUrl(
   domain: string,

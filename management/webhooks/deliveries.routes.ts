@@ -55,7 +55,7 @@ export function deliveriesRoutes({ db }: Context, onQueued: () => void): Fastify
 
   async function demandRoom(webhook: string): Promise<void> {
     if ((await countPending(db, webhook, MOST_PENDING)) < MOST_PENDING) return;
-    const detail = `${MOST_PENDING} deliveries of the webhook wait; wait until they have arrived`;
+    const detail = `${MOST_PENDING} deliveries of the webhook wait; try again when one of them is delivered or dead`;
     throw new ManagementProblem('limit_reached', { detail });
   }
 
@@ -122,7 +122,7 @@ export function deliveriesRoutes({ db }: Context, onQueued: () => void): Fastify
         config: { access: 'act' },
         schema: {
           operationId: 'replayDelivery',
-          summary: 'Send a delivery again, after those of its container that wait',
+          summary: 'Send a delivery again, after the deliveries that already wait for the same container',
           tags,
           params: deliveryParams,
           querystring: dryRunQuery,

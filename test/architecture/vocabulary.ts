@@ -57,7 +57,10 @@ const TERM_OF: ReadonlyMap<string, string> = new Map(
   ),
 );
 
-/** Runs of words, after line breaks and comment marks are folded into one space. Idioms that a reader would read twice. */
+/**
+ * Idioms of several words that a reader would read twice. They are searched in a text whose line breaks and comment
+ * marks are folded into one space.
+ */
 const PHRASES =
   /\b(?:is had|sees to|seen ?to|saw to|for want of|of (?:before(?!\.)|yours)|is none of an?)\b/gi;
 
@@ -67,7 +70,7 @@ function wordsOf(line: string): string[] {
   return parts.map((part) => part.toLowerCase());
 }
 
-/** What isn't the verb: a path of every system, a member of Fastly's language, the API's name of a fraction. */
+/** Where `share` isn't the verb: `/usr/share`, a field in Fastly's language, the API's name for a fraction. */
 const FOREIGN = /\/usr\/share\b|\.share_key\b|\bconsentShare\b/g;
 
 /** Words and phrases that the project doesn't use, in the text of files and in their names. */
@@ -87,7 +90,7 @@ export function vocabulary(files: readonly SourceFile[]): Violations {
   });
 }
 
-/** Documents that a text names in backquotes or as a link are files of the repository. */
+/** The Markdown files that a text names, in any form, and that the repository doesn't have. */
 export function missingDocuments(files: readonly SourceFile[], existing: ReadonlySet<string>): Violations {
   return files.flatMap(({ path, text }) =>
     text.split('\n').flatMap((line, index) =>

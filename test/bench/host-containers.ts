@@ -49,8 +49,9 @@ type Manifests = readonly ReturnType<HostBed['manifest']>[];
 /**
  * Measures docker-compose and Tagyard alternately, so that both have the same noise. The containers are polled one after
  * the other until the last one is healthy. Polling all at once would cost Tagyard more than docker-compose: it needs a TLS
- * handshake for each poll, and is polled from the commit on. Returns the daemon's memory without a site, after its
- * sites were removed: code that it loaded and compiled for the first site doesn't count as memory of a site.
+ * handshake for each poll, and is polled from the commit on. Returns the daemon's memory after all its sites were
+ * removed, not before the first one: so code that it loaded and compiled for the first site doesn't count as memory of
+ * a site.
  */
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {
@@ -133,7 +134,10 @@ async function swap(bench: Bench, docker: Docker, bed: HostBed, images: readonly
   const { failures, reopened } = await load.end();
   for (const failure of failures.slice(0, 5)) console.log(failure);
   await bench('requests lost during the swaps', { unit: '', run: () => failures.length });
-  await bench('kept connections that a reload closed in use', { unit: '', run: () => reopened });
+  await bench('kept-alive connections that a reload closed before the answer to a request', {
+    unit: '',
+    run: () => reopened,
+  });
   await bench('memory that a swap takes on top', { unit: 'MiB', run: () => peak - base });
 }
 

@@ -34,7 +34,7 @@ describe('documents are fresh for CONFIG_TTL_SECONDS', () => {
     expect(await configReads()).toHaveLength(4);
   });
 
-  test('a new isolate reads them from the data centre’s cache, and their age counts on', async () => {
+  test('a new isolate reads them from the data centre’s cache, and their age still counts from the read out of KV', async () => {
     const site = await stage.site();
     await loader(site);
     await stage.forward(40_000);
@@ -70,7 +70,7 @@ describe('documents are fresh for CONFIG_TTL_SECONDS', () => {
 
 describe('a store that fails', () => {
   test.each(['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP'] as const)(
-    '%s: 503 with retry-after without a copy, else the last good copy is served',
+    '%s: without a copy the answer is 503 with retry-after; with one, the last good copy is served',
     async (namespace) => {
       const [seen, unseen] = [await stage.site(), await stage.site()];
       await loader(seen);

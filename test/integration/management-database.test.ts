@@ -32,7 +32,7 @@ describeWith('postgresql', 'the database of management', () => {
   });
   afterAll(() => postgresql?.stop());
 
-  /** A client with a container that holds a port pair, as rows of the oldest schema. */
+  /** A client with a container, as rows of the oldest schema. */
   async function fill(db: Database, container = '3f0a6679-7425-40de-944b-e07fc1f90001', site = 'a') {
     await sql`insert into clients (id, name) values (${CLIENT}, 'Acme') on conflict do nothing`.execute(db);
     await sql`insert into containers (id, site_id, client_id, status, manifest)
@@ -158,7 +158,7 @@ describeWith('postgresql', 'the database of management', () => {
     });
 
     test.each(names)(
-      'migrate “%s” with its rows to the same schema as an empty database',
+      'bring a database of version “%s”, with rows, to the schema that an empty database gets',
       async (version) => {
         const [fresh, grown] = await Promise.all(
           [0, 1].map(async () => connectPostgres((await postgresql.database()).owner, raise)),

@@ -106,7 +106,8 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
       const running = listings.get(question);
       if (running !== undefined) return running;
       const listing = list(namespace, signal, some);
-      // Forget the listing in the next tick: a caller must not get a listing that is older than an earlier write.
+      // Forget the listing in the next tick: a caller that has written since must not get a listing from before its
+      // write.
       setImmediate(() => listings.delete(question));
       listings.set(question, listing);
       return listing;

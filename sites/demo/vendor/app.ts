@@ -21,7 +21,7 @@ interface VendorOptions {
   readonly analyticsUrl?: string;
   /**
    * Returns the place of an address (`US-CA`); `null`: unknown. If set, the requester's address alone decides the place.
-   * Default: the place in the request's headers, as a tag gateway reads them.
+   * Default: the place that the request's headers state, under the names of Google's tag gateway (docs/facts.md).
    */
   readonly placeOfAddress?: (address: string) => string | null;
 }

@@ -5,13 +5,13 @@ test.each([
   'Error: getaddrinfo EAI_AGAIN www.googletagmanager.com',
   'starting\n  FetchError: request failed, reason: connect ECONNREFUSED 142.250.0.1:443\n at x',
   "{ code: 'UND_ERR_CONNECT_TIMEOUT' }",
-])('a server that can’t reach Google says nothing about the image: %j', (output) => {
+])('a failure to reach Google is no evidence against the image: %j', (output) => {
   expect(excuseFor(output, { isMadeUp: false })).toMatch(/^the container can't reach Google: \S.*\S$/);
 });
 
 const refused = 'Request to https://www.googletagmanager.com/server.js?id=GTM-A failed with status 403';
 
-test('a made-up container that Google refuses says nothing about the image', () => {
+test('Google’s refusal of a made-up container is no evidence against the image', () => {
   expect(excuseFor(refused, { isMadeUp: true })).toMatch(/^set CONFORM_CONTAINER_CONFIG/);
 });
 

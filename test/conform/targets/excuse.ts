@@ -4,8 +4,8 @@ const NETWORK =
 const REFUSED = /server\.js[^\n]*\b4\d\d\b/;
 
 /**
- * Why the output of a server that ended says nothing about the image; `null`: it does. `isMadeUp`: it was started with
- * a container that Google can't know.
+ * Why the output of a server that ended is no evidence against the image; `null`: it is. `isMadeUp`: the server was
+ * started with a container that Google can't know.
  */
 export function excuseFor(output: string, { isMadeUp }: { isMadeUp: boolean }): string | null {
   const line = output.split('\n').find((one) => NETWORK.test(one));

@@ -23,7 +23,7 @@ const failObservations = (): void => {
 };
 
 describe('a full pass with a failed observation', () => {
-  test('doesn’t make the daemon ready: before the first success, a missing status says nothing', async () => {
+  test('doesn’t make the daemon ready: until a full pass has succeeded, a site without a status may still have something on this host', async () => {
     const ready = async () =>
       (await daemon.app.inject({ url: '/readyz', headers: { 'x-secret': SECRET } })).statusCode;
     expect(await ready()).toBe(200);
@@ -60,7 +60,7 @@ describe('a full pass with a failed observation', () => {
     }
   });
 
-  test('is repeated as soon as it would be without the triggers in between', async () => {
+  test('is repeated after the same pause as if no trigger had come in between', async () => {
     vi.spyOn(Math, 'random').mockReturnValue(1);
     failObservations();
     daemon.loop.sync();

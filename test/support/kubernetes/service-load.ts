@@ -3,7 +3,7 @@ import { startOpenLoop } from '../open-loop.ts';
 
 interface ServiceLoadReport {
   readonly sent: number;
-  /** One line for each request without a 2xx within the limit: the seconds since the start, and what went wrong. */
+  /** One line for each request that got no 200 within the limit: the seconds since the start, and what went wrong. */
   readonly failures: readonly string[];
   /** Milliseconds that the slowest took. */
   readonly slowest: number;

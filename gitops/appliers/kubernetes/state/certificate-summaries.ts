@@ -4,8 +4,8 @@ import { type CertificateSummary, certificateNames } from '../../../delivery/cer
 import { readDelivered } from '../../../delivery/secrets.ts';
 
 /**
- * What is in the Secrets of certificates, of which the copies have the metadata alone. Each is read once: its name is a
- * hash of its content.
+ * The names and end dates of the certificates in Secrets. The watched copies of these Secrets have only metadata, so
+ * the whole Secret is read, once: its name is a hash of its content.
  */
 export class CertificateSummaries {
   #known: ReadonlyMap<string, CertificateSummary> = new Map();

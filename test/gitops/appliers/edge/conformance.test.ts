@@ -55,7 +55,7 @@ applierConformance(
         await Promise.all(changes.map((change) => kv.apply(change, signal)));
       },
       async plantForeign({ spec: { pattern } }) {
-        // A route without a script keeps the worker off an address, which an operator intended.
+        // Operators create a route without a script on purpose, to keep the worker off an address.
         const { json } = await emulator.call('POST', routes, { pattern });
         return async () => (await emulator.call('GET', `${routes}/${json.result.id}`)).json;
       },

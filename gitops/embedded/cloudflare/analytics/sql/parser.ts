@@ -4,7 +4,7 @@ import { SqlError, sqlTokens, type Token } from './tokens.ts';
 
 const FORMATS: readonly Format[] = ['JSON', 'JSONEachRow', 'TabSeparated'];
 const UNITS = ['YEAR', 'MONTH', 'DAY', 'HOUR', 'MINUTE', 'SECOND'];
-/** They end an expression, so they are no alias either. */
+/** Unquoted, these words can't be a name: of a column, a table, a function or an alias. */
 const KEYWORDS = new Set(
   'SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT OFFSET FORMAT AS AND OR NOT IN BETWEEN LIKE ILIKE ASC DESC ALL UNION JOIN'.split(
     ' ',

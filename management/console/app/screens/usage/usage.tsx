@@ -153,8 +153,8 @@ function Notices({ usage: { items, gaps, isCut } }: { usage: Usage }) {
       )}
       {gaps.size > 0 && (
         <p class="dim small">
-          {plural(gaps.size, 'day is', 'days are')} not wholly known: nothing was collected then, or the sums
-          of that time are no longer kept. The sums here are the least that was used.
+          {plural(gaps.size, 'day is', 'days are')} not completely known: nothing was collected then, or the
+          sums of that time are no longer kept. The sums here are the least that was used.
         </p>
       )}
       {isCut && (
