@@ -38,7 +38,7 @@ export interface ObjectSelection {
   readonly metadataOnly?: boolean;
   /**
    * How long a watch reads no more events after it has read some, in milliseconds: a read for each event takes about twice
-   * the CPU time. Default: not at all.
+   * the CPU time. While `reached` waits, it is at most 50. Default: not at all.
    */
   readonly gatherMs?: number;
 }

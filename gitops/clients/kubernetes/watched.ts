@@ -23,6 +23,8 @@ const RELIST_MS = 30 * 60_000;
 const SHORTEST_MS = 1_000;
 /** How long a version that a caller waits for may be missing before the watch is opened again. */
 const OVERDUE_MS = 10_000;
+/** The longest time in which events gather while a caller waits for a version: a write of ours takes this much longer. */
+const AWAITED_MS = 50;
 /** A `Retry-After` of hours would stop the copy long after the API server works again. */
 const LONGEST_ASKED_MS = 60_000;
 const PAUSES = { firstMs: 1_000, longestMs: 10_000 } as const;
@@ -62,6 +64,8 @@ export class WatchedCopy implements Watched {
   readonly #done: Promise<void>;
   /** The watch that is open now. */
   #open: AbortController | null = null;
+  /** Ends the time in which events gather. */
+  #gathering: AbortController | null = null;
   #fault: Error | null = null;
   #relistAt = Number.NEGATIVE_INFINITY;
 
@@ -102,6 +106,7 @@ export class WatchedCopy implements Watched {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiter = { key, resourceVersion, resolve, since: this.#dependencies.clock.now() };
     this.#waiters.add(waiter);
+    this.#gathering?.abort();
     const same = this.#waitedFor.get(key) ?? new Set<Waiter>();
     this.#waitedFor.set(key, same.add(waiter));
     if (!this.#isWatchedOver) void this.#watchOver();
@@ -112,6 +117,16 @@ export class WatchedCopy implements Watched {
       same.delete(waiter);
       if (same.size === 0 && this.#waitedFor.get(key) === same) this.#waitedFor.delete(key);
     }
+  }
+
+  /** Lets events gather, for less time while a version is waited for. */
+  async #gather(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#dependencies;
+    if (this.#waiters.size > 0) return await clock.sleep(Math.min(ms, AWAITED_MS), { signal, ref: false });
+    const awaited = new AbortController();
+    this.#gathering = awaited;
+    await clock.sleep(ms, { signal: AbortSignal.any([signal, awaited.signal]), ref: false });
+    this.#gathering = null;
   }
 
   relist(key: string, fault: Error): void {
@@ -226,7 +241,7 @@ export class WatchedCopy implements Watched {
           const key = event.type === 'bookmark' ? null : event.object.key;
           this.#publish(this.#copy.take(event), key);
         }
-        if (gatherMs > 0) await clock.sleep(gatherMs, { signal, ref: false });
+        if (gatherMs > 0) await this.#gather(gatherMs, signal);
       }
     } catch (error) {
       if (open.signal.aborted && open.signal.reason === null) return;

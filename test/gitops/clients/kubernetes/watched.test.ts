@@ -185,6 +185,23 @@ describe('a watched copy', () => {
     await eventually(() => expect(clock.sleeps()).toContain(200));
   });
 
+  test('gathers for 50 ms at most while a version is waited for', async () => {
+    let send = (_: string): void => {};
+    const open: Answerer = (_, response) => {
+      send = (text) => void response.write(text);
+      send(line('ADDED', pod('a', 6)));
+    };
+    const { copy, clock } = await watched({ ...PODS, gatherMs: 200 }, list([], '5'), open);
+    await eventually(() => expect(clock.sleeps()).toContain(200));
+    const address = { kind: 'Pod', namespace: 'a', name: 'b' } as const;
+    const reached = copy.reached(address, '8', AbortSignal.timeout(60_000));
+    send(line('ADDED', pod('b', 7)));
+    await eventually(() => expect(clock.sleeps()).toContain(50));
+    send(line('MODIFIED', pod('b', 8)));
+    clock.advance(50);
+    await reached;
+  });
+
   test('takes over in one read what has come while it gathered, however much it is', async () => {
     const big = (version: number) => ({ ...pod(`p${version}`, version), text: 'x'.repeat(100_000) });
     const burst = Array.from({ length: 30 }, (_, index) => line('ADDED', big(index + 7)));
