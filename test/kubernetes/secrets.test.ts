@@ -242,6 +242,8 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
       other.site,
     ]);
     expect(rest).toEqual([]);
+    // Wanted again, it is still ours, and no conflict with one of others.
+    expect((await runs.plan(configured(acme, '3'), other)).conflicts).toEqual([]);
     await finalizers('null');
     expect((await runs.run(configured(acme, '3'))).errors).toEqual([]);
     expect(await secretNames()).not.toContain(name);

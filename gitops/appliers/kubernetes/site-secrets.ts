@@ -16,6 +16,7 @@ import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spe
 import { secretsNamedBy } from './state/replica-sets.ts';
 import { foreignRecord, foreignSecret, unconfirmedRemoval } from './state/secret-faults.ts';
 import { type DeployedSite, SecretsInUse } from './state/secrets-in-use.ts';
+import { UnconfirmedRemovals } from './state/unconfirmed-removals.ts';
 import type { Writer } from './writer.ts';
 
 /** Each Secret is checked at least once in this time. */
@@ -53,14 +54,14 @@ export class SiteSecrets {
   readonly #missing = new Set<string>();
   /** Those whose record this process has seen or made: once a record is gone, the cluster removes its Secret. */
   readonly #known = new Set<string>();
-  /** Those whose record was to be deleted, until it is confirmed that they are gone: nothing else shows them then. */
-  readonly #removing = new Map<string, Observed<ObjectRef>>();
+  readonly #removing: UnconfirmedRemovals;
   /** Those that are being made. */
   readonly #current = new Map<string, Promise<void>>();
 
   constructor(deps: SiteSecretsDeps) {
     this.#deps = deps;
     this.#inUse = new SecretsInUse(deps.client, deps.namespace);
+    this.#removing = new UnconfirmedRemovals(deps.clock);
   }
 
   /** Sets the desired Secrets: those of the whole host (`scope` is `null`), or those of the sites in `scope`. */
@@ -91,7 +92,7 @@ export class SiteSecrets {
     const worker = async () => {
       for (const spec of work) {
         const key = objectKey(spec.address);
-        const isThere = await this.#isThere(spec.address, signal);
+        const isThere = await isSecretThere(this.#deps, spec.address, signal);
         if (isThere === false) this.#missing.add(key);
         else if (isThere) this.#seen(key);
       }
@@ -112,9 +113,7 @@ export class SiteSecrets {
     const present = await Promise.all(desired.map((resource) => this.#observed(resource, signal)));
     const wanted = new Set(desired.map(({ key }) => key));
     const records = [...copies.of('ConfigMap')].map((record) => this.#described(record));
-    const recorded = new Set(records.map(({ key }) => key));
-    const removing = [...this.#removing.values()].filter(({ key }) => !recorded.has(key));
-    const unwanted = [...records, ...removing].filter(({ key, owner }) => {
+    const unwanted = [...records, ...this.#removing.without(records)].filter(({ key, owner }) => {
       if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
       return scope === undefined || scope.sites.has(owner.site);
     });
@@ -133,8 +132,8 @@ export class SiteSecrets {
     const name = objectKey(address);
     const record = copies.find(recordOf(address));
     if (record === undefined) {
-      if (!this.#isPlaced(address) || this.#known.has(name)) return null;
-      if ((await this.#isThere(address, signal)) !== true) return null;
+      if (!this.#isPlaced(address) || this.#known.has(name) || this.#removing.has(name)) return null;
+      if ((await isSecretThere(this.#deps, address, signal)) !== true) return null;
       const { owner } = markOf(identity, { metadata: { name: address.name } });
       return { target: OBJECTS.target, key, hash: null, owner, ref: { address, uid: '', client: null } };
     }
@@ -218,8 +217,9 @@ export class SiteSecrets {
         this.#known.delete(name);
       }
     }
-    if (!isMade) throw foreignSecret(spec.address);
-    this.#removing.delete(name);
+    if (!isMade)
+      throw this.#removing.has(name) ? unconfirmedRemoval(spec.address, true) : foreignSecret(spec.address);
+    this.#removing.end(name);
     this.#seen(name);
   }
 
@@ -264,19 +264,17 @@ export class SiteSecrets {
     const { clock, copies, writer } = this.#deps;
     const name = objectKey(address);
     const record = copies.find(recordOf(address));
-    if (record !== undefined) this.#removing.set(name, this.#described(record));
+    // Others have deleted it, and it was made again.
+    if (record !== undefined && record.metadata.uid !== uid) return;
+    if (record !== undefined) this.#removing.begin(this.#described(record));
     await writer.remove(recordOf(address), uid, signal);
     let isThere: boolean | null = null;
     const isGone = async () => {
-      isThere = this.#isPlaced(address) && (await this.#isThere(address, signal));
+      isThere = this.#isPlaced(address) && (await isSecretThere(this.#deps, address, signal));
       return isThere === false;
     };
     if (!(await afterRemoval(isGone, clock, signal))) throw unconfirmedRemoval(address, isThere);
-    this.#removing.delete(name);
-  }
-
-  async #isThere(address: ObjectAddress, signal: AbortSignal): Promise<boolean | null> {
-    return await isSecretThere(this.#deps, address, signal);
+    this.#removing.end(name);
   }
 
   #seen(key: string): void {
