@@ -11,7 +11,10 @@ export interface CheckContext {
   readonly visit: SiteVisits;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Whether it is known that the vendor's answer depends on the place that the edge states (docs/conformance.md). */
+  /**
+   * The operator has confirmed that Google's gtm.js depends on the place that the edge sends (`SCRIPTS_BY_PLACE`,
+   * docs/conformance.md).
+   */
   readonly scriptsByPlace: boolean;
 }
 

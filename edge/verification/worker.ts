@@ -9,7 +9,7 @@ interface Env {
   readonly VERIFICATION_SECRET?: string;
   /** The edge's secret: with it, visits are marked as probes. Unset: they count as traffic of the site. */
   readonly HOP_SECRET?: string;
-  /** `true` where `npm run conform -- --google` has shown that the vendor's scripts depend on the place that the edge states. */
+  /** `true` once `npm run conform -- --google` has shown that Google's gtm.js depends on the place that the edge sends. */
   readonly SCRIPTS_BY_PLACE?: string;
 }
 

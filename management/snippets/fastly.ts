@@ -13,7 +13,7 @@ export function fastlySnippet(forwarder: Forwarder): string {
   return `${comment('#', [
     ...preamble(
       forwarder,
-      'Two VCL snippets of the service of the pages. Put your service id in for SERVICE_ID.',
+      "Two VCL snippets for the Fastly service that serves the pages. Replace SERVICE_ID with that service's id.",
     ),
   ])}
 # 1. Type: init
@@ -31,7 +31,7 @@ backend ${name} {
 
 # 2. Type: recv
 if (req.url.path ~ "^${path}/") {
-  # A shield must not take the first POP for the visitor.
+  # Only the first POP sees the visitor's address; at a shield, client.ip is that POP's.
   if (fastly.ff.visits_this_service == 0 && req.restarts == 0) {
     set req.http.x-tagyard-visitor = client.ip;
     set req.http.x-tagyard-country = client.geo.country_code;

@@ -7,7 +7,10 @@ import { problems } from '../http/openapi.ts';
 import { listClients, listOrganisations } from './lists.repository.ts';
 import { clientView, organisationView } from './tenants.schema.ts';
 
-/** More than any subject has; a list with more is cut, and complete in GET /clients. */
+/**
+ * More clients or organisations than any subject should have. `/me` cuts a longer list; the list endpoints page through all
+ * of it.
+ */
 const MOST = 10_000;
 
 const me = z
@@ -21,7 +24,10 @@ const me = z
       .nullable()
       .meta({ description: 'of the service token that called; null: a person called' }),
     organisations: z.array(organisationView).meta({ description: 'without archived ones' }),
-    clients: z.array(clientView).meta({ description: 'without archived ones; the stronger role counts' }),
+    clients: z.array(clientView).meta({
+      description:
+        'without archived ones; `role` is the stronger of the caller’s own role in the client and the one from its organisation',
+    }),
   })
   .meta({ id: 'Me' });
 

@@ -51,7 +51,10 @@ export interface ContainersSettings {
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** Keeps what containers print. Default: nothing is kept. */
   readonly output?: Pick<OutputSink, 'forget'>;
-  /** A spec that was never seen healthy is given up after this many failures; default 12, within half an hour. */
+  /**
+   * A spec that was never seen healthy is given up after this many failures of the site's own; default 12, which takes about
+   * half an hour at most.
+   */
   readonly giveUpAfter?: number;
 }
 
@@ -145,7 +148,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     const problem = async () => {
       if (owner.kind !== 'ours' || lacksGate) return 'without Tagyard’s port gate';
       if (!inPlace) return 'in a network that is not its site’s';
-      if (isReaddressed) return 'with an earlier address of Docker’s default bridge';
+      if (isReaddressed) return 'with an earlier address of Docker’s default bridge in its hosts file';
       if (needsGate && onDemand.isOnStandby(found)) return null;
       if (!running || endpoint === null) return 'not running';
       const health = await healthOf(endpoint, signal);
@@ -197,7 +200,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     const hashes = new Map(observed.map(({ key, hash }) => [key, hash]));
     for (const { key, hash, spec } of desired) {
       const healthy = hashes.get(key) ?? null;
-      // A replacement that is being started has yet to stay healthy.
+      // A container that is still being started isn't proven yet: a replacement must first stay healthy for `steadyMs`.
       const isStarting = busy.has(containerName(instance, spec));
       if (healthy !== null && hash.startsWith(healthy) && !isStarting) failures.prove(hash);
     }
