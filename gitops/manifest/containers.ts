@@ -42,7 +42,7 @@ export interface ContainerSpec {
   readonly boundAddress: string;
   /** The hostname of the preview server. In the containers of the processing role it must resolve to this host. */
   readonly previewHost: string;
-  /** The hostname of the site's policy script, likewise; unset: the container reads none. */
+  /** The hostname of the site's policy script. It must also resolve to this host in the container; unset: it reads none. */
   readonly policyHost?: string;
   readonly hash: string;
 }
@@ -156,7 +156,7 @@ export function containerSpecs(manifest: LoadedManifest, settings: ContainerSett
 interface ReadAddresses {
   /** Where the preview server answers over TLS: the tag server accepts no other scheme (docs/facts.md). */
   readonly previewUrl: string;
-  /** Where the policy script is served over TLS, with its token and without its name; `null`: nowhere. */
+  /** The URL that the policy script's file name is appended to: `https://<host>…/<token>`; `null`: none is served. */
   readonly policyUrl: string | null;
 }
 
@@ -169,7 +169,8 @@ export function environments(
   return {
     processing: {
       PREVIEW_SERVER_URL: previewUrl,
-      // The hash makes another script another environment: a tag server reads its script only when it starts.
+      // The hash is in the URL, so a changed script changes the environment and replaces the container: a tag server reads
+      // its script only when it starts.
       ...(policy === undefined || policyUrl === null
         ? {}
         : { POLICY_SCRIPT_URL: `${policyUrl}/${policy.hash}.js` }),

@@ -6,11 +6,12 @@ interface TrafficState {
   single: Generated<boolean>;
   /** From here on, what the bucket has is collected; `null`: nothing was ever collected. */
   since: Date | null;
-  /** The time from which on there are rows of this length: older ones were removed, or never made. */
+  /** The oldest time that can have rows of this span (a minute, an hour, a day); older rows were removed, or never made. */
   minutes_from: Date | null;
   hours_from: Date | null;
   days_from: Date | null;
-  /** Which objects and records of earlier days were counted is not noted any more (`YYYY-MM-DD`). */
+  /** A day (`YYYY-MM-DD`). The notes on the counted objects and records of earlier days (`traffic_objects`, `traffic_batches`)
+   * are deleted. */
   notes_from: string | null;
   /** Hours before this time have no sums of their quarters. */
   quarters_from: Date | null;
@@ -31,19 +32,19 @@ interface TrafficLeases {
   collected_until: Date | null;
 }
 
-/** Objects that were read, of the days that late ones may still belong to. */
+/** The objects that were read. Kept only for days for which objects may still arrive late. */
 interface TrafficObjects {
   /** Made from key and size. */
   id: string;
   day: string;
 }
 
-/** Records that were counted, of the same days. */
+/** The records that were counted. Kept for the same days. */
 interface TrafficBatches {
   batch: string;
   /** The number of a block of 52 records of the batch. */
   block: number;
-  /** One bit for each record that was counted, the first record's lowest. */
+  /** One bit for each record of the block, set if it was counted. The lowest bit is the first record's. */
   seen: string;
   day: string;
 }
@@ -56,7 +57,10 @@ interface TrafficFaults {
   at: Generated<Date>;
 }
 
-/** The sums of one container in one minute, hour or day (UTC). The nil UUID: of everything, also of unknown hosts. */
+/**
+ * The sums of one container in one minute, hour or day (UTC). The rows of the nil UUID are the sums of everything, including
+ * requests for hostnames of no site.
+ */
 interface TrafficSums {
   container: string;
   time: Date;
@@ -77,7 +81,7 @@ interface TrafficDeletions {
   objects: number;
   records: number;
   completed_at: Date | null;
-  /** When the host had deleted what the containers have printed. */
+  /** When the host's deletion of the tag servers' log lines was recorded; `null`: not deleted yet. */
   logs_deleted_at: Date | null;
 }
 

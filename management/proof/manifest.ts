@@ -14,8 +14,8 @@ function provableNames({
 }
 
 /**
- * The manifest, with exactly those of its domains listed as unproven that are not proven to be the client's. What it
- * listed before doesn't count, because the manifest may be an old version, or another client's.
+ * Returns the manifest with `unproven` set to exactly those registrable domains of its names that have no proof for this
+ * client. What it listed before doesn't count, because the manifest may be an old version, or another client's.
  */
 export async function markUnproven<Given extends ManifestInput>(
   db: Database,
@@ -27,7 +27,7 @@ export async function markUnproven<Given extends ManifestInput>(
   return withUnproven(manifest, await unprovenDomains(db, client, provableNames(manifest)));
 }
 
-/** The manifest with exactly these domains as unproven, without the key if there are none. */
+/** The manifest with `unproven` set to exactly these domains, without the key if there are none. */
 function withUnproven<Given extends ManifestInput>(
   { unproven: _, ...manifest }: Given,
   domains: readonly string[],
@@ -35,7 +35,7 @@ function withUnproven<Given extends ManifestInput>(
   return domains.length === 0 ? manifest : { ...manifest, unproven: [...domains].sort() };
 }
 
-/** The file of a live site, changed to list one domain as unproven or no longer. Any other text is returned as it is. */
+/** The file of a live site, with one domain added to `unproven` or taken from it. Any other text is returned as it is. */
 export async function rewriteProof(
   text: string | null,
   site: string,

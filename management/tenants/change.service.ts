@@ -28,7 +28,9 @@ interface TenantChange {
   edit(current: Tenant | null): Tenant;
 }
 
-/** What the API changes clients and organisations with: a commit in the caller's name, then its projection. */
+/**
+ * How the API changes clients and organisations: it commits in the caller's name, then projects the commit into the database.
+ */
 export class TenantChanges {
   readonly #context: Context;
   readonly #projection: TenantProjection;

@@ -18,7 +18,7 @@ interface Block {
   readonly batch: string;
   readonly block: number;
   readonly day: string;
-  /** One bit for each record, the first record's lowest. */
+  /** One bit for each record of the block, set if it was counted. The lowest bit is the first record's. */
   seen: number;
 }
 
@@ -42,7 +42,7 @@ export interface Sum {
   readonly counts: Counts;
 }
 
-/** The row of everything, also of unknown hosts. */
+/** The id of the rows with the sums of everything, including requests for hostnames of no site. */
 export const TOTAL = '00000000-0000-0000-0000-000000000000';
 /** The day and the form of an object's key. */
 const KEY = /^raw\/dt=(\d{4}-\d\d-\d\d)\/[^/]+\.ndjson$/;

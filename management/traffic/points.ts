@@ -5,7 +5,7 @@ import { collectedUntil } from './leases.ts';
 import { TOTAL } from './object-set.ts';
 import { spanOf } from './store.ts';
 
-/** Whose traffic. `all`: of the whole installation, also of unknown hosts. */
+/** Whose traffic. `all`: of the whole installation, including requests for hostnames of no site. */
 export type Whose = 'all' | { readonly containers: ReturnType<typeof sql> };
 
 interface Range {

@@ -11,7 +11,10 @@ const PARTS = [
   ['sites', '#64748b'],
 ] as const;
 
-/** What lies directly in a part is its roots, except for what others import. */
+/**
+ * Files directly in a part's folder form its 'roots' room. Exceptions: `plugins/contract.ts`, which other parts import, has
+ * a room of its own; `gitops/appliers/index.ts`, the list of appliers, counts as a root of gitops.
+ */
 const OWN_ROOMS: Readonly<Record<string, string>> = {
   'plugins/contract.ts': 'plugins/contract',
   'gitops/appliers/index.ts': 'gitops',

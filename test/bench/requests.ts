@@ -56,7 +56,7 @@ async function search(bench: Bench): Promise<void> {
     const files = (await readdir(root)).filter((name) => name.endsWith('.parquet'));
     const sizes = await Promise.all(files.map(async (name) => (await stat(join(root, name))).size));
     const octets = sizes.reduce((sum, size) => sum + size, 0);
-    await bench('  a million records: files of the cache', { unit: 'MB', run: () => octets / RECORDS });
+    await bench('  size per million records: the cache’s files', { unit: 'MB', run: () => octets / RECORDS });
     const searches: [string, Partial<RequestFilter>, string][] = [
       ['first page of all (aim 500)', {}, 'true'],
       ['first page of one container (aim 500)', { containers: ['container-7'] }, `container = 'container-7'`],

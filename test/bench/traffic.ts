@@ -14,7 +14,7 @@ import type { Bench, Suite } from './bench.ts';
 import { writeBacklog } from './traffic-backlog.ts';
 import { severalCollectors } from './traffic-collectors.ts';
 
-/** Records in the larger backlog; the smaller one has a tenth. The default is 1 GB. */
+/** Records in the larger backlog; the smaller one has a tenth. The default number makes about 1 GB of objects. */
 const RECORDS = Number(process.env.BENCH_TRAFFIC_RECORDS ?? 1_850_000);
 const SITES = Number(process.env.BENCH_TRAFFIC_SITES ?? 1_000);
 const HOUR_MS = 3_600_000;
@@ -22,7 +22,10 @@ const MAIN = fileURLToPath(new URL('../support/traffic/collector-main.ts', impor
 const report = z.object({ ms: z.number(), cpuMs: z.number(), peakMiB: z.number() });
 type Report = z.output<typeof report>;
 
-/** Collecting a backlog, against DuckDB over the same objects, and reading a chart out of many sums. */
+/**
+ * Measures collecting a backlog, with DuckDB's sums over the same objects as the control, and reading one chart from a table
+ * with many sums.
+ */
 export const traffic: Suite = async (bench) => {
   const postgresql = await PostgresqlFixture.start();
   const bucket = await s3Bucket();
@@ -104,7 +107,7 @@ async function control(bench: Bench, { folder = '' }: TestBucket): Promise<void>
 }
 
 async function storage(bench: Bench, db: Database, octets: number): Promise<void> {
-  await bench('a million records: objects of the bucket', { unit: 'MB', run: () => octets / RECORDS });
+  await bench('size per million records: the bucket’s objects', { unit: 'MB', run: () => octets / RECORDS });
   for (const table of ['batches', 'objects', 'minutes', 'hours', 'days']) {
     const { rows } = await sql<{ size: string }>`
       select pg_total_relation_size(${`traffic_${table}`}::regclass)::text as size`.execute(db);

@@ -119,7 +119,11 @@ describe('_fpid', () => {
       viaCustomDomain('m.site1-0.example'),
       '; Domain=site1-0.example',
     ],
-    ['on a foreign host that our proxy names: host-only', viaCustomDomain('elsewhere.example'), ''],
+    [
+      'for a host of no domain of the site, stated by our proxy in x-forwarded-host: host-only',
+      viaCustomDomain('elsewhere.example'),
+      '',
+    ],
     ['without the hop secret: host-only', { 'x-forwarded-host': 'm.site1-0.example' }, ''],
   ])('is set %s', async (_name, headers, domain) => {
     const answer = await stage.boot(site, {}, headers);

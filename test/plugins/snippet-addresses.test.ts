@@ -39,7 +39,7 @@ function valuesOf(script: string) {
 
 describe('the addresses that plugins of shops and CMS ask for', () => {
   test.each([
-    // duracelltomi/gtm4wp (WordPress): domain and path, a data layer's name and an environment.
+    // duracelltomi/gtm4wp (WordPress). Its settings: the script's domain and path, the data layer's name, an environment.
     ['GTM4WP', '/gtm.js?id={id}', 'dataLayer', ''],
     ['GTM4WP with a data layer', '/gtm.js?id={id}&l=shopLayer', 'shopLayer', '?l=shopLayer'],
     [
@@ -61,7 +61,8 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
       'gatsby',
       '?l=gatsby&gtm_auth=x&gtm_preview=env-1&gtm_cookies_win=x',
     ],
-    // stape-io/gtm-server-side-magento-module (Magento 2): a name, then the id without a parameter's name.
+    // stape-io/gtm-server-side-magento-module (Magento 2): a base URL and the script's name; the query is the bare id,
+    // without `id=`.
     ['gtm-server-side-magento-module', '/gtm.js?{id}', 'dataLayer', ''],
   ])('of %s are answered with the loader: %s', async (_plugin, path, layer, query) => {
     const answer = await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
@@ -119,7 +120,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     expect(stage.upstream.received).toHaveLength(1);
   });
 
-  describe('below the paths that the site forwards, the container answers; beside them, the loader', () => {
+  describe('the container answers the paths in `proxyPaths` (`/*` aside); the loader answers all other script addresses', () => {
     let own: StagedSite;
     beforeAll(async () => {
       own = await shop({}, ['/t1a2b3c4/*', '/shop/gtm.js', '/*']);
@@ -154,7 +155,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     },
   );
 
-  test('the bait keeps its own answer', async () => {
+  test('/bait/gtm.js, the ad-blocker test, still answers 204', async () => {
     expect((await get('/bait/gtm.js?v=1&ad_type=banner')).status).toBe(204);
   });
 

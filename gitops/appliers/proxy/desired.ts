@@ -51,7 +51,7 @@ const vhostSchema = z.discriminatedUnion('kind', [
   }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, tls, certificate, edgeHost: hostname }),
-  /** TLS only: every path under the token answers the site's policy script, under its name in the site's network. */
+  /** TLS only, under the script's name in the site's network: each path below `/<token>/` answers the site's policy script. */
   z.strictObject({
     kind: z.literal('policy'),
     host: z.union([hostname, label]),

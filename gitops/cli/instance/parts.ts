@@ -37,8 +37,8 @@ export function managementService(url: string | undefined): Part {
 }
 
 /**
- * The verification worker. If it refuses a `GET` for the method, it has accepted the secret. Where no secret is known,
- * it must refuse the missing one.
+ * The verification worker. It checks the secret before the method, so `method_not_allowed` for this `GET` means that it
+ * accepted the secret. If doctor has no secret, it sends none and expects `wrong_secret`.
  */
 export function verificationService(url: string | undefined, secret: string): Part {
   const expected = secret === '' ? 'wrong_secret' : 'method_not_allowed';

@@ -5,7 +5,7 @@ type Change = Event & { readonly changed: readonly { readonly name: string; read
 
 const { cookieStore } = window as unknown as { cookieStore?: EventTarget };
 
-/** The page may stay open for long, and what follows the bootstrap doesn't matter. */
+/** The listener stays as long as the page is open, so the list needs a limit. Changes after the bootstrap aren't needed. */
 const MAX_CHANGES = 50;
 
 /**

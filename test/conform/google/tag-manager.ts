@@ -26,7 +26,7 @@ const isScript = ({ headers }: Fetched) => /\bjavascript\b/.test(headers.get('co
 
 export const tagManagerBehaviours: readonly Behaviour<GoogleTarget>[] = [
   {
-    name: 'gtm.js is a script for every page, for 15 minutes in private caches, and sets no cookie',
+    name: 'gtm.js is a script that any page may load and that private caches keep for 15 minutes; it sets no cookie',
     source: SCRIPT,
     async check(target) {
       const { status, headers } = await get(target, `/gtm.js?id=${target.containerId}`);

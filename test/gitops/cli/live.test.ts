@@ -204,7 +204,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
       expect(stdout).toMatch(new RegExp(`^failed +${name} .*${words}`, 'm'));
       expect(stdout).not.toContain('are well');
     }
-    // The provisioner answers both paths, but it is another service.
+    // The address of the provisioner instead: it answers, but not as the service that doctor asks for.
     const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: url });
     expect(exitCode).toBe(1);
     expect(stdout).toMatch(new RegExp(`^failed +${name} .*${variable}`, 'm'));

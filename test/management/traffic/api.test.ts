@@ -166,7 +166,7 @@ describe('traffic', () => {
     expect(await requests('/traffic', 'viewer')).toEqual([10, 0, 0]);
     expect(await requests('/traffic', 'bob')).toEqual([0, 0, 1]);
     expect(await requests('/traffic', 'stranger')).toEqual([0, 0, 0]);
-    // Also of unknown hosts.
+    // Including requests for hostnames of no site.
     expect(await requests('/traffic', 'root')).toEqual([10, 0, 2]);
     expect(await requests(`/server-containers/${shop}/traffic`, 'root')).toEqual([10, 0, 0]);
     expect(await requests(`/server-containers/${shop}/traffic`, 'bob')).toBe('unknown_container');

@@ -5,7 +5,10 @@ import { type Stage, startStage as startOwnStage, startStageOf } from '../../../
 export type * from '../../../edge/kit/stage.ts';
 export { HOP_SECRET, HOP_SECRET_PREVIOUS } from '../../../edge/kit/stage.ts';
 
-/** The kit's stage. `entry`: another worker, a file of `worker/`, or the absolute path of another version's. */
+/**
+ * The kit's stage. `entry`: the worker to run instead, as a file name in `worker/` or as an absolute path (for another
+ * version's worker).
+ */
 export async function startStage(entry?: string): Promise<Stage> {
   if (entry === undefined) return await startOwnStage();
   return await startStageOf(await bundleWorker(resolve(import.meta.dirname, 'worker', entry)));

@@ -25,7 +25,7 @@ export interface ForwardedShop {
   /** The port of the shop's server on 127.0.0.1. */
   readonly port: number;
   readonly path: string;
-  /** Changes what the page has before the snippet, and what its own server sends with it. */
+  /** Replaces the page's HTML before the snippet, and the extra response headers of the page. */
   show(head: string, headers?: Readonly<Record<string, string>>): void;
   /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
@@ -44,13 +44,16 @@ const headersOf = ({ headers }: Recorded): Arrived['headers'] =>
   Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
 
 interface ShopOptions {
-  /** What the page has before the snippet. */
+  /** The page's HTML before the snippet. */
   readonly page?: string;
   /** The nonce of the page's inline scripts. */
   readonly nonce?: string;
   readonly manifest?: Partial<ManifestInput>;
   readonly snippet?: Partial<SnippetOptions>;
-  /** What the operator's database of places says of every visitor, where nginx's snippet states no place. */
+  /**
+   * A place to write into nginx's snippet, which by itself sends empty country and region headers. It takes the place of the
+   * operator's own geo database, with the same answer for every visitor.
+   */
   readonly place?: { readonly country: string; readonly region: string };
 }
 
@@ -69,7 +72,7 @@ export async function startForwardedShop(
   const token = forwarderToken('forwarder-key-of-the-tests-0123456789', of);
   const forwarder = { generation: 1, tokenHash: forwarderTokenHash(token) };
   const site = await stage.site({
-    // A web tag of its own, so that its script is a copy of its own.
+    // Each shop has its own web tag id, so that no two shops use the same cached copy of gtm.js.
     domains: [{ ...entry, domain, webTagId: `GTM-FORWARD${shops}`, sameOrigin: { path: PATH, forwarder } }],
     customDomains: [`metrics.${domain}`],
     ...manifest,

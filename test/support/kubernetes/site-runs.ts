@@ -15,7 +15,7 @@ interface RunResult {
 /** Passes over all sites of a cluster, as the loop makes them. */
 export class SiteRuns {
   readonly appliers: readonly Applier[];
-  /** The messages of changes about what they wait for. */
+  /** What the changes reported that they were waiting for, in order. */
   readonly progress: string[] = [];
   readonly #signal = new AbortController().signal;
   readonly #desired = new DesiredResources();
@@ -42,7 +42,7 @@ export class SiteRuns {
     return await this.runUntil(this.#signal, manifests);
   }
 
-  /** The same; a newer revision changes all sites when the signal aborts. */
+  /** Like `run`; aborting `superseded` ends the runs as a newer revision that changes these sites would. */
   async runUntil(superseded: AbortSignal, manifests: readonly LoadedManifest[]): Promise<RunResult> {
     const plan = await this.plan(...manifests);
     const outcomes = await Promise.all(

@@ -50,8 +50,8 @@ function configSecrets(config: Secret): string[] {
 }
 
 /**
- * The lines of the key as it is stored, which may be written by hand, and as a program prints what it has read. JSON
- * escapes the breaks between the lines, but not the lines.
+ * The key's lines in each form in which output may show it: as stored (perhaps wrapped by hand), and as a program prints
+ * the key that it has parsed (PKCS#8 or PKCS#1). JSON escapes the breaks between the lines, but not the lines.
  */
 function keyLines(key: Secret | undefined): string[] {
   if (key === undefined) return [];
