@@ -4,6 +4,8 @@ import type { WatchEvent } from './watch-events.ts';
 /** The objects that a watch has shown, and the version up to which it has shown them. */
 export class ObjectCopy {
   readonly #objects = new Map<string, SentObject>();
+  /** Kept until it is known what has become of them, so that a deletion is a change. */
+  readonly #forgotten = new Map<string, SentObject>();
   #version: string | null = null;
 
   get objects(): ReadonlyMap<string, SentObject> {
@@ -17,7 +19,7 @@ export class ObjectCopy {
 
   /** Takes over a complete listing. Returns what it changes. */
   listed(items: readonly SentObject[], resourceVersion: string): ObjectChange[] {
-    const before = new Map(this.#objects);
+    const before = new Map([...this.#objects, ...this.#forgotten]);
     this.#objects.clear();
     const changes: ObjectChange[] = [];
     for (const object of items) {
@@ -25,18 +27,26 @@ export class ObjectCopy {
       const known = before.get(key);
       before.delete(key);
       // The known one stays: its users may compare by identity.
-      const isSame = known !== undefined && known.version === object.version && isOneObject(known, object);
+      const isSame =
+        known !== undefined &&
+        !this.#forgotten.has(key) &&
+        known.version === object.version &&
+        isOneObject(known, object);
       this.#objects.set(key, isSame ? known : object);
       if (!isSame) changes.push(...changesTo(known, object));
     }
     for (const object of before.values()) changes.push({ type: 'deleted', object });
+    this.#forgotten.clear();
     this.#version = resourceVersion;
     return changes;
   }
 
   /** Forgets an object, so that a listing of the same version brings it again. */
   forget(key: string): void {
+    const known = this.#objects.get(key);
+    if (known === undefined) return;
     this.#objects.delete(key);
+    this.#forgotten.set(key, known);
   }
 
   /** Takes over an event of the watch. Returns what it changes. */
@@ -47,7 +57,8 @@ export class ObjectCopy {
     }
     const { type, object } = event;
     const { key } = object;
-    const known = this.#objects.get(key);
+    const known = this.#objects.get(key) ?? this.#forgotten.get(key);
+    this.#forgotten.delete(key);
     this.#version = object.version ?? this.#version;
     if (type === 'set') {
       this.#objects.set(key, object);

@@ -121,6 +121,19 @@ describe('the copy of the objects', () => {
     expect(copy.version).toBe('32');
   });
 
+  test('returns what has become of forgotten objects', () => {
+    const copy = new ObjectCopy();
+    copy.listed(pods(pod('a', 1), pod('b', 1), pod('c', 1), pod('d', 1), pod('e', 1)), '5');
+    for (const key of [...copy.objects.keys(), 'a/unknown']) copy.forget(key);
+    expect(copy.objects.size).toBe(0);
+    expect(said(copy.take({ type: 'deleted', object: parsedObject(pod('a', 6)) }))).toEqual(['deleted a']);
+    expect(said(copy.take({ type: 'set', object: parsedObject(pod('b', 7)) }))).toEqual(['changed b']);
+    const again = pods(pod('b', 7), pod('c', 1), pod('d', 8, 'f'));
+    expect(said(copy.listed(again, '9'))).toEqual(['changed c', 'deleted d', 'added f', 'deleted e']);
+    expect(copy.objects.get('a/c')).toBe(again[1]);
+    expect(copy.listed(again, '10')).toEqual([]);
+  });
+
   test('has a version of an object once it has that one, a newer one, or the deletion', () => {
     const copy = new ObjectCopy();
     copy.listed(pods(pod('a', 9)), '20');
