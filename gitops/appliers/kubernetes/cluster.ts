@@ -117,7 +117,13 @@ export async function openCluster(
     gatewayNamespace: settings.KUBERNETES_GATEWAY_NAMESPACE ?? null,
     policyScripts: policyScripts(settings, source),
   };
-  const copies = new Copies({ client, identity, namespace, ...(waitMs === undefined ? {} : { waitMs }) });
+  const copies = new Copies({
+    client,
+    identity,
+    namespace,
+    log,
+    ...(waitMs === undefined ? {} : { waitMs }),
+  });
   const writer = new Writer({ client, copies, identity, ordinal, log });
   const clients = new ClientObjects({
     client,
@@ -210,7 +216,7 @@ function openGateway(deps: GatewayDeps): GatewayParts {
   // Without the host: gateways also report Secrets that others have made, such as certificates that these renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
   const copies = new Copies({
-    ...{ client, identity, namespace, ...(waitMs === undefined ? {} : { waitMs }) },
+    ...{ client, identity, namespace, log, ...(waitMs === undefined ? {} : { waitMs }) },
     selection: { kinds: ['Secret', 'Lease'], labels },
   });
   const writer = new Writer({ client, copies, identity, ordinal, log });

@@ -50,10 +50,8 @@ export class FailedPreviews {
     this.#deps = deps;
     const { signal } = this.#ended;
     deps.reports.onChange('Lease', () => this.#note(), signal);
-    void deps.reports.ready(signal).then(
-      () => this.#note(),
-      () => undefined, // the next change of a Lease is noted
-    );
+    const ready = deps.reports.ready(signal).then(() => this.#note());
+    ready.catch(() => undefined); // the next change of a Lease is noted
   }
 
   /** Sets the desired Deployments: those of the whole host (`scope` is `null`), or those of the sites in `scope`. */

@@ -1,9 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RetryableError } from '../../../base/errors.ts';
+import { type Log, warner } from '../../../base/log.ts';
 import type { Identity } from '../../../base/ownership.ts';
 import { objectKey, objectLabel } from '../../../clients/kubernetes/address.ts';
 import type { KubernetesClient, SentObject, Watched } from '../../../clients/kubernetes/contract.ts';
+import { KubernetesRetryable } from '../../../clients/kubernetes/errors.ts';
 import type { Kind, KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
 import { objectIn, objectsOf } from '../../../clients/kubernetes/sent-object.ts';
 import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
@@ -36,6 +38,7 @@ interface CopiesOptions {
   readonly identity: Identity;
   /** The namespace of all objects; `null`: each client has its own. */
   readonly namespace: string | null;
+  readonly log: Log;
   readonly waitMs?: number;
   /** The objects that are kept as copies. Default: all of the sites, except those that are delivered to gateways. */
   readonly selection?: { readonly kinds: readonly Kind[]; readonly labels: string };
@@ -47,6 +50,7 @@ interface CopiesOptions {
  */
 export class Copies {
   readonly #copies: ReadonlyMap<Kind, Watched>;
+  readonly #log: Log;
   readonly #waitMs: number;
   readonly #changes = new EventEmitter().setMaxListeners(0);
   readonly #ended = new AbortController();
@@ -55,7 +59,8 @@ export class Copies {
   /** The objects as they were last written or compared. It is a change from outside if others have set fields since. */
   readonly #known = new Map<string, SentObject>();
 
-  constructor({ client, identity, namespace, waitMs = WAIT_MS, selection }: CopiesOptions) {
+  constructor({ client, identity, namespace, log, waitMs = WAIT_MS, selection }: CopiesOptions) {
+    this.#log = log;
     this.#waitMs = waitMs;
     const { kinds, labels } = selection ?? {
       kinds: KINDS,
@@ -203,10 +208,25 @@ export class Copies {
     }
   }
 
-  /** Calls `note` after each change of an object of this kind, until `signal` aborts. */
+  /**
+   * Calls `note` after each change of an object of this kind, until `signal` aborts. An error of it is logged, because it
+   * must not end the loop over the changes.
+   */
   onChange(kind: Kind, note: () => void, signal: AbortSignal): void {
-    this.#changes.on(kind, note);
-    signal.addEventListener('abort', () => this.#changes.off(kind, note), { once: true });
+    const warn = warner((message) =>
+      this.#log.warn({}, `a change of the ${kind}s can’t be noted: ${message}`),
+    );
+    const listener = () => {
+      try {
+        note();
+        warn(null);
+      } catch (error) {
+        // An object that can't be read is listed again, which is the next change.
+        if (!(error instanceof KubernetesRetryable)) warn(error);
+      }
+    };
+    this.#changes.on(kind, listener);
+    signal.addEventListener('abort', () => this.#changes.off(kind, listener), { once: true });
   }
 
   /** An item after changes from outside; changes that arrive before it is read make one item. */

@@ -7,6 +7,7 @@ import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kin
 import { formatReport } from '../../../../gitops/delivery/report.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
+import type { Answerer } from '../../../support/kubernetes/scripted-server.ts';
 
 const NAMESPACE = 'sites';
 const NAME = 'tag-acme-preview';
@@ -63,13 +64,11 @@ function lease(number: number) {
   return { metadata: { name: 'gateway-1', annotations: formatReport(report) } };
 }
 
-test('a cause is reported neither for the template that replaced the failed one, nor for a removed site', async () => {
-  await using stack = new AsyncDisposableStack();
-  const api = new ChangingServer();
-  api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
-  api.set('leases', lease(1));
-  const { client } = stack.use(await openedScripted(api.answer));
-  const place = { client, identity: { instance: 'test', host: 'tag-1' }, namespace: NAMESPACE };
+/** The failed previews of a cluster that wants this preview server. */
+async function openedPreviews(stack: AsyncDisposableStack, answer: Answerer): Promise<FailedPreviews> {
+  const { client } = stack.use(await openedScripted(answer));
+  const log = { info() {}, warn() {} };
+  const place = { client, identity: { instance: 'test', host: 'tag-1' }, namespace: NAMESPACE, log };
   const copies = new Copies({ ...place, selection: { kinds: ['Deployment'], labels: '' } });
   const reports = new Copies({ ...place, selection: { kinds: ['Lease'], labels: '' } });
   const previews = new FailedPreviews({ ...place, copies, reports });
@@ -82,6 +81,34 @@ test('a cause is reported neither for the template that replaced the failed one,
   const manifest = { site: 'acme', client: 'one', resources };
   const options = { manifest, secrets: [], initialReplicas: 0, refusal: null };
   previews.want([new ObjectSpec({ apiVersion: 'apps/v1', kind: 'Deployment', metadata }, options)], null);
+  return previews;
+}
+
+test('Leases that can’t be read are noted once they can', async () => {
+  await using stack = new AsyncDisposableStack();
+  const api = new ChangingServer();
+  api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
+  api.set('leases', lease(1));
+  const broken = [Array.from({ length: 20 }, (_, number) => `gateway-${number}`)];
+  const previews = await openedPreviews(stack, (request, response) => {
+    const names = /leases\?(?!.*watch=true)/.test(request.url ?? '') ? broken.pop() : undefined;
+    if (names === undefined) return api.answer(request, response);
+    const items = names.map((name) => {
+      const metadata = `{"name":"${name}","namespace":"${NAMESPACE}","uid":"${name}","resourceVersion":"3"}`;
+      return `{"metadata":${metadata},"spec":{"a":}}`;
+    });
+    response.end(`{"metadata":{"resourceVersion":"3"},"items":[${items}]}`);
+  });
+  await eventually(() => expect(previews.messageOf('acme')).toContain('exceeded quota: theirs'));
+  expect(broken).toEqual([]);
+});
+
+test('a cause is reported neither for the template that replaced the failed one, nor for a removed site', async () => {
+  await using stack = new AsyncDisposableStack();
+  const api = new ChangingServer();
+  api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
+  api.set('leases', lease(1));
+  const previews = await openedPreviews(stack, api.answer);
   await eventually(() => {
     expect(previews.messageOf('acme')).toContain('exceeded quota: theirs');
     expect(api.isWatched).toBe(true);
