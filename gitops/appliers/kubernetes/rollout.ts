@@ -204,13 +204,14 @@ export class RolloutFailures {
     for (const hash of this.#proven) if (!hashes.has(hash)) this.#proven.delete(hash);
   }
 
-  errorOf(hash: string, message: string, { quota, isLasting }: RolloutFailure): Error {
-    if (quota === 'other') return new QuotaReachedError(message);
+  /** `cause`: why the way back has failed, too. */
+  errorOf(hash: string, message: string, { quota, isLasting }: RolloutFailure, cause?: unknown): Error {
+    if (quota === 'other') return new QuotaReachedError(message, { cause });
     // The template isn't at fault.
-    if (quota === 'own') return new RetryableError(message);
+    if (quota === 'own') return new RetryableError(message, { cause });
     const times = (this.#counts.get(hash) ?? 0) + 1;
     this.#counts.set(hash, times);
-    const options = { isOfSite: isLasting };
+    const options = { isOfSite: isLasting, cause };
     if (times < TERMINAL_AFTER) return new RetryableError(message, options);
     const repeated = `${message}; ${times} times in a row`;
     if (times < GIVE_UP_AFTER || this.#proven.has(hash)) return new TerminalError(repeated, options);

@@ -69,35 +69,38 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
       await clients.settle(manifest.client, signal);
       return;
     }
-    const isServed = await goBack(resource, completeBefore, signal);
-    const after = isServed
-      ? 'the previous pods continue to serve'
-      : 'there is no earlier template to go back to';
-    const cause = spec.redacted(failure.message);
-    throw failures.errorOf(
-      hash,
-      `Kubernetes: the rollout of ${address.name} failed: ${cause}; ${after}`,
-      failure,
-    );
+    let cause: unknown;
+    const after = await goBack(resource, completeBefore, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
+      cause = error;
+      return `couldn’t go back: ${error instanceof Error ? error.message : error}`;
+    });
+    const why = spec.redacted(`${failure.message}; ${after}`);
+    const message = `Kubernetes: the rollout of ${address.name} failed: ${why}`;
+    throw failures.errorOf(hash, message, failure, cause);
   }
 
-  /** Applies the template that served before. False if there is none and no pod serves. */
+  /** Applies the template that served before, if there is one. Returns what serves now, for people. */
   async function goBack(
     { spec, site, adopt }: Resource<ObjectSpec>,
     completeBefore: number,
     signal: AbortSignal,
-  ): Promise<boolean> {
+  ): Promise<string> {
+    const serves = 'the previous pods continue to serve';
     const found = copies.find(spec.address);
     const template =
       found === undefined
         ? null
         : await earlierTemplate(client, { deployment: found, before: completeBefore }, signal);
-    if (template === null) return found !== undefined && deploymentState(found).available > 0;
+    if (template === null) {
+      const isServed = found !== undefined && deploymentState(found).available > 0;
+      return isServed ? serves : 'there is no earlier template to go back to';
+    }
     const object = spec.reveal();
     const earlier = { ...object, spec: { ...(object.spec as object), template } };
     const { initialReplicas } = spec;
     await writer.apply(earlier, { site, hash: EARLIER, adopt, initialReplicas }, signal);
-    return true;
+    return serves;
   }
 
   const planning = {

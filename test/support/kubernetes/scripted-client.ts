@@ -8,6 +8,8 @@ import { type Answerer, ScriptedServer } from './scripted-server.ts';
 interface ScriptedCluster extends AsyncDisposable {
   readonly client: KubernetesClient;
   readonly server: ScriptedServer;
+  /** The path of a kubeconfig for the server. */
+  readonly kubeconfig: string;
 }
 
 /** A client of an API server that gives these answers. */
@@ -25,5 +27,5 @@ export async function openedScripted(...answers: readonly Answerer[]): Promise<S
   await writeFile(kubeconfig, JSON.stringify({ ...named, 'current-context': 'test' }));
   const client = stack.adopt(await openKubernetes({ kubeconfig }), (one) => one.close());
   const owned = stack.move();
-  return { client, server, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { client, server, kubeconfig, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
