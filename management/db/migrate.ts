@@ -60,7 +60,10 @@ export const MIGRATIONS = {
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */
 export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Promise<void> {
-  if (last === undefined && (await isNewest(db))) return;
+  const isDone = await isNewest(db).catch((cause: unknown) => {
+    throw new Error('the schema’s version could not be read from the database', { cause });
+  });
+  if (last === undefined && isDone) return;
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error, results } = await (last === undefined
     ? migrator.migrateToLatest()

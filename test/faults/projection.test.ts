@@ -178,15 +178,17 @@ describe('concurrent changes by the API, by the command and by plain git, throug
     (...args: string[]): Action =>
     async () =>
       expect(await tagyardOf(daemon.url)(args)).toMatchObject({ exitCode: 0 });
-  /** Reverts the newest commit of the site's file, also if other commits follow it. */
+  /** Reverts the newest commit of the site's file, also if other commits follow it; after a rejected push, again. */
   const revertByGit =
     (site: string): Action =>
     async () => {
-      await git('fetch', '--quiet');
-      await git('reset', '--quiet', '--hard', 'origin/main');
-      const newest = (await git('log', '-1', '--format=%H', '--', `${site}.yaml`)).trim();
-      await git('revert', '--no-edit', newest);
-      await git('push', '--quiet', 'origin', 'HEAD:main');
+      await eventually(async () => {
+        await git('fetch', '--quiet');
+        await git('reset', '--quiet', '--hard', 'origin/main');
+        const newest = (await git('log', '-1', '--format=%H', '--', `${site}.yaml`)).trim();
+        await git('revert', '--no-edit', newest);
+        await git('push', '--quiet', 'origin', 'HEAD:main');
+      });
     };
   const forced =
     (drop: number): Action =>

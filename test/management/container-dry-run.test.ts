@@ -12,7 +12,8 @@ beforeAll(async () => {
   id = (await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) })).body.id;
   await eventually(async () => {
     const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
-    expect(body.status).toBe('active');
+    // Its health is noted a little later, and is a change of the row.
+    expect(body).toMatchObject({ status: 'active', health: 'healthy' });
   });
 });
 afterAll(() => world.close());
