@@ -193,16 +193,19 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     );
   }
 
+  /** `before`: those that were busy when the observation began. */
   function proveHealthy(
     desired: readonly Resource<ContainerSpec>[],
     observed: readonly Observed<ContainerRef>[],
+    before: ReadonlySet<string>,
   ) {
     const hashes = new Map(observed.map(({ key, hash }) => [key, hash]));
     for (const { key, hash, spec } of desired) {
       const healthy = hashes.get(key) ?? null;
-      // A container that is still being started isn't proven yet: a replacement must first stay healthy for `steadyMs`.
-      const isStarting = busy.has(containerName(instance, spec));
-      if (healthy !== null && hash.startsWith(healthy) && !isStarting) failures.prove(hash);
+      // A replacement isn’t proven before it has stayed healthy. Its start may have failed during the observation.
+      const name = containerName(instance, spec);
+      const wasStarting = before.has(name) || busy.has(name);
+      if (healthy !== null && hash.startsWith(healthy) && !wasStarting) failures.prove(hash);
     }
   }
 
@@ -229,8 +232,9 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
         releaseSlots(holders, desired);
         failures.retain(new Set(desired.map(({ hash }) => hash)));
       }
+      const before = new Set(busy);
       const found = await observeAll(all, specs, { signal, scope });
-      proveHealthy(desired, found);
+      proveHealthy(desired, found, before);
       return found;
     },
 

@@ -13,7 +13,7 @@ import {
  * or with an empty list, nothing listens.
  */
 export interface FakeBehaviour {
-  readonly statuses?: readonly number[];
+  readonly statuses?: readonly (number | (() => Promise<number>))[];
   readonly death?: string;
   readonly lines?: readonly string[];
   /** Default: true. */
@@ -118,9 +118,10 @@ export class FakeRuntime implements Runtime {
     const { statuses = [200], death } = running.behaviour;
     if (death !== undefined || statuses.length === 0) return;
     const left = [...statuses];
-    const server = createServer((_, response) => {
-      const status = left.length > 1 ? left.shift() : left[0];
-      response.writeHead(status ?? 200).end('ok');
+    const server = createServer(async (_, response) => {
+      const next = (left.length > 1 ? left.shift() : left[0]) ?? 200;
+      const status = typeof next === 'number' ? next : await next();
+      response.writeHead(status).end('ok');
     });
     const { address, port } = boundEndpoint(running.launch.spec);
     server.listen(port, address);

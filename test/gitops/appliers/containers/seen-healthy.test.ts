@@ -1,14 +1,27 @@
 import { expect, test } from 'vitest';
 import { containersApplier } from '../../../../gitops/appliers/containers/applier.ts';
 import { containerName } from '../../../../gitops/appliers/containers/desired.ts';
-import { GivenUpError, TerminalError } from '../../../../gitops/base/errors.ts';
-import { formatMark } from '../../../../gitops/base/ownership.ts';
+import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
+import type { Resource } from '../../../../gitops/appliers/contract.ts';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
+import { formatMark, type Identity } from '../../../../gitops/base/ownership.ts';
+import type { ContainerSpec, LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { containersSettings } from '../../../support/containers/stage.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const { signal } = new AbortController();
 const REFUSED = 'https://www.googletagmanager.com/server.js?id=x failed with status 403';
+
+function firstOf(resources: readonly Resource<ContainerSpec>[]): Resource<ContainerSpec> {
+  const [first] = resources;
+  if (first === undefined) throw new Error('the site has no containers');
+  return first;
+}
+
+function launchOf(identity: Identity, { spec, site, hash }: Resource<ContainerSpec>): Launch {
+  return { name: containerName(identity.instance, spec), mark: formatMark(identity, site, hash), spec };
+}
 
 test.each([
   ['was healthy', 200, TerminalError],
@@ -19,17 +32,9 @@ test.each([
     await using runtime = new FakeRuntime(() => ({ death: 'exit code 1', lines: [REFUSED] }));
     const settings = containersSettings('seen', '127.98', { giveUpAfter: 3, startupDeadlineMs: 0 });
     const applier = containersApplier(settings, runtime);
-    const [wanted] = applier.desired(loadedManifest());
-    if (wanted === undefined) throw new Error('the site has no containers');
-    const { spec, site, hash } = wanted;
-    const { identity } = settings;
-    const launch = {
-      name: containerName(identity.instance, spec),
-      mark: formatMark(identity, site, hash),
-      spec,
-    };
+    const wanted = firstOf(applier.desired(loadedManifest()));
     // A container that an earlier process has started.
-    const found = await runtime.add(launch, { statuses: [status] });
+    const found = await runtime.add(launchOf(settings.identity, wanted), { statuses: [status] });
     await applier.observe([wanted], signal);
     await runtime.remove(found);
     const change = applier.plan([wanted], await applier.observe([wanted], signal)).changes[0];
@@ -41,3 +46,44 @@ test.each([
     expect((errors.at(-1) as Error).constructor).toBe(expected); // `apply` throws errors only
   },
 );
+
+test('an observation of a replacement that is removed before the last probe ends proves nothing', async () => {
+  const seen = Promise.withResolvers<void>();
+  const oldIsProbed = Promise.withResolvers<number>();
+  let observing: Promise<unknown> | undefined;
+  // A replacement fails in its steady time; then it is healthy at the observation.
+  const statuses = [
+    200,
+    503,
+    async () => {
+      seen.resolve();
+      return 200;
+    },
+  ];
+  await using runtime = new (class extends FakeRuntime {
+    override async lastLines(id: string) {
+      observing ??= applier.observe([wanted], signal);
+      await seen.promise;
+      return await super.lastLines(id);
+    }
+  })(() => ({ statuses, lines: [REFUSED] }));
+  const settings = containersSettings('busy', '127.98', { giveUpAfter: 3, startupDeadlineMs: 0 });
+  const applier = containersApplier(settings, runtime);
+  const one = (manifest: LoadedManifest) => firstOf(applier.desired(manifest));
+  const old = launchOf(settings.identity, one(loadedManifest()));
+  await runtime.add(old, { statuses: [() => oldIsProbed.promise] });
+  const wanted = one({ ...loadedManifest(), image: 'tag-server:next' });
+  const { key, site } = wanted;
+  const change = { target: 'containers', op: 'create', key, site, summary: key, desired: wanted } as const;
+  const errors: unknown[] = [];
+  for (let time = 0; time < 3; time += 1) {
+    errors.push(await applier.apply(change, signal).catch((error: unknown) => error));
+    oldIsProbed.resolve(200);
+    await observing;
+  }
+  expect(errors.map((error) => (error as Error).constructor)).toEqual([
+    RetryableError,
+    RetryableError,
+    GivenUpError,
+  ]);
+});
