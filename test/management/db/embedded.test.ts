@@ -96,6 +96,37 @@ test('an engine that is used again has the content of a new one', async () => {
   await expect(sql`select more()`.execute(db)).rejects.toThrow('does not exist');
 });
 
+test.each([
+  'alter table clients enable row level security',
+  'alter table clients set (fillfactor = 50)',
+  'alter sequence event_positions increment by 5',
+  'alter role current_user set extra_float_digits = 0',
+])('an engine is not used again after: %s', async (statement) => {
+  const content = async () => {
+    const tables =
+      await sql`select relrowsecurity, reloptions from pg_class where relname = 'clients'`.execute(db);
+    const sequences = await sql`select * from pg_sequence order by seqrelid`.execute(db);
+    const settings = await sql`select * from pg_db_role_setting`.execute(db);
+    return [tables.rows, sequences.rows, settings.rows];
+  };
+  const first = await content();
+  await sql.raw(statement).execute(db);
+  expect(await content()).not.toEqual(first);
+  await db.destroy();
+  db = await migratedDatabase();
+  expect(await content()).toEqual(first);
+});
+
+test('no two databases share an engine that was closed twice', async () => {
+  await db.destroy();
+  const closed = await lendEngine(() => Promise.reject(new Error('an engine is idle')));
+  await Promise.all([closed.close(), closed.close()]);
+  db = await migratedDatabase();
+  await insert(db, '01');
+  await using other = await migratedDatabase();
+  expect(await other.selectFrom('clients').selectAll().execute()).toEqual([]);
+});
+
 test('nothing reaches an engine through a database that was closed', async () => {
   await db.destroy();
   const closed = await lendEngine(() => Promise.reject(new Error('an engine is idle')));

@@ -35,11 +35,11 @@ class Engine {
     this.#uses += 1;
     let isClosed = false;
     let running = 0;
-    const close = async () => {
+    let closing: Promise<void> | undefined;
+    const close = () => {
       isClosed = true;
-      if (running === 0 && this.#uses < MOST_USES && idle.length < MOST_IDLE && (await this.#reset()))
-        idle.push(this);
-      else await this.#pglite.close();
+      closing ??= this.#giveBack(running === 0);
+      return closing;
     };
     return new Proxy(this.#pglite, {
       get: (pglite, name) => {
@@ -59,6 +59,18 @@ class Engine {
         };
       },
     });
+  }
+
+  /** Closes the engine, unless it can be used again. */
+  async #giveBack(isQuiet: boolean): Promise<void> {
+    let isReset = false;
+    try {
+      isReset = isQuiet && this.#uses < MOST_USES && idle.length < MOST_IDLE && (await this.#reset());
+    } finally {
+      // Others may have been given back meanwhile.
+      if (isReset && idle.length < MOST_IDLE) idle.push(this);
+      else await this.#pglite.close();
+    }
   }
 
   /** Back to the first content. `false`: the schema was changed. */
@@ -96,25 +108,43 @@ async function filledTables(pglite: PGlite): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** A digest that every statement changes that changes the schema, and no other statement. */
+const CATALOGUES = [
+  'pg_attrdef',
+  'pg_attribute',
+  'pg_auth_members',
+  'pg_authid',
+  'pg_constraint',
+  'pg_database',
+  'pg_db_role_setting',
+  'pg_default_acl',
+  'pg_enum',
+  'pg_extension',
+  'pg_index',
+  'pg_namespace',
+  'pg_policy',
+  'pg_proc',
+  'pg_rewrite',
+  'pg_sequence',
+  'pg_trigger',
+  'pg_type',
+];
+/** Columns of pg_class. Its other columns change with the rows of a table, or together with a catalogue above. */
+const OF_RELATIONS =
+  'oid, relname, relowner, relacl, reloptions, relpersistence, relreplident, relrowsecurity, relforcerowsecurity';
+
+/**
+ * A digest that every statement changes that changes the catalogues above or these columns, and no other statement: a
+ * row that is new or changed has a higher `xmin` than all before, and without one, fewer rows are left. Comments,
+ * operators, casts, publications and what else is in other catalogues aren't noticed.
+ */
 async function schemaOf(pglite: PGlite): Promise<string> {
-  const changed = Object.entries({
-    pg_attribute: 'attrelid',
-    pg_attrdef: 'oid',
-    pg_authid: 'oid',
-    pg_constraint: 'oid',
-    pg_index: 'indexrelid',
-    pg_namespace: 'oid',
-    pg_policy: 'oid',
-    pg_proc: 'oid',
-    pg_rewrite: 'oid',
-    pg_trigger: 'oid',
-    pg_type: 'oid',
-  }).map(([catalogue, id]) => `select concat('${catalogue}', ${id}, ' ', xmin) as item from ${catalogue}`);
+  const changed = CATALOGUES.map(
+    (name) => `select concat_ws(' ', '${name}', count(*), max(xmin::text::int8)) as item from ${name}`,
+  );
   const { rows } = await pglite.query<{ digest: string }>(
     `select md5(string_agg(item, ',' order by item)) as digest from (
        ${changed.join(' union all ')}
-       union all select concat(oid, relname, relacl) from pg_class where relnamespace = 'public'::regnamespace
+       union all select row(${OF_RELATIONS})::text from pg_class where relnamespace = 'public'::regnamespace
      ) as items`,
   );
   return rows[0]?.digest ?? '';
