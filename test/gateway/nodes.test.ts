@@ -157,7 +157,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
       expect(answers.map(({ upstream }) => upstream)).not.toContain(metadata.name);
     expect(answers.some(({ ms }) => ms > 2_000)).toBe(true);
     const after = nodes.load(PER_SECOND);
-    // The cluster counts the node as lost after 25 seconds (`lostAfter`), and later replaces what was on it.
+    // The cluster counts the node as lost after 18 seconds (`lostAfter`), and later replaces what was on it.
     await nodes.stage.cluster.nodesAre({
       [node.name]: 'Unknown',
       ...Object.fromEntries(others.map(({ name }) => [name, 'True'])),

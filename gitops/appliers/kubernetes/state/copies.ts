@@ -45,8 +45,9 @@ interface CopiesOptions {
 }
 
 /**
- * Copies of all objects of this host. They follow the API server, so that an observation makes no call, and begin with
- * one listing of each kind.
+ * Copies of all objects of this host. They follow the API server and begin with one listing of each kind. An observation
+ * calls the API server only for what they lack: desired objects that aren't among them, and, for the Secrets of sites,
+ * ReplicaSets and the Secrets' existence.
  */
 export class Copies {
   readonly #copies: ReadonlyMap<Kind, Watched>;

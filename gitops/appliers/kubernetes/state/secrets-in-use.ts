@@ -17,7 +17,10 @@ export interface DeployedSite {
   readonly deployments: readonly (KubernetesObject | undefined)[];
 }
 
-/** The Secrets that ReplicaSets need, old ones included. Those of a site are read again after another rollout. */
+/**
+ * The Secrets that ReplicaSets need, old ones included. Those of a site are read again after another rollout, and each time
+ * while one of its Deployments is missing or has more ReplicaSets than it keeps.
+ */
 export class SecretsInUse {
   readonly #client: KubernetesClient;
   readonly #namespace: string | null;
