@@ -117,7 +117,7 @@ test.each([
   expect(await content()).toEqual(first);
 });
 
-test('no two databases share an engine that was closed twice', async () => {
+test('an engine that was closed twice is not lent to two databases', async () => {
   await db.destroy();
   const closed = await lendEngine(() => Promise.reject(new Error('an engine is idle')));
   await Promise.all([closed.close(), closed.close()]);
