@@ -51,10 +51,7 @@ export interface ContainersSettings {
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** Keeps what containers print. Default: nothing is kept. */
   readonly output?: Pick<OutputSink, 'forget'>;
-  /**
-   * A spec that was never seen healthy is given up after this many failures of the site's own; default 12, which takes about
-   * half an hour at most.
-   */
+  /** Failures of the site's own after which a spec that was never healthy is given up; default 12: half an hour at most. */
   readonly giveUpAfter?: number;
 }
 
