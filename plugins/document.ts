@@ -21,9 +21,9 @@ export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
 ].flat();
 
 /**
- * The cookies of a domain's own pages that pass under its prefix, beside those that a site's plugins want: the edge's and
- * the tag server's own, and the ids of measurement that tags in a container read. The others are the pages' server's
- * alone, for example its sessions. Names, and prefixes of names that end with `*`.
+ * The cookies of a domain's own pages that are forwarded under its prefix: those of the edge and of the tag server, and
+ * the ids that usual tags read. A site's plugins can add others. All the rest, such as a shop's session, are for the
+ * domain's own server only. An entry is a name, or a prefix of names if it ends with `*`.
  */
 export const FORWARDED_COOKIES: readonly string[] = [
   '_fpid',
@@ -108,7 +108,7 @@ export type RoutingDocument = z.infer<typeof routingDocument>;
 const sameOrigin = z.object({
   path: z.string(),
   tokens: z.array(z.object({ hash: z.string(), until: z.optional(z.string()) })),
-  /** The site's loader token, for addresses that don't name it. */
+  /** The site's loader token, for requests whose URL doesn't contain it. */
   loader: z.optional(z.string()),
 });
 

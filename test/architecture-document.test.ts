@@ -29,7 +29,7 @@ describe('the walks', () => {
 
   test('must count what they name', () => {
     expect(wrongWalks(walk(after, '3 distinct files in 3 entries'), existing)).toEqual([
-      'A commit: 2 distinct files in 3 entries',
+      'A commit: the table has 2 distinct files in 3 entries',
     ]);
   });
 

@@ -1,6 +1,6 @@
 import { hash16 } from './ownership.ts';
 
-/** Most characters of a stem. A file name has at most 255 bytes; the rest is for endings, also of temporary files. */
+/** Maximum length of a stem. A file name has at most 255 bytes; the rest is for endings, also of temporary files. */
 const LONGEST = 200;
 const HASHED = /~[0-9a-f]{16}$/;
 

@@ -16,7 +16,7 @@ const SILENCE_MS = 60_000;
 const MAX_PROCESSES = 16;
 /** How long git may take to end after SIGTERM, milliseconds. */
 const END_MS = 5_000;
-/** Most bytes of output that are kept in memory. */
+/** The maximum number of bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
 /** Makes git print English messages, never prompt, and ignore `refs/replace`, which shows an id as another object. */
 const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJECTS: '1' };

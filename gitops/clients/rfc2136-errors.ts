@@ -27,18 +27,20 @@ interface Refusal {
 const changed: Refusal = { meaning: 'prerequisite', advice: 'the name changed since it was observed' };
 const refused = (advice: string): Refusal => ({ meaning: 'refused', advice });
 const allow = 'the server must let the key of DNS_TSIG_NAME transfer and update the zone';
+const allowNames =
+  'the server must let the key of DNS_TSIG_NAME transfer the zone, and update each name in it that sites use';
 
 const REFUSALS: Readonly<Record<string, Refusal>> = {
   YXDOMAIN: changed,
   YXRRSET: changed,
   NXDOMAIN: changed,
   NXRRSET: changed,
-  REFUSED: refused(`${allow}, and each of the names`),
+  REFUSED: refused(allowNames),
   NOTAUTH: refused(`check that DNS_SERVER is the primary of DNS_ZONE; ${allow}`),
   NOTZONE: refused('a name lies outside DNS_ZONE'),
   FORMERR: refused('it cannot read the message'),
   NOTIMPL: refused('it accepts no dynamic updates; set DNS_SERVER to the primary'),
-  BADKEY: refused(`check DNS_TSIG_NAME and DNS_TSIG_ALGORITHM; ${allow}, and each of the names`),
+  BADKEY: refused(`check DNS_TSIG_NAME and DNS_TSIG_ALGORITHM; ${allowNames}`),
   BADSIG: refused('its key has another secret; check DNS_TSIG_SECRET_FILE'),
 };
 

@@ -79,7 +79,7 @@ export class Policies {
   }
 }
 
-/** Without its policy, a site isn't changed. A tombstone needs none. */
+/** A site whose policy can't be used stays as it is. A tombstone needs no policy, so its site is removed all the same. */
 function unusable(site: DesiredSite, message: string): DesiredSite {
   if (site.manifest?.state === 'absent') return site;
   return { ...site, manifest: null, stalled: site.stalled ?? { reason: 'InvalidManifest', message } };

@@ -34,7 +34,7 @@ interface Loaded extends Cache {
 
 type NamesBySite = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** Most files that are parsed and decrypted at once. */
+/** The maximum number of files that are parsed and decrypted at once. */
 const MAX_READS = 64;
 
 /** Reads the desired state of this host. Readings are cached by blob id, so a revision costs what it changes. */

@@ -25,7 +25,7 @@ const MOST_PAIRS = 10_000;
 
 interface SourceDeps extends Pick<ClusterOptions, 'log' | 'now'> {
   readonly cloudflare: CloudflareClient;
-  /** Where the sites' names lead. Called only once that is known. */
+  /** Where the sites' names lead. Must not be called before the cluster is open. */
   readonly destination: () => Pick<FollowedDestination, 'current'>;
 }
 
@@ -58,7 +58,7 @@ export async function gatewaySource(
     lookup: {
       ...lookup,
       async addresses(host) {
-        // A name's answer is compared with where the Service leads now.
+        // The addresses of a site's name are compared with those that the gateway's Service has now.
         addresses.splice(
           0,
           addresses.length,
@@ -101,7 +101,8 @@ export async function gatewaySource(
           if (tls === 'inside') return await policies.pairFor(host);
           const paths = await certificates.pathsFor(host, tls);
           if (paths === null) return null;
-          // A renewed certificate keeps its path, so the key has its edition, too. An operator's new copy has a new path.
+          // A renewed certificate keeps its path, so this key contains its edition. A new copy of an operator's files has a
+          // new path.
           const key = `${paths.cert} ${certificates.edition?.(host, tls) ?? ''}`;
           const pair = pems.get(key) ?? readPem(paths);
           pems.set(key, pair);

@@ -63,7 +63,7 @@ export class StateFile {
     this.#writing ??= this.#drain();
   }
 
-  /** Writes what isn't saved yet without a pause, and resolves when it is written. */
+  /** Writes at once, without the pause, what isn't saved yet. Resolves when it is written. */
   async flush(): Promise<void> {
     this.#noPause.abort();
     await this.#writing;

@@ -21,9 +21,9 @@ export type ParsedManifest =
       readonly problems: readonly Problem[];
     };
 
-/** Most problems that are reported of one manifest. */
+/** The maximum number of problems that are reported of one manifest. */
 const MAX_PROBLEMS = 20;
-/** Most characters of a key or path that a problem shows. */
+/** The maximum number of characters of a key or path that a problem shows. */
 const MAX_SHOWN = 200;
 
 /** Parses `<site>.yaml`; never throws. The name of the file must be the id of the site. */

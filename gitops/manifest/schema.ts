@@ -26,10 +26,10 @@ export function isWithinDomain(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`);
 }
 
-/** Most characters of a served name. Its mark has the prefix `_tagyard-cname.`, and a domain name has at most 253. */
+/** Maximum length of a served name. Its mark has the prefix `_tagyard-cname.`, and a domain name has at most 253. */
 const MAX_SERVED = 253 - '_tagyard-cname.'.length;
 /**
- * Most characters of a site's id and one custom domain together. File names have at most 255 bytes, and `@`, `.conf`
+ * Maximum length of a site's id and one custom domain together. File names have at most 255 bytes, and `@`, `.conf`
  * and `.tmp` are added.
  */
 const MAX_FILE_STEM = 255 - '@.conf.tmp'.length;

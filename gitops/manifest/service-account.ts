@@ -1,7 +1,7 @@
 import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 
-/** Most bytes of a key's JSON. Google's have 2,400; one with a 4096-bit key has 4,200. */
+/** Maximum size of a key's JSON in bytes. Google's have 2,400; one with a 4096-bit key has 4,200. */
 const MAX_BYTES = 8_192;
 
 /** What names a key without revealing it. */

@@ -20,7 +20,7 @@ interface LeaseSettings {
   readonly holder: string;
   /** Several processes have this holder's id, and something else decides which one of them acts. Default: false. */
   readonly isShared?: boolean;
-  /** Takes the lease from another holder if it has this term: an operator has stopped that holder. */
+  /** Takes the lease from another holder if the lease has this term. The operator has stopped that holder. */
   readonly takeoverTerm: number | undefined;
 }
 
@@ -134,7 +134,7 @@ export class HostLease {
     return this.#heldBy(held);
   }
 
-  /** Copies of a state folder have the same id. Of their processes, the one that took the lease last has it. */
+  /** Copies of a state folder have the same id. So the lease isn't ours while another process that took it still runs. */
   #isOwn({ holder, process }: LeaseRecord): boolean {
     const { isShared = false } = this.#settings;
     return holder === this.#settings.holder && (isShared || !isAlive(process));
@@ -196,7 +196,7 @@ export class HostLease {
 
   #actWithout(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error);
-    // git names the file after its process.
+    // Git's message names a crash report whose name has the process id: it would differ at each attempt.
     const reason = message.replace(/fast_import_crash_\d+/, 'fast_import_crash');
     if (reason === this.#failure) return;
     this.#failure = reason;

@@ -26,7 +26,8 @@ export interface LastReadable {
  */
 const MAX_SINGLE = 8;
 /**
- * Most commits that one search reads. A site that needs more has no last readable version, so nothing of it is changed.
+ * The maximum number of commits that one search reads. A site that needs more has no last readable version, so nothing
+ * of it is changed.
  */
 const MAX_COMMITS = 50_000;
 

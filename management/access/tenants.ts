@@ -65,7 +65,7 @@ export function tenantOf({
     : { kind: 'clients', id: client_id };
 }
 
-/** The problems with which a list of the caller's clients and organisations can be refused. */
+/** The problems of a request for a list that its query may limit to a client or an organisation. */
 export const LIST_REFUSALS = [
   'invalid_request',
   'forbidden',
@@ -73,7 +73,7 @@ export const LIST_REFUSALS = [
   'unknown_organisation',
 ] as const;
 
-/** Throws the problem of a list that is limited to clients or organisations which the caller doesn't manage. */
+/** Throws a problem if a list's query names a client or an organisation that the caller doesn't manage. */
 export async function demandListed(
   parts: Parts,
   of: { readonly client?: string | undefined; readonly organisation?: string | undefined },

@@ -8,7 +8,7 @@ interface AnalyticsOptions {
   /** Absent: the only account that the token can read. */
   readonly accountId?: string | undefined;
   readonly dataset: string;
-  /** Most milliseconds of one call. */
+  /** The maximum duration of one call, in milliseconds. */
   readonly timeoutMs?: number;
 }
 

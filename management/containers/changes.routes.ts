@@ -81,7 +81,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           id: request.params.id,
           subject: 'Change',
           purpose: 'edit',
-          // An operator may set the image of any container without a membership.
+          // An operator may set any container's image without being a member of its client.
           asOperator: isOnlyImage(request.body) && isOperator({ settings }, callerOf(request)),
           edit: (current) => {
             demandImage(request.body.image, current.image, callerOf(request), settings);

@@ -10,7 +10,7 @@ function sectionOf(text: string, heading: string): string {
   return end === -1 ? after : after.slice(0, end);
 }
 
-/** The cells of each row of the tables in a text, without headings and rules. */
+/** The cells of each row of the tables in a text, without the tables' headers and separator lines. */
 function rowsOf(text: string): string[][] {
   return text
     .split('\n')
@@ -28,7 +28,7 @@ interface Walk {
   readonly stated: readonly [files: number, entries: number] | null;
 }
 
-/** The walks of docs/architecture.md. A file without a folder is in the folder of the file before it, within a step. */
+/** The walks of docs/architecture.md. In a step, a file without a folder is in the folder of the file before it. */
 function walksIn(text: string): Walk[] {
   const walks = sectionOf(text, '## Five walks').split(/^### /m).slice(1);
   return walks.map((walk) => {
@@ -55,7 +55,9 @@ export function wrongWalks(text: string, existing: ReadonlySet<string>): Violati
       .map((path) => `${title}: ${path} doesn't exist`);
     const counted = [new Set(after).size, after.length];
     const isWrong = stated !== null && stated.join() !== counted.join();
-    return isWrong ? [...missing, `${title}: ${counted.join(' distinct files in ')} entries`] : missing;
+    return isWrong
+      ? [...missing, `${title}: the table has ${counted.join(' distinct files in ')} entries`]
+      : missing;
   });
 }
 
@@ -77,7 +79,7 @@ export function wrongFloors(text: string, part: string, floors: readonly Floor[]
   const expected = floors.flatMap(({ number, rooms }) =>
     rooms.flatMap(expanded).map((room) => {
       const name = room.slice(part.length + 1).replace(/\*\*$/, '');
-      // The table names the folder for the files directly in it.
+      // For the files directly in `verification/`, the table has only the folder's name.
       return `${number} ${number === 0 && name.startsWith('verification/') ? 'verification/' : name}`;
     }),
   );

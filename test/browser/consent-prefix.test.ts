@@ -49,7 +49,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
       errors,
       update: (choices: string) => page.evaluate(`gtag('consent','update',${choices})`),
       hosts: () => new Set(paths().map(([host]) => host)),
-      /** What came under the prefix, without it. */
+      /** The paths that were requested under the prefix, without the prefix. */
       asked: () =>
         paths().flatMap(([, path]) => (path.startsWith(shop.path) ? [path.slice(shop.path.length)] : [])),
       boots: async () => {
@@ -120,7 +120,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
     expect(at.errors).toEqual([]);
   });
 
-  test('basic: before a grant only the loader is requested, and with it the rest', async () => {
+  test('basic: before a grant only the loader is requested, and after the grant the rest', async () => {
     await using browser = await chromium.newContext();
     const at = await open(browser, basic, DEFAULT_DENIED);
     await at.isState('waiting');
@@ -159,7 +159,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
   test.each([
     ['no loader', '/l/'],
     ['no web tag', '/c/'],
-  ])('an edge that answers %s holds no load event', async (_name, held) => {
+  ])('an edge that answers %s doesn’t delay the page’s load event', async (_name, held) => {
     await using browser = await chromium.newContext();
     stage.fault = (path) => (path.startsWith(advanced.path + held) ? 'hold' : undefined);
     const at = await open(browser, advanced, gtag(`gtag('consent','update',${ALL_GRANTED})`));

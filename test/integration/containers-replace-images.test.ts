@@ -12,7 +12,7 @@ import { tagServerImage } from '../support/containers/tag-server-image.ts';
 import { manifestInput } from '../support/manifest.ts';
 
 describeWith('docker', 'a start with Docker after one with child processes', () => {
-  test('gives sites the image that this engine has, if theirs is a local one that it lacks', async () => {
+  test('gives this engine’s image to sites whose image is a local id that the engine doesn’t have', async () => {
     const docker = new Docker();
     await using built = await tagServerImage(docker, 'test-replace-images');
     const dir = await mkdtemp(join(tmpdir(), 'tagyard-replace-images-'));
@@ -44,7 +44,7 @@ describeWith('docker', 'a start with Docker after one with child processes', () 
     for (const site of ['present', 'remote', 'removed', 'broken'] as const) {
       expect(after.get(site)).toBe(files[site]);
     }
-    // The next start has nothing to do, and a commit can be reverted.
+    // A later start with another image changes no site, because the engine has the sites' image now.
     expect(await replaceMissingImages(home, other, docker)).toEqual([]);
     await rm(dir, { recursive: true });
   });

@@ -112,7 +112,7 @@ test('undoes one commit and keeps later ones; a conflict names the paths', async
   expect((await read(id)).name).toBe('Again');
 });
 
-test('brings a domain back whose name is still free, and not one that another client has', async () => {
+test('brings back a domain that is still free, but not one that another client has taken', async () => {
   const { id } = await create('Names');
   for (const domain of ['free.example', 'gone.example']) {
     await call('POST', at(id, '/domains'), { domain, webTagId: 'GTM-AAAA' });
@@ -136,7 +136,7 @@ test('brings a domain back whose name is still free, and not one that another cl
   ]);
 });
 
-test('refuses the commits of others, of a creation, and what only operators change', async () => {
+test('refuses to revert another container’s commit, a creation, and a change that only operators may make', async () => {
   const one = await create('One');
   const two = await create('Two');
   const [created] = (await history(one.id)).history;

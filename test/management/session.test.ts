@@ -25,7 +25,7 @@ let host: string;
 let login: LoginSettings;
 let visitor: Visitor;
 
-/** An API at a known address, because the provider knows its client's. */
+/** Starts the API at an address that is chosen first, because the provider must know where to return. */
 async function open(settings: Partial<LoginSettings> = {}): Promise<void> {
   clock = movableClock();
   ahead = 0;
@@ -74,7 +74,7 @@ describe('a session', () => {
     visitor = new Visitor();
   });
 
-  test('is the same caller as a token of the subject', async () => {
+  test('acts as the same caller as a token with the same subject', async () => {
     const client = await world.client();
     const visit = await logIn('owner', '/session?from=login');
     expect([visit.response.status, visit.url.href]).toEqual([200, `${url}/session?from=login`]);
@@ -105,7 +105,7 @@ describe('a session', () => {
     expect(audit).toMatchObject({ actor: 'owner', action: 'createContainer' });
   });
 
-  test('counts for each change of a bulk request', async () => {
+  test('authorizes each change of a bulk request', async () => {
     const client = await world.client();
     await logIn('owner');
     const made = await world.call('POST', '/server-containers', {
@@ -123,13 +123,13 @@ describe('a session', () => {
     }
   });
 
-  test('is of the account that a page of this origin chose, also after another account’s login', async () => {
+  test('has the account that a page of this origin chose, even if another account is logged in at the provider', async () => {
     const choose = (hint: string, headers: Record<string, string>) =>
       visitor.visit(`${url}/session/login?returnTo=/session&hint=${hint}`, undefined, { headers });
     for (const hint of ['owner', 'viewer', 'owner']) {
       expect(JSON.parse((await choose(hint, own)).text)).toMatchObject({ subject: hint });
     }
-    // A link of another site chooses none, so the provider's own login counts.
+    // A link from elsewhere can't choose the account, so it is the one that is logged in at the provider.
     expect(JSON.parse((await choose('viewer', { 'sec-fetch-site': 'none' })).text)).toMatchObject({
       subject: 'owner',
     });
@@ -310,7 +310,7 @@ describe('a login', () => {
     });
   });
 
-  test('works with the next key at once after the provider has another one', async () => {
+  test('succeeds as soon as the provider signs with a new key', async () => {
     await logIn('owner');
     await provider.restart(await newSigningKey('key-2'));
     visitor = new Visitor();
@@ -328,7 +328,7 @@ describe('a session’s end', () => {
 
   const code = async () => (await call('/session')).body.code;
 
-  test('comes when it isn’t used', async () => {
+  test('comes when the session isn’t used for some time', async () => {
     await logIn('owner');
     advance(29 * MINUTE);
     expect(await code()).toBeUndefined();
@@ -339,7 +339,7 @@ describe('a session’s end', () => {
     expect(await world.owner.selectFrom('sessions').select('subject').execute()).toEqual([]);
   });
 
-  test('comes after its longest time, although it is used', async () => {
+  test('comes after the maximum duration, although the session is used', async () => {
     await logIn('owner');
     for (let passed = 0; passed < 8 * HOUR - 20 * MINUTE; passed += 20 * MINUTE) {
       advance(20 * MINUTE);
@@ -410,7 +410,7 @@ test('a login says when to try again while the provider is away', async () => {
   await provider.stop();
   const answered = await visitor.request(page.url);
   expect([answered.status, answered.headers.get('retry-after')]).toEqual([503, '5']);
-  // What the provider has answered before is no reason to send a browser there.
+  // The provider's metadata is known from before, but the browser must not be sent to a provider that is away.
   advance(6_000);
   const opened = await visitor.request(`${url}/session/login?returnTo=/console`, {
     headers: { accept: 'text/html,*/*;q=0.8' },
@@ -479,7 +479,7 @@ describe('a logout token', () => {
     ['with a nonce, like an ID token', { nonce: 'n' }],
     ['of another issuer', { iss: 'https://other.example' }],
     ['for another client', { aud: 'other' }],
-    ['without a subject and a login', { sub: undefined }],
+    ['with neither a subject nor a session of the provider', { sub: undefined }],
     ['that is old', { iat: 1_000 }],
   ])('%s ends nothing', async (_what, claims) => {
     await logIn('owner');
@@ -488,7 +488,7 @@ describe('a logout token', () => {
     expect((await call('/session')).status).toBe(200);
   });
 
-  test('by another key ends nothing', async () => {
+  test('that another key has signed ends nothing', async () => {
     await logIn('owner');
     const { privateKey } = await generateKeyPair('ES256');
     expect((await send({}, privateKey)).body.code).toBe('invalid_request');
@@ -533,7 +533,7 @@ describe('a dashboard of another origin', () => {
     expect([problem.status, problem.headers.get('access-control-allow-origin')]).toEqual([401, origin]);
   });
 
-  test('is answered before its request, and any other isn’t', async () => {
+  test('gets its preflight requests allowed, unlike any other origin', async () => {
     const preflight = (origin: string) =>
       fetch(`${url}/server-containers`, {
         method: 'OPTIONS',

@@ -282,7 +282,7 @@ describe('GET /c/<container token>.js', () => {
     expect((await script(site)).text).toBe('back');
   });
 
-  test('after a failure of the vendor, a stale copy is served for a while before the next request', async () => {
+  test('after a failure, the vendor isn’t asked for a while, and a stale copy is served', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => vendorScript('old');
     await script(site);
@@ -588,7 +588,7 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
     await exchangeInPieces(stage.upstream, stage.port, (await stage.site()).host);
   });
 
-  test('headers that `connection` names are not forwarded', async () => {
+  test('headers of an answer that are for one connection only are not passed on', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({ headers: { 'keep-alive': 'timeout=9', 'x-own': '1' } });
     const answer = await stage.send(site.host, '/g/collect');

@@ -63,7 +63,7 @@ function headerValue(name: string, text: string): string {
   throw new CliError(`${name} has a character that a header can't carry, for example a line break`);
 }
 
-/** Most characters of a reason, as in the provisioner. */
+/** Maximum length of a reason, as in the provisioner. */
 const MAX_REASON = 200;
 
 /** A reason as the value of a header: one line of at most 200 characters, its UTF-8 bytes as Latin-1. */

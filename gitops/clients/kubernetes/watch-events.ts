@@ -9,13 +9,13 @@ import { parsedObject, sentObject } from './sent-object.ts';
 /** Octets of one event. etcd refuses objects over 1.5 MB; JSON and its quotes take more. */
 const LONGEST_LINE = 16 * 1024 * 1024;
 
-/** What the API server sends in a watch. An `ERROR` is thrown in its place. */
+/** What the API server sends in a watch. An `ERROR` event has no type here: its error is thrown. */
 export type WatchEvent =
   | { readonly type: 'set' | 'deleted'; readonly object: SentObject }
   /** All changes up to this version have been sent. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string };
 
-/** How the API server begins and ends an event of an object. An event of another form is parsed at once. */
+/** How the API server begins and ends an object's event. Such an event's object is parsed only when it is read. */
 const BEGINNING = /^\{"type":"(ADDED|MODIFIED|DELETED)","object":/;
 const END = '}}';
 
@@ -51,7 +51,7 @@ export class WatchDecoder {
 
   #parsed(text: string): WatchEvent {
     const line = parsed(text);
-    // Not by a schema, because `objectOf` checks the object in it.
+    // No schema is used here, because `objectOf` checks the object in the event.
     if (typeof line !== 'object' || line === null || !('type' in line && typeof line.type === 'string')) {
       throw this.#unreadable('a line that is no event');
     }

@@ -11,7 +11,7 @@ export interface WebContainer {
   readonly serverContainerUrl: string | null;
   /** Its hits go to the server container through that server's service worker. */
   readonly serviceWorker?: boolean;
-  /** Its consent defaults, some for some regions only. */
+  /** Its consent defaults; one with regions applies only there. */
   readonly consentDefaults?: readonly ConsentDefault[];
 }
 
@@ -39,8 +39,8 @@ const literal = (value: unknown) => JSON.stringify(value).replaceAll('<', '\\u00
 
 /**
  * The part of `gtm.js` that loads the container's Google tag and its destinations (docs/facts.md, Web container script).
- * Each script is added with the page's nonce, and its address by a Trusted Types policy where there are any. The Google
- * tag's settings are kept where `renderGoogleTag` reads them.
+ * Each script element gets the page's nonce, if the page has one, and its address by a Trusted Types policy, if the
+ * browser has Trusted Types. The Google tag's settings are kept where `renderGoogleTag` reads them.
  */
 export function renderTags(container: WebContainer, { base, dataLayer }: Served): string {
   const { googleTag, destinations, serverContainerUrl, serviceWorker = false } = container;

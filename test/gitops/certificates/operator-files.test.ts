@@ -202,7 +202,7 @@ describe('certificates from files', () => {
     follow(files);
     const good = await files.pathsFor(OWN);
     now += 398 * DAY_MS;
-    // Before the next check, too.
+    // The end is reported even before the next check of the files.
     expect(stateOf(files)).toEqual(['expired', expect.stringMatching(/^the certificate ended on /)]);
     expect(await files.pathsFor(OWN)).toEqual(good);
     expect(stateOf(files)).toEqual(['expired', expect.stringMatching(/\.pem: the certificate ended on /)]);
@@ -223,7 +223,7 @@ describe('certificates from files', () => {
     expect(heard).toEqual([SITE, SITE]);
   });
 
-  test('of a wildcard with fewer names stay in use for the names that it has lost', async () => {
+  test('stay in use for a name that the wildcard’s new certificate no longer has', async () => {
     await put('_.example.net', '*.example.net');
     const files = await open();
     const [a, b] = [await files.pathsFor('a.example.net'), await files.pathsFor('b.example.net')];

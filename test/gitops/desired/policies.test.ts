@@ -42,7 +42,7 @@ test('a site has the instance’s script, then its client’s; other sites stay 
   expect(both.one.manifest?.policy?.text).toMatch(/'instance'[\s\S]*'client'/);
   expect(both.one.manifest?.policy?.hash).not.toBe(own.one.manifest?.policy?.hash);
   expect(both.two.manifest?.policy?.text).toMatch(/'instance'/);
-  // A commit that touches neither changes neither.
+  // A commit that changes neither script changes neither site.
   await daemon.push('notes', null);
   await daemon.push('policy.js.txt', 'x');
   const later = await read();
@@ -70,7 +70,7 @@ test('a script is no manifest: its removal removes no site', async () => {
   ]);
 });
 
-test('a script that can’t be parsed keeps its own sites as they are, and names the line', async () => {
+test('a script that can’t be parsed stops changes of its sites only, and their status names the line', async () => {
   await daemon.push(OWN, `${deny('a')}gtag('policy', 'all', (\n`);
   await daemon.push('one', daemon.manifest('one', 0, { client: ACME, name: 'Renamed' }));
   await daemon.reaches('one', 'InvalidManifest');

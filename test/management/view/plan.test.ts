@@ -38,7 +38,7 @@ test.each([
     [{ path: 'domains', from: ['a.example', 'b.example'], to: ['b.example', 'a.example'] }],
   ],
   [
-    'entries with one identity',
+    'a whole list, if two of its entries have the same identity',
     { a: [{ id: 'x', n: 1 }, { id: 'x' }] },
     { a: [] },
     [{ path: 'a', from: [{ id: 'x', n: 1 }, { id: 'x' }], to: [] }],
@@ -75,7 +75,7 @@ test('shows a manifest in the API’s terms', () => {
   expect(all).not.toContain(manifest.containerConfig.slice(0, 60));
 });
 
-test('a query asks for a dry run, and is refused if the name is misspelled', () => {
+test('a query asks for a dry run, and is refused if the parameter’s name or value is wrong', () => {
   expect([{ dryRun: '1' }, { dryRun: 'true' }, { dryRun: '0' }, {}, null].map(isDryRun)).toEqual([
     true,
     true,

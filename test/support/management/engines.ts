@@ -2,7 +2,7 @@ import type { PGlite } from '@electric-sql/pglite';
 
 /** Engines that no database uses, with the content that `make` gave them. */
 const idle: Engine[] = [];
-/** Most engines that are kept: each has 200 MB. */
+/** The maximum number of engines that are kept: each has 200 MB. */
 const MOST_IDLE = 2;
 /** An engine never removes its files of earlier transactions, so it is not used for ever. */
 const MOST_USES = 40;

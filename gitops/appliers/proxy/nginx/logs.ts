@@ -17,7 +17,7 @@ interface LogRotation {
   readonly now: number;
   /** Further logs in the folder. */
   readonly others?: readonly string[];
-  /** Most bytes of a log and its rotated files together. */
+  /** Maximum size of a log and its rotated files together, in bytes. */
   readonly maxBytes: number;
 }
 

@@ -66,7 +66,7 @@ describe('DNS at Cloudflare', () => {
     expect(conflicts).toMatchObject([{ site: 'shop-7', key: 'shop-7-origin.example.net/A' }]);
   });
 
-  test('never repeats a batch with unknown outcome, and finds it done in the next observation', async () => {
+  test('never repeats a batch whose outcome is unknown, and finds its records in the next observation', async () => {
     world.faulty.plan({ kind: 'fail after' }, (method) => method === 'POST');
     const outcomes = await applyAll(loadedManifest());
     expect(errorsOf(outcomes).every((error) => error instanceof RetryableError)).toBe(true);

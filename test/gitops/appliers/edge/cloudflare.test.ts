@@ -21,7 +21,7 @@ describe('the edge at Cloudflare', () => {
 
   const { kv, routeOptions, wildcardRoutes, routes, sites, planOf, converge } = edgeZone(() => world);
 
-  test('reads KV and routes of a thousand sites in one call for each page, the shared listing once', async () => {
+  test('reads KV and routes of a thousand sites in one call for each page, the routing entries once for both', async () => {
     const all = sites(1000);
     const kvTarget = kv();
     await converge(kvTarget, ...all);
@@ -57,7 +57,7 @@ describe('the edge at Cloudflare', () => {
     expect(sizes).toEqual([3, 2]);
   });
 
-  test('writes a document again that was written within the last second', async () => {
+  test('waits before it writes a document whose last write is less than a second ago', async () => {
     const [first] = sites(1);
     if (first === undefined) throw new Error('there is one');
     await converge(kv(), first);
@@ -119,7 +119,7 @@ describe('the edge at Cloudflare', () => {
     await expect(store.keys('ROUTES', signal)).rejects.toThrow('another-edge-ROUTES');
   });
 
-  test('never repeats the creation of a route with unknown outcome, and finds it in the next observation', async () => {
+  test('never repeats the creation of a route if its outcome is unknown, and finds the route in the next observation', async () => {
     await converge(kv(), loadedManifest());
     const applier = routeApplier(routeOptions());
     world.faulty.plan(

@@ -22,7 +22,7 @@ test.each([
   ],
   ['unknown directive "x" in /p/candidate/nginx.conf:3', false],
 ])(
-  'a refusal is the site’s fault only if nginx names the site’s file, and no cause of the system: %s',
+  'a refusal is the site’s fault only if nginx names the site’s file and the cause isn’t the system: %s',
   async (said, isOfSite) => {
     const bin = join(dir, 'nginx');
     await writeFile(join(dir, 'said'), `nginx: [emerg] ${said}\nnginx: configuration file test failed\n`);

@@ -15,8 +15,8 @@ describe('chooseDrivers', () => {
   test.each([
     ['takes what is installed', {}, FULL, 'nginx', 'docker'],
     ['takes the built-in ones without nginx and Docker', {}, BARE, 'embedded', 'process'],
-    ['decides each for itself', {}, machine(true, false), 'nginx', 'process'],
-    ['decides each for itself, the other way', {}, machine(false, true), 'embedded', 'docker'],
+    ['takes nginx if only Docker is missing', {}, machine(true, false), 'nginx', 'process'],
+    ['takes Docker if only nginx is missing', {}, machine(false, true), 'embedded', 'docker'],
     ['takes the requested proxy', { TAGYARD_PROXY: 'embedded' }, FULL, 'embedded', 'docker'],
     ['takes the requested containers', { TAGYARD_CONTAINERS: 'process' }, FULL, 'nginx', 'process'],
     [
@@ -63,7 +63,7 @@ describe('chooseDrivers', () => {
     expect((await chooseDrivers({}, on)).isolation).toEqual({ name, reason: expect.stringMatching(reason) });
   });
 
-  test('isolates by networks only where CONTAINER_FIREWALL=off asks for it', async () => {
+  test('isolates by networks alone with CONTAINER_FIREWALL=off, never with CONTAINER_FIREWALL=enforce', async () => {
     const { isolation } = await chooseDrivers({ CONTAINER_FIREWALL: 'off' }, FULL);
     expect(isolation).toEqual({ name: 'networks', reason: expect.stringContaining('CONTAINER_FIREWALL') });
     const enforced = await chooseDrivers({ CONTAINER_FIREWALL: 'enforce' }, FULL);
