@@ -170,7 +170,8 @@ describe('a watched copy', () => {
     await asks('list', 'watch 5', 'watch 5');
   });
 
-  test('reads what has come in its time of gathering at once', async () => {
+  /** A copy that gathers, just after it has read its first event. `send` continues the watch. */
+  async function gathering() {
     let send = (_: string): void => {};
     const open: Answerer = (_, response) => {
       send = (text) => void response.write(text);
@@ -178,6 +179,11 @@ describe('a watched copy', () => {
     };
     const { copy, clock } = await watched({ ...PODS, gatherMs: 200 }, list([], '5'), open);
     await eventually(() => expect(clock.sleeps()).toContain(200));
+    return { copy, clock, send };
+  }
+
+  test('reads what has come in its time of gathering at once', async () => {
+    const { copy, clock, send } = await gathering();
     expect([...copy.objects.keys()]).toEqual(['a/a']);
     send(line('ADDED', pod('b', 7)) + line('MODIFIED', pod('b', 8)));
     clock.advance(200);
@@ -186,13 +192,7 @@ describe('a watched copy', () => {
   });
 
   test('gathers for 50 ms at most while a version is waited for', async () => {
-    let send = (_: string): void => {};
-    const open: Answerer = (_, response) => {
-      send = (text) => void response.write(text);
-      send(line('ADDED', pod('a', 6)));
-    };
-    const { copy, clock } = await watched({ ...PODS, gatherMs: 200 }, list([], '5'), open);
-    await eventually(() => expect(clock.sleeps()).toContain(200));
+    const { copy, clock, send } = await gathering();
     const address = { kind: 'Pod', namespace: 'a', name: 'b' } as const;
     const reached = copy.reached(address, '8', AbortSignal.timeout(60_000));
     send(line('ADDED', pod('b', 7)));
