@@ -21,7 +21,7 @@ interface Waiting {
   readonly digests: Set<string>;
   readonly until: number;
   resolve(): void;
-  reject(error: Error): void;
+  reject(error: unknown): void;
 }
 
 interface Gateway {
@@ -86,16 +86,21 @@ export class GatewayReports {
 
   async #poll(): Promise<void> {
     this.#isPolling = true;
-    while (this.#waiting.size > 0) {
-      const digest = this.#digest();
-      const gateways = this.#gateways();
-      for (const waiting of this.#waiting) {
-        waiting.digests.add(digest);
-        const outcome = this.#judge(waiting, gateways);
-        if (outcome === null) waiting.resolve();
-        else if (outcome !== 'pending') waiting.reject(outcome);
+    try {
+      while (this.#waiting.size > 0) {
+        const digest = this.#digest();
+        const gateways = this.#gateways();
+        for (const waiting of this.#waiting) {
+          waiting.digests.add(digest);
+          const outcome = this.#judge(waiting, gateways);
+          if (outcome === null) waiting.resolve();
+          else if (outcome !== 'pending') waiting.reject(outcome);
+        }
+        await delay(POLL_MS);
       }
-      await delay(POLL_MS);
+    } catch (error) {
+      // An object can't be read: the copies list it again.
+      for (const { reject } of this.#waiting) reject(error);
     }
     this.#isPolling = false;
   }

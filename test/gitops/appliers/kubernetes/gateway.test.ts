@@ -31,12 +31,15 @@ class Stage {
   now = 0;
   #version = 0;
   #reads = 0;
+  /** Thrown by a read of the Leases. */
+  fault: Error | null = null;
   readonly secrets = new Map<string, KubernetesObject>();
   readonly leases = new Map<string, KubernetesObject>();
   readonly reports = new GatewayReports({
     copies: {
       of: (kind: Kind) => {
         if (kind === 'Lease') this.#reads += 1;
+        if (this.fault !== null) throw this.fault;
         return (kind === 'Secret' ? this.secrets : this.leases).values();
       },
     },
@@ -306,4 +309,14 @@ test('says that no gateway runs', async () => {
   const served = stage.served();
   stage.now += 21_000;
   await expect(served).rejects.toThrow('no gateway in gateways serves it yet: none runs');
+});
+
+test('a Lease that can’t be read ends the waiting with its error, and a later change is waited for', async () => {
+  const stage = new Stage();
+  stage.write(SECRET, '1');
+  stage.renew('one');
+  stage.fault = new Error('Lease one is no JSON');
+  await expect(stage.served()).rejects.toThrow('Lease one is no JSON');
+  stage.fault = null;
+  await stage.served();
 });
