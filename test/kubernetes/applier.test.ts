@@ -318,7 +318,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
       }, WAIT);
     await isRemoved();
     // Another namespace of the same name is logged again.
-    await sites.clients.ensure(acme, false, AbortSignal.timeout(60_000));
+    await eventually(() => sites.clients.ensure(acme, false, AbortSignal.timeout(60_000)), WAIT);
     await cluster.create({ apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ingress, spec });
     await eventually(async () => {
       await kept();

@@ -206,6 +206,9 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     }
     await eventually(another, WAIT);
     await eventually(async () => expect(await secretNames()).toEqual([nameOf(next)]), WAIT);
+    // The next pass confirms the removal.
+    expect((await runs.run(next)).errors).toEqual([]);
+    expect(await runs.plan(next)).toEqual(NONE);
   });
 
   test('conflict with Secrets of others under the same name, which are never changed', async () => {
