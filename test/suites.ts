@@ -88,7 +88,7 @@ export const SUITES: readonly Suite[] = [
     project: 'daemons',
     files: [
       'test/run.test.ts',
-      'test/edge/{costs,host,logs,place,rude-plugins}.test.ts',
+      'test/edge/{host,logs,place,rude-plugins}.test.ts',
       'test/edge/**/deploy.test.ts',
       'test/plugins/{cookie-restoration,detection,kit,server-proxy}.test.ts',
       'test/gitops/main.test.ts',
