@@ -42,8 +42,7 @@ export function requestMembers(
     domainOf: (host) => longestMatch(site.domains, host),
     async ownsLoader(token) {
       if (!LOADER_TOKEN.test(token)) return false;
-      const stored = stores.loaderTokens.get(token, scope);
-      const lookup = stored instanceof Promise ? await stored : stored;
+      const lookup = await stores.loaderTokens.get(token, scope);
       if (lookup.state === 'unavailable') throw storeUnavailable();
       if (lookup.state === 'missing' || lookup.document.containerId !== site.containerId) return false;
       const { until } = lookup.document;

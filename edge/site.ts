@@ -122,15 +122,10 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
   }
 
   return async (edgeHost: string, scope: RequestScope): Promise<ResolvedSite> => {
-    const routed = stores.routes.get(edgeHost, scope);
-    const routing = needed(routed instanceof Promise ? await routed : routed, 'unknown_host');
+    const routing = needed(await stores.routes.get(edgeHost, scope), 'unknown_host');
     const { siteId, containerId } = routing;
     const configLookup = stores.edgeConfig.get(containerId, scope);
-    const registered = stores.registry.get(containerId, scope);
-    const registry = needed(
-      registered instanceof Promise ? await registered : registered,
-      'unknown_container',
-    );
+    const registry = needed(await stores.registry.get(containerId, scope), 'unknown_container');
     if (registry.siteId !== siteId) throw new EdgeError('unknown_container');
 
     const lookup =
