@@ -52,15 +52,15 @@ const MOST_DAYS = 30;
 const MOST_OPEN = 100;
 
 const KINDS = {
-  clients: { one: 'client', operation: '', unknown: 'unknown_client' },
-  organisations: { one: 'organisation', operation: 'ToOrganisation', unknown: 'unknown_organisation' },
+  clients: { one: 'client', withArticle: 'a client', operation: '' },
+  organisations: { one: 'organisation', withArticle: 'an organisation', operation: 'ToOrganisation' },
 } as const;
 
 /** Invitations to clients, or to organisations. */
 export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kind']): FastifyPluginAsyncZod {
   const { db, clock } = context;
-  const { one, operation, unknown } = KINDS[kind];
-  const aTenant = kind === 'clients' ? 'a client' : 'an organisation';
+  const { one, withArticle, operation } = KINDS[kind];
+  const unknown = `unknown_${one}` as const;
   const tags = [kind];
 
   return async (app) => {
@@ -70,7 +70,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true, repeatable: true },
         schema: {
           operationId: `invite${operation}`,
-          summary: `Make an invitation to ${aTenant}; its token is for one person, once`,
+          summary: `Make an invitation to ${withArticle}; its token is for one person, once`,
           tags,
           params: tenantParams,
           headers: creationHeaders,
@@ -125,7 +125,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true },
         schema: {
           operationId: `listInvitations${operation}`,
-          summary: `List the invitations to ${aTenant} that can still be accepted`,
+          summary: `List the invitations to ${withArticle} that can still be accepted`,
           tags,
           params: tenantParams,
           querystring: memberQuery,
@@ -146,7 +146,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         config: { access: 'act', operators: true },
         schema: {
           operationId: `revokeInvitation${operation}`,
-          summary: `Revoke an invitation to ${aTenant}`,
+          summary: `Revoke an invitation to ${withArticle}`,
           tags,
           params: invitationParams,
           querystring: dryRunQuery,

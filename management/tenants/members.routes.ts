@@ -16,15 +16,15 @@ import { memberQuery, tenantHeaders, tenantParams } from './tenants.schema.ts';
 
 /** What is different between the members of a client and those of an organisation. */
 const KINDS = {
-  clients: { one: 'client', operation: '', unknown: 'unknown_client' },
-  organisations: { one: 'organisation', operation: 'OfOrganisation', unknown: 'unknown_organisation' },
+  clients: { one: 'client', withArticle: 'a client', operation: '' },
+  organisations: { one: 'organisation', withArticle: 'an organisation', operation: 'OfOrganisation' },
 } as const;
 
 /** Members of clients, or of organisations. Each change is a commit in the caller's name. */
 export function membersRoutes(parts: TenantParts, kind: TenantRef['kind']): FastifyPluginAsyncZod {
   const { context } = parts;
-  const { one, operation, unknown } = KINDS[kind];
-  const aTenant = kind === 'clients' ? 'a client' : 'an organisation';
+  const { one, withArticle, operation } = KINDS[kind];
+  const unknown = `unknown_${one}` as const;
   const tags = [kind];
   const existing = (current: Tenant | null): Tenant => {
     if (current === null) throw new ManagementProblem(unknown);
@@ -38,7 +38,7 @@ export function membersRoutes(parts: TenantParts, kind: TenantRef['kind']): Fast
         config: { access: 'read', operators: true },
         schema: {
           operationId: `listMembers${operation}`,
-          summary: `List the members of ${aTenant}; service tokens are under /tokens`,
+          summary: `List the members of ${withArticle}; service tokens are under /tokens`,
           tags,
           params: tenantParams,
           querystring: memberQuery,
@@ -61,7 +61,7 @@ export function membersRoutes(parts: TenantParts, kind: TenantRef['kind']): Fast
         config: { access: 'act', operators: true },
         schema: {
           operationId: `putMember${operation}`,
-          summary: `Give a subject a role in ${aTenant}; the role owner is given and taken only by owners`,
+          summary: `Give a subject a role in ${withArticle}; the role owner is given and taken only by owners`,
           tags,
           params: memberParams,
           headers: tenantHeaders,
@@ -91,7 +91,7 @@ export function membersRoutes(parts: TenantParts, kind: TenantRef['kind']): Fast
         config: { access: 'act', operators: true },
         schema: {
           operationId: `removeMember${operation}`,
-          summary: `Remove a subject from ${aTenant}; its event streams end`,
+          summary: `Remove a subject from ${withArticle}; its event streams end`,
           tags,
           params: memberParams,
           headers: tenantHeaders,
