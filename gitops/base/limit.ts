@@ -8,7 +8,7 @@ export const limit = pLimit;
 
 /** Runs at most one piece of work of a key at a time, in the order of the calls. A failure of one doesn't affect the others. */
 export class KeyedMutex {
-  /** The last work of each key that has any. */
+  /** The last call's work, by each key for which work runs or waits. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   async run<Result>(key: string, work: () => Promise<Result>): Promise<Result> {

@@ -96,7 +96,9 @@ export function edgeStore(client: CloudflareClient, scriptName: string, pageSize
       for (let start = 0; start < names.length; start += MAX_KV_BULK) {
         const left = await client.deleteKv(profiles, names.slice(start, start + MAX_KV_BULK), signal);
         if (left.length > 0)
-          throw new RetryableError(`${counted(left.length, 'profile')} of visitors of ${site} still there`);
+          throw new RetryableError(
+            `${site}: ${counted(left.length, 'visitor’s profile is', 'visitors’ profiles are')} still there`,
+          );
       }
     },
     keys(namespace, signal, names) {
