@@ -3,7 +3,7 @@ import { runBeside } from './support/runner/commands.ts';
 
 const node = (script: string): [string, ...string[]] => [process.execPath, '-e', script];
 
-test('commands beside each other print one block each, and every failure is named', async () => {
+test('commands that run in parallel print one block each, and every failure is named', async () => {
   const printed: string[] = [];
   const failed = await runBeside(
     [

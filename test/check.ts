@@ -4,7 +4,7 @@ import { type Commands, runBeside } from './support/runner/commands.ts';
 /** Each has a `tsconfig.json` with what its code may use. */
 const TYPED = ['.', 'edge', 'plugins', 'management/console/app'];
 
-/** What changed since the last run is checked again, and what uses it. A whole check takes 17 s of CPU time. */
+/** Checks only what changed since the last run, and what uses it. A whole check takes 17 s of CPU time. */
 const types: Commands = {
   title: 'types',
   programs: TYPED.map((folder) => {
@@ -16,7 +16,7 @@ const lint: Commands = { title: 'lint', programs: [['biome', 'check', '.']] };
 const tests: Commands = { title: 'unit tests', programs: [['vitest', 'run', '--project', 'unit']] };
 
 /**
- * `npm run check`: types, lint and unit tests beside each other. `types`: types alone. The exit code is 1 where one failed.
+ * `npm run check`: types, lint and unit tests in parallel. `types`: types alone. The exit code is 1 if any of them failed.
  */
 const commands = process.argv[2] === 'types' ? [types] : [tests, types, lint];
 if (process.stdout.isTTY) process.env.FORCE_COLOR = '1';

@@ -31,7 +31,7 @@ const WATCH = `const { get, set } = Object.getOwnPropertyDescriptor(Document.pro
 
 const HOSTS = ['custom', 'edge'] as const;
 
-describeWith('chromium', 'cookies, as the browser keeps them', () => {
+describeWith('chromium', 'cookies in a browser', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   beforeAll(async () => {
@@ -70,7 +70,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
   }
 
   describe.each(HOSTS)('with the loader from the %s host', (host) => {
-    test('the id: for the domain, 395 days, secure, lax, readable by scripts', async () => {
+    test('the id is set for the domain and 395 days, secure, lax and readable by scripts', async () => {
       await using browser = await chromium.newContext();
       await browser.addInitScript({ content: WATCH });
       const { site, domain, open } = await shop(host);
@@ -88,7 +88,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(kept?.expires).toBeGreaterThan(now() + 395 * DAY - 600);
       expect(kept?.expires).toBeLessThanOrEqual(now() + 395 * DAY + 1);
       expect(await page.evaluate('document.cookie')).toContain(`_fpid=${id}`);
-      // Safari shortens what a script writes, so the script writes only what the answer could not.
+      // Safari shortens the life of cookies that scripts write: the loader writes only what the answer couldn't set.
       const written: string[] = await page.evaluate('written');
       expect(written.includes('_fpid')).toBe(host === 'edge');
       expect(await browser.cookies(site.url.edge)).toEqual([]);
@@ -121,7 +121,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(written.includes('_ga')).toBe(host === 'edge');
     });
 
-    test('with their remaining life', async () => {
+    test('are restored with their remaining life', async () => {
       await using browser = await chromium.newContext();
       const { site, open, write } = await shop(host);
       await write(browser, { _ga: ANALYTICS });
@@ -139,7 +139,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(expires).toBeLessThanOrEqual(now() + 3 * DAY + 2);
     });
 
-    test('after a restart of the browser', async () => {
+    test('are restored after a restart of the browser', async () => {
       const profile = mkdtempSync(join(tmpdir(), 'tagyard-profile-'));
       try {
         const { open, write } = await shop(host);
@@ -202,7 +202,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect((await booted(await open(browser)))?.profile).toEqual({ id: first?.id, isNew: false });
     });
 
-    test('a second tab continues profile and session', async () => {
+    test('a second tab continues the profile and the session', async () => {
       await using browser = await chromium.newContext();
       const { open } = await shop(host);
       const first = await state(await open(browser));
@@ -214,7 +214,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
     test.each([
       ['off', false],
       ['on', true],
-    ])('where cookies of other sites are %s, a profile is known and given back', async (_name, allowed) => {
+    ])('where third-party cookies are %s, the profile is recognized and restored', async (_name, allowed) => {
       await using browser = await launchChromium({ ...stage.browser, thirdPartyCookies: allowed });
       const { site, domain, open, write } = await shop(host);
       stage.serve('/other', '<title>Other</title>', {
@@ -222,7 +222,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       });
       await write(browser, { _ga: ANALYTICS });
       const first = await open(browser);
-      // A cookie for other sites' pages arrives only if it may: this shows that the browser enforces the rule.
+      // The control: this third-party cookie is kept only if the browser allows such cookies.
       await first.evaluate(
         `fetch('https://www.other.example/other', { mode: 'no-cors', credentials: 'include' })`,
       );
@@ -259,7 +259,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         { 'sec-gpc': '1' },
       ],
     ])('%s', (_name, choices, headers) => {
-      test('at the first visit: no cookie, nothing in the page’s storage or in the edge’s', async () => {
+      test('leaves no cookie and no entry in the storage of page and edge at the first visit', async () => {
         await using browser = await chromium.newContext();
         await browser.setExtraHTTPHeaders(headers);
         const { site, open } = await shop(host);
@@ -271,7 +271,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
         expect(keys).toEqual([]);
       });
 
-      test('later: stored cookies are deleted in the page and the store, and not restored', async () => {
+      test('later deletes the stored cookies in the page and the store, and none is restored', async () => {
         await using browser = await chromium.newContext();
         const { site, open, write } = await shop(host);
         await write(browser, { _ga: ANALYTICS });
@@ -304,7 +304,7 @@ describeWith('chromium', 'cookies, as the browser keeps them', () => {
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_fbp' }] });
     });
 
-    test('where consent is required: no id before a grant, one after it', async () => {
+    test('where consent is required, the visitor has no id before a grant, and one after it', async () => {
       await using browser = await chromium.newContext();
       const { open } = await shop(host, { consent: 'required' });
       expect((await booted(await open(browser)))?.profile).toBeNull();

@@ -26,7 +26,7 @@ const nothing = {
   tag_blocked: false,
 };
 
-describeWith('chromium', 'what a page tells of blockers and shortened cookies', () => {
+describeWith('chromium', 'what a page reports about blockers and shortened cookies', () => {
   let world: EdgePage;
   let chromium: Visitors;
   beforeAll(async () => {

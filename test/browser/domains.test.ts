@@ -34,7 +34,7 @@ describeWith('chromium', 'a site of two domains', () => {
     return { site, first: `https://www.${name}.example/first`, second: `https://www.${second}` };
   }
 
-  test('multi_domain on: each has its own web tag, id and cookie', async () => {
+  test('with multi_domain, each domain has its own web tag, id and cookie', async () => {
     await using browser = await chromium.newContext();
     const { site, first, second } = await twoDomains('on', true);
     const before = stage.direct();
@@ -69,7 +69,7 @@ describeWith('chromium', 'a site of two domains', () => {
     ['the edge hostname', 'off', '/second'],
     ['a custom domain under it', 'off2', '/second-custom'],
   ])(
-    'multi_domain off, on %s: only the primary domain boots; the second one loads the vendor’s script, once, and has no cookie',
+    'without multi_domain, on %s, only the primary domain boots; the second one loads the vendor’s script once and has no cookie',
     async (_name, name, path) => {
       await using browser = await chromium.newContext();
       const { first, second } = await twoDomains(name, false);

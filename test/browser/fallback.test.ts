@@ -61,9 +61,9 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
 
   test.each<[string, (site: BrowserSite) => string]>([
     ['one snippet', ({ snippet }) => snippet()],
-    ['two', twice],
-    ['two of different domains', ({ snippet }) => snippet() + snippet({ webTagId: 'GTM-OTHER01' })],
-  ])('healthy, %s: from the edge, and nothing asks the vendor', async (_name, html) => {
+    ['two snippets', twice],
+    ['two snippets of different domains', ({ snippet }) => snippet() + snippet({ webTagId: 'GTM-OTHER01' })],
+  ])('if it is healthy, with %s, from the edge, and nothing is requested from the vendor', async (_name, html) => {
     const before = stage.direct();
     await using at = await open(html);
     expect(await settled(at.page)).toMatchObject({ gtm: 'loaded', edge: at.site.url.edge });
@@ -87,7 +87,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     ['it is unreachable from the bootstrap on', on(/^\/boot/, 'refuse')],
     ['it fails on the web tag', on(/^\/c\//, 'fail')],
     ['it doesn’t know the token', on(/never/, 'fail'), ({ snippet }) => snippet({ loaderToken: 'lt_gone' })],
-  ])('%s: the vendor’s script, once', async (_name, fault, html) => {
+  ])('if %s, as the vendor’s script', async (_name, fault, html) => {
     const before = stage.direct();
     stage.fault = fault;
     await using at = await open(html);
@@ -101,11 +101,11 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
   });
 
   describe.each([['loader', /^\/l\//] as const, ['bootstrap', /^\/boot/] as const])(
-    'slow with the %s',
+    'if it is slow with the %s',
     (_name, held) => {
       const isHeld = () => eventually(() => expect(stage.held()).toBeGreaterThan(0));
 
-      test('but within the page’s timeout: from the edge', async () => {
+      test('but within the page’s timeout, from the edge', async () => {
         stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
         await using at = await open();
         await isHeld();
@@ -116,7 +116,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
         expect((await scripts(at.page)).webTags).toEqual([at.ownTag]);
       });
 
-      test('beyond the timeout: the vendor’s script, and the edge’s late answer loads no second one', async () => {
+      test('beyond the timeout, as the vendor’s script; the edge’s late answer loads no second one', async () => {
         const before = stage.direct();
         stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
         await using at = await open();
@@ -168,7 +168,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     expect((await state(at.page))?.gtm).toBe('direct');
   });
 
-  test('neither edge nor vendor answers: one request, the page works, and its state is failed', async () => {
+  test('or, if neither edge nor vendor answers, works without it and has the state failed', async () => {
     stage.fault = on(/./, 'refuse');
     await using at = await open(
       ({ snippet }) => `${snippet()}<script>window.shopWorks = true</script>`,

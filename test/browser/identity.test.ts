@@ -13,17 +13,17 @@ import { eventually } from '../support/eventually.ts';
 const STORED = 'GA1.1.1111111111.1700000000';
 const NEWER = 'GA1.1.2222222222.1800000000';
 const HOSTS = ['custom', 'edge'] as const;
-/** The pattern of each of them in the browser's map of hosts to addresses. */
+/** The pattern of each host in the browser's map of hosts to addresses. */
 const TARGETS = { custom: 'metrics.*', edge: '*' } as const;
 
-/** Lets the test know before the loader sends the bootstrap. */
+/** Calls the test's `beforeBoot` before the loader sends the bootstrap. */
 const ASKS_BEFORE_BOOT = `const { fetch: send } = window;
   window.fetch = async (...given) => {
     if (String(given[0]).endsWith('/boot')) await beforeBoot();
     return send(...given);
   };`;
 
-describeWith('chromium', 'identity and cost, as the browser has them', () => {
+describeWith('chromium', 'identity and cost in a browser', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   beforeAll(async () => {
@@ -86,7 +86,7 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
       expect(await site.profile(first?.profile?.id)).toBeNull();
     });
 
-    test('a session that an earlier loader has kept in the page’s storage is not continued, and removed', async () => {
+    test('a session that an earlier loader left in the page’s storage is removed, and not continued', async () => {
       await using browser = await chromium.newContext();
       const site = await stage.site();
       serve(site);
@@ -146,7 +146,7 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
     });
   });
 
-  test('the first view of a session sends four requests to the edge, later ones one; none has a preflight', async () => {
+  test('the first page view of a session sends four requests to the edge, later views one; none needs a preflight', async () => {
     await using browser = await chromium.newContext();
     const site = await stage.site({ features: { cookie_restoration: true } });
     stage.serve('/', site.snippet());
@@ -162,12 +162,12 @@ describeWith('chromium', 'identity and cost, as the browser has them', () => {
     await page.close();
     await open(browser, site, 'blog');
     await open(browser, site);
-    // Any report of the site would be sent before that of the witness, whose page is opened last.
-    const witness = await stage.site();
-    stage.serve('/', witness.snippet());
+    // Any report of the site would be sent before that of the control, whose page is opened last.
+    const control = await stage.site();
+    stage.serve('/', control.snippet());
     await using other = await chromium.newContext();
-    await open(other, witness);
-    const own = [site, witness].map(({ manifest }) => manifest.site);
+    await open(other, control);
+    const own = [site, control].map(({ manifest }) => manifest.site);
     await eventually(async () => {
       const reports = (await stage.detections()).map((report) => Object(report).site);
       expect(reports.filter((name) => own.includes(name))).toEqual(own);

@@ -12,7 +12,7 @@ const LIFESPAN = 300 * SECOND;
 const own = { 'sec-fetch-site': 'same-origin' };
 const CALLBACK = /\/session\/callback/;
 
-describeWith('keycloak', 'a provider that others wrote', () => {
+describeWith('keycloak', 'with Keycloak as the identity provider', () => {
   let keycloak: Keycloak;
   let stage: KeycloakStage;
 
@@ -70,14 +70,14 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       });
     });
 
-    test('is the same caller as a token for the API, and no other token of the realm is accepted', async () => {
+    test('has the same subject as a token for the API, and no other token of the realm is accepted', async () => {
       const me = await stage.world.call('GET', '/me', { token: await stage.bearer() });
       expect(me.body).toMatchObject({ subject: await stage.idOf('ada'), name: 'Ada Agency' });
-      // Its audience is another one, and it has the same signature.
+      // This token has the same signature but another audience.
       expect(await stage.call(await stage.bearer('newsletter'))).toEqual([401, 'invalid_token']);
     });
 
-    test('is refused with the answer of another realm, also if that names this one', async () => {
+    test('is refused with the answer of another realm, even if the answer names this realm', async () => {
       await keycloak.realm('elsewhere', stage.url);
       const visitor = new Visitor();
       const asked = (await stage.begin(visitor)).url;
@@ -127,7 +127,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect(text).toMatch(/This login can’t be completed[\s\S]*href="\/session\/login\?returnTo=%2F"/);
     });
 
-    test('isn’t possible with a wrong secret, which the answer says', async () => {
+    test('fails with a wrong client secret, and the answer says so', async () => {
       const set = (secret: string) => stage.setSecret(secret);
       await set('another-secret');
       const visitor = new Visitor();
@@ -151,7 +151,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       [ada, ben] = [await stage.person('ada'), await stage.person('ben')];
     };
 
-    test('ends by a logout here, which ends the login there, too', async () => {
+    test('ends by a logout at Tagyard, which also ends the login at Keycloak', async () => {
       await begin();
       const answer = await ada.request(`${stage.url}/session/logout`, { method: 'POST', headers: own });
       const { logoutUrl } = JSON.parse(await answer.text());
@@ -187,7 +187,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
     });
 
-    test('ends within 15 minutes where Keycloak says nothing: an administrator ends several, it names one', async () => {
+    test('ends within 15 minutes where Keycloak doesn’t announce its end, as it names only one of several', async () => {
       await begin();
       const all = [ada, await stage.person('ada'), await stage.person('ada')];
       await stage.endAll('ada');
@@ -196,7 +196,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
     });
 
-    test('of a disabled account ends within 15 minutes, and it can’t log in again', async () => {
+    test('of a disabled account ends within 15 minutes, and the account can’t log in again', async () => {
       await begin();
       await stage.change('ada', { enabled: false });
       expect(await stage.subjectOf(ada)).toBe(subject);
@@ -220,7 +220,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       });
     });
 
-    test('and the API’s callers go on while Keycloak is away; a login says so, and succeeds afterwards', async () => {
+    test('and calls of the API continue while Keycloak is away; a login says so, and succeeds afterwards', async () => {
       await begin();
       const token = await stage.bearer();
       expect(await stage.call(token)).toEqual([200, undefined]);
@@ -234,7 +234,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
           503,
           expect.stringMatching(/You can’t log in now[\s\S]*Log in again/),
         ]);
-        stage.clock.advance(6 * SECOND); // so that it isn't known from the last login that Keycloak answers
+        stage.clock.advance(6 * SECOND); // so that the last login no longer proves that Keycloak answers
         const response = await new Visitor().request(`${stage.url}/session/login`);
         expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
         stage.clock.advance(-6 * SECOND);
@@ -242,11 +242,11 @@ describeWith('keycloak', 'a provider that others wrote', () => {
       expect((await ben.request(back)).status).toBe(303);
     });
 
-    test('and a login follow another key at once, when the old one is gone', async () => {
+    test('and a login accept a new signing key at once, when the old one is gone', async () => {
       await begin();
       const before = await stage.bearer();
       expect(await stage.call(before)).toEqual([200, undefined]);
-      // From now on the keys are known, and none is fetched for some time unless another is named.
+      // From now on the keys are cached, and fetched again soon only if a token names another key.
       await stage.endAll('ada');
       await eventually(async () => expect(await stage.subjectOf(ada)).toBe('expired_session'));
       await stage.rotateKey();
@@ -272,7 +272,7 @@ describeWith('keycloak', 'a provider that others wrote', () => {
 
     test.each([
       ['40 s behind', 200, -40 * SECOND],
-      ['ten minutes behind, so that tokens are of the future', 200, -600 * SECOND],
+      ['ten minutes behind, so that tokens are dated in the future', 200, -600 * SECOND],
       ['ahead, so that tokens have expired for 30 s', 200, LIFESPAN + 30 * SECOND],
       ['ahead, so that tokens have expired for 90 s', 400, LIFESPAN + 90 * SECOND],
     ])('a login, %s: status %s', async (_what, status, ms) => {

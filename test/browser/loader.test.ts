@@ -16,7 +16,7 @@ describeWith('chromium', 'the loader in a page', () => {
     await world.close();
   });
 
-  test('twice on one page: one bootstrap, one report, one run of the web tag', async () => {
+  test('twice on one page sends one bootstrap and one report, and runs the web tag once', async () => {
     await using browser = await chromium.newContext();
     const page = await browser.newPage();
     await world.stage.seen();
@@ -31,7 +31,7 @@ describeWith('chromium', 'the loader in a page', () => {
     expect(world.direct()).toBe(0);
   });
 
-  test('in a sandboxed frame, without storage and with an opaque origin: the vendor’s script, once', async () => {
+  test('in a sandboxed frame without storage and with an opaque origin loads the vendor’s script once', async () => {
     await using browser = await chromium.newContext();
     const page = await browser.newPage();
     const errors: string[] = [];

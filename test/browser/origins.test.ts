@@ -10,7 +10,7 @@ const VICTIM = 'a'.repeat(32);
 /** What a page's script can read of an answer, or the name of the error that it gets. */
 type Learned = { status: number; type: string; code?: string } | string;
 
-describeWith('chromium', 'which pages the edge answers', () => {
+describeWith('chromium', 'the origins that the edge answers', () => {
   let stage: BrowserStage;
   let browser: BrowserContext;
   beforeAll(async () => {
@@ -62,9 +62,9 @@ describeWith('chromium', 'which pages the edge answers', () => {
         ['a host under it', (domain) => `https://www.${domain}`, 'read'],
         ['a host several levels under it', (domain) => `https://a.b.${domain}`, 'read'],
         ['another owner’s domain', () => 'https://www.rival.example', 'refused'],
-        ['one with the same ending', (domain) => `https://not${domain}`, 'refused'],
-        ['one with the same beginning', (domain) => `https://${domain}.rival.example`, 'refused'],
-      ])('a page of %s', async (_name, from, outcome) => {
+        ['a domain with the same ending', (domain) => `https://not${domain}`, 'refused'],
+        ['a domain with the same beginning', (domain) => `https://${domain}.rival.example`, 'refused'],
+      ])('a page of %s: $2', async (_name, from, outcome) => {
         const site = await stage.site();
         const origin = from(site.manifest.domains[0]?.domain ?? '');
         for (const edge of [site.url.edge, site.url.custom]) {
@@ -76,7 +76,7 @@ describeWith('chromium', 'which pages the edge answers', () => {
     },
   );
 
-  test('the site’s pages may read errors, and send the preview’s header but no other custom one', async () => {
+  test('the site’s pages may read errors, and may send the preview’s header but no other custom header', async () => {
     const site = await stage.site();
     const boot = (body: object, headers: Record<string, string> = {}) => {
       const init = json({ ...bootBody(site), ...body });

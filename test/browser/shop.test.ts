@@ -32,7 +32,7 @@ function serveScripts(app: FastifyInstance, prefix = ''): void {
   }
 }
 
-/** An edge as the page sees it: the loader's globals, gtm.js, and collected events. `bots`: agents of bootstraps. */
+/** An edge as the page sees it: the loader's globals, gtm.js, and collected events. `bots`: each bootstrap's user agent and body. */
 function buildEdge(collected: URLSearchParams[], bots: unknown[]): FastifyInstance {
   const edge = fastify();
   serveScripts(edge);
@@ -195,7 +195,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     expect(await heard()).toContainEqual(['update', 'granted', 'granted']);
   });
 
-  test('loses every cookie of the visitor, also those that scripts can’t read', async () => {
+  test('deletes every cookie of the visitor on request, including those that scripts can’t read', async () => {
     snippet = snippetOf(edgeUrl());
     await using browser = await visitors.newContext();
     const page = await browser.newPage();
@@ -213,7 +213,7 @@ describeWith('chromium', 'the demo shop in a browser', () => {
     await shows(page, 'consent', 'no choice yet');
   });
 
-  test('visits as a bot under a crawler’s name', async () => {
+  test('sends a bootstrap with a crawler’s user agent on request', async () => {
     snippet = snippetOf(edgeUrl());
     await using browser = await visitors.newContext();
     const page = await browser.newPage();

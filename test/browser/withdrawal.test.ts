@@ -24,7 +24,7 @@ const RANDOM = '9f86d081884c7d659a2feaa0c55ad015';
 const LATER = 60_000;
 const GRANTED = gtag(`gtag('consent','update',${ALL_GRANTED})`);
 
-describeWith('chromium', 'what a withdrawal deletes', () => {
+describeWith('chromium', 'a withdrawal of consent', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
   const write = (browser: BrowserContext, domain: string, cookies: Record<string, string>) =>
     browser.addCookies(Object.entries(cookies).map(([name, value]) => ({ name, value, domain, path: '/' })));
 
-  test('with a master cookie that scripts don’t see, after the browser has dropped the id: the record', async () => {
+  test('deletes the record by a master cookie that scripts can’t read, after the browser has lost the id', async () => {
     await using browser = await chromium.newContext();
     const modules = { cookie_restoration: { masterCookie: 'shop_visitor' } };
     const { site, domain, open } = await consentShop(stage, { modules }, 'custom');
@@ -79,7 +79,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
   });
 
   describe.each(['edge', 'custom'] as const)('with the loader from the %s host', (host) => {
-    /** A shop whose visitor has granted all; the cookies were lost and restored in the second of three page views. */
+    /** A shop whose visitor has granted all; cookies were lost, and restored in the second of three page views. */
     async function restored(browser: BrowserContext, cookies: Record<string, string>) {
       const modules = { cookie_restoration: { cookies: ['_ga', '_fbp', 'mine'] } };
       const { site, domain, open } = await consentShop(stage, { modules }, host);
@@ -93,7 +93,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
       return { site, open, at, id };
     }
 
-    test('of all purposes: what an earlier page view has restored', async () => {
+    test('for all purposes deletes what an earlier page view has restored', async () => {
       await using browser = await chromium.newContext();
       const { site, at } = await restored(browser, { _ga: GA, _fbp: FBP, mine: '1' });
       await updateConsent(at, ALL_DENIED);
@@ -103,7 +103,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
       expect(at.errors).toEqual([]);
     });
 
-    test('of one purpose: that purpose’s cookies, and those of unknown purpose', async () => {
+    test('for one purpose deletes that purpose’s cookies, and those of unknown purpose', async () => {
       await using browser = await chromium.newContext();
       const { site, at, id } = await restored(browser, { _ga: GA, _fbp: FBP, mine: '1' });
       await updateConsent(at, `{analytics_storage:'denied'}`);
@@ -113,7 +113,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_fbp' }] });
     });
 
-    test('a default of the page is no withdrawal of one purpose: the cookies stay', async () => {
+    test('is not the same as a default of the page, which deletes no cookies', async () => {
       await using browser = await chromium.newContext();
       const { open } = await restored(browser, { _ga: GA, _fbp: FBP });
       const only = gtag(
@@ -124,7 +124,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
       expect(await names(browser)).toEqual(expect.arrayContaining(['_fbp', '_ga']));
     });
 
-    test('while the edge fails: the page’s cookies at once; the edge hears of it later, and before a new grant', async () => {
+    test('while the edge fails deletes the page’s cookies at once, and is sent to the edge later, before a new grant', async () => {
       await using browser = await chromium.newContext();
       const now = Date.now();
       await browser.clock.install({ time: now });
@@ -142,7 +142,8 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
 
       stage.fault = () => undefined;
       await browser.unrouteAll();
-      // A step of the clock starts the next try, and would end one that is under way: so it is answered before the next step.
+      // A step of the clock starts the next attempt, and would end one under way: so each attempt is answered before the
+// next step.
       await eventually(async () => {
         const answered = at.page.waitForResponse(
           (response) => response.url().endsWith('/boot') && response.ok(),
@@ -172,7 +173,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     });
   });
 
-  test('while the edge fails, on a page that is left: the next page tells the edge, before any choice there', async () => {
+  test('on a page that is left while the edge fails is sent by the next page, before any choice there', async () => {
     await using browser = await chromium.newContext();
     const { site, open } = await consentShop(stage, { consent: 'required', consentMode: 'basic' });
     await write(browser, `.${site.manifest.domains[0]?.domain}`, { _ga: GA });
@@ -192,7 +193,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     expect(await next.sent('/c/')).toEqual([]);
   });
 
-  test('the tag server’s cookie that scripts don’t see, and later hits go without it', async () => {
+  test('deletes the tag server’s cookie that scripts can’t read, and later hits don’t send it', async () => {
     await using browser = await chromium.newContext();
     const { site, open } = await consentShop(stage, {}, 'custom');
     const at = await open(browser, GRANTED);
@@ -216,7 +217,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     expect(String(last?.headers.cookie)).not.toMatch(/FPID|_ga|_fpid/);
   });
 
-  test('after an answer of an unknown form: the withdrawal is still heard', async () => {
+  test('still takes effect after an answer of an unknown form', async () => {
     await using browser = await chromium.newContext();
     const { open } = await consentShop(stage);
     await browser.route(/\/boot$/, (route) =>
@@ -231,7 +232,7 @@ describeWith('chromium', 'what a withdrawal deletes', () => {
     expect(at.errors).toEqual([]);
   });
 
-  test('of data for ads alone: the edge hears of it', async () => {
+  test('for ad_user_data or ad_personalization alone is sent to the edge', async () => {
     await using browser = await chromium.newContext();
     const { open } = await consentShop(stage);
     const at = await open(browser, GRANTED);
