@@ -152,7 +152,7 @@ describe('npm run conform -- --cloudflare', () => {
     expect(output).not.toContain('wr0ng-token');
   });
 
-  test('believes no outcome of a call that got no answer', async () => {
+  test('reports a row as not tried if a call of it got no answer', async () => {
     front.plan({ kind: 'drop' }, (method) => method === 'POST');
     const { exitCode, rows } = await runConform(['--cloudflare', front.url], settings);
     expect(exitCode).toBe(3);
@@ -162,7 +162,7 @@ describe('npm run conform -- --cloudflare', () => {
   });
 
   test.each(['SIGINT', 'SIGTERM'] as const)(
-    'removes what it made where %s ends it, also what is created after that',
+    'removes what it made if %s ends it, including what is created after the signal',
     async (name) => {
       const before = await everything();
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -24,7 +24,7 @@ docs/conformance.md says what to have ready and what each costs.`;
 /** Reads the command line. Throws commander's error, after it has printed what is wrong. */
 function parseOptions(argv: readonly string[]): Options {
   const command = new Command('npm run conform --')
-    .description('Tries on the real things what the tests try on their stand-ins.')
+    .description('Checks whether the real systems behave like the stand-ins that the tests use.')
     .option('--image <reference>', 'an image of the tag server: pulled, and run by this machine’s Docker')
     .option(
       '--cloudflare [address]',
@@ -47,7 +47,7 @@ function parseOptions(argv: readonly string[]): Options {
 
 interface Io {
   readonly env: ConformEnv;
-  /** Aborted: end early, and remove what was made. */
+  /** When it aborts, the run ends early and removes what it made. */
   readonly signal: AbortSignal;
   readonly write: (text: string) => void;
 }

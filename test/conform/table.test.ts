@@ -18,7 +18,7 @@ const shines = behaviour('shines', async ({ on }) => {
 const blinks = behaviour('blinks', async () => {});
 const hangs = behaviour('hangs', () => new Promise(() => {}));
 
-/** Runs the behaviours on a light; `closed` counts the ends of it. */
+/** Runs the behaviours on a light; `closed` is how often it was closed. */
 async function run(
   behaviours: readonly Behaviour<Light>[],
   {
@@ -100,9 +100,9 @@ describe('a table', () => {
   });
 
   test.each([
-    ['itself', () => new NotTried('buy a lamp')],
-    ['by a cause', () => new Error('dark', { cause: new NotTried('buy a lamp') })],
-  ])('does not try what says so %s', async (_how, error) => {
+    ['throws NotTried', () => new NotTried('buy a lamp')],
+    ['throws an error with the cause NotTried', () => new Error('dark', { cause: new NotTried('buy a lamp') })],
+  ])('reports a behaviour that %s as not tried', async (_how, error) => {
     const needy = behaviour('needs a lamp', async () => {
       throw error();
     });
@@ -113,7 +113,7 @@ describe('a table', () => {
     ]);
   });
 
-  test('does not believe an outcome, good or bad, during which the network was lost', async () => {
+  test('ignores an outcome, good or bad, during which the network was lost', async () => {
     const losses = [null, 'no power', null, null, null, 'no power'];
     const { outcomes } = await run([shines, blinks, shines], {
       light: { on: false },
@@ -154,7 +154,7 @@ describe('a table', () => {
     expect(closed).toBe(1);
   });
 
-  test('says that it is unknown what remains where closing fails', async () => {
+  test('says that it is unknown what remains if closing fails', async () => {
     const { report } = await run([blinks], { open: { close: () => Promise.reject(new Error('no power')) } });
     expect(report.remains).toEqual(['it is unknown what remains: no power']);
   });

@@ -16,11 +16,11 @@ export interface OpenTarget<Target> {
   readonly target: Target;
   /** What exactly is tried, such as an image's digest. */
   readonly subject: string;
-  /** Why the outcome since the last question says nothing about the target, such as a lost network; `null`: it does. */
+  /** Why outcomes since the last call prove nothing about the target, such as a lost network; `null` if they do. */
   readonly lost?: () => string | null;
-  /** What may explain a difference, such as a container's log; asked after a behaviour that differs. */
+  /** What may explain a difference, such as a container's log; called after a behaviour that differs. */
   readonly evidence?: () => Promise<string>;
-  /** Removes all that the run made. It rejects only where that is unknown. */
+  /** Removes all that the run made. Rejects only if it is unknown what remains. */
   readonly close: () => Promise<Closing>;
 }
 
@@ -47,7 +47,7 @@ export interface TableReport extends Closing {
 }
 
 export interface TableRun {
-  /** Aborted: the run ends early, and removes what it made. */
+  /** When it aborts, the run ends early and removes what it made. */
   readonly signal: AbortSignal;
   readonly onOpen: (table: string, subject: string) => void;
   readonly onRow: (row: Row) => void;
@@ -55,7 +55,7 @@ export interface TableRun {
   readonly timeoutMs?: number;
 }
 
-/** Above the minute that KV may take, and above a slow start. */
+/** Longer than the minute that KV may take, and than a slow start. */
 const TIMEOUT_MS = 180_000;
 const INTERRUPTED = 'the run was interrupted';
 

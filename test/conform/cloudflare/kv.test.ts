@@ -14,7 +14,7 @@ describe('the rows of KV', () => {
     for (const close of closing.splice(0).toReversed()) await close();
   });
 
-  /** An emulator behind a front that can answer in its place, and the time that rows have slept. */
+  /** An emulator behind a front that can answer in its place, and how long rows have slept. */
   async function stage(options: Parameters<typeof startEmulator>[0] = {}) {
     const clock = testClock();
     const cloudflare = await startEmulator({ now: clock.date, ...options });
@@ -37,11 +37,11 @@ describe('the rows of KV', () => {
     return { front, row, slept: clock.now };
   }
 
-  /** After `skipped` real answers, reads of a value are answered like this. */
+  /** Makes the front answer reads of a value like this, after `skipped` real answers. */
   function spoilReads(front: FaultyCloudflare, times: number, status: number, body: string, skipped = 0) {
     let left = skipped;
     front.plan(
-      // A value is no JSON.
+      // A value isn't JSON.
       {
         kind: 'refuse',
         status,

@@ -5,12 +5,12 @@ import { NotTried } from '../not-tried.ts';
 import { type Answer, assertRefused, type CloudflareTarget, call, createdId, succeed } from './target.ts';
 
 const source = 'Cloudflare Workers';
-/** Above the minute that a write, or the end of a remembered absence, may take to be seen. */
+/** Longer than the minute after which each reader must see a write, even one that remembers the key as absent. */
 const DELIVERY_MS = 65_000;
 const POLL_MS = 2_000;
 /** A key takes one write in this time. */
 const WRITE_MS = 1_000;
-/** Pairs of writes that are tried, each of another key, before the network counts as too slow for the row. */
+/** How many pairs of writes are tried, each to a new key, before the network counts as too slow for this behaviour. */
 const ATTEMPTS = 3;
 const outcome = z.object({ successful_key_count: z.number(), unsuccessful_keys: z.array(z.string()) });
 const names = z.array(z.object({ name: z.string(), metadata: z.unknown().optional() }));
@@ -56,7 +56,7 @@ function refusesSecondWrite(
       // Slower calls may have been more than a second apart.
       if (performance.now() - started < WRITE_MS) assert.fail(`both were written: ${second.text}`);
     }
-    throw new NotTried('two calls one after another take more than a second: run it nearer to Cloudflare');
+    throw new NotTried('two calls in a row take more than a second: run this on a machine closer to Cloudflare');
   });
 }
 

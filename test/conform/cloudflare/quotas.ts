@@ -90,7 +90,7 @@ export const quotaBehaviours: readonly QuotaBehaviour[] = [
   },
 ];
 
-/** The same, as rows of a run against an API at an address: named, and not tried. */
+/** The same behaviours for a run against an API at an address: they are listed as not tried. */
 export const untriedQuotas: readonly Behaviour<CloudflareTarget>[] = quotaBehaviours.map(
   ({ name, cost, ...behaviour }) => ({
     ...behaviour,

@@ -44,8 +44,8 @@ export interface ServerPair {
   readonly previewHost: string;
   readonly handedOver: () => readonly HandedOver[];
   /**
-   * Throws `NotTried` unless a connection to the preview server's address has arrived, from this server or from another
-   * one that is given the address instead of the name.
+   * Throws `NotTried` if containers can't connect to the preview server's address: neither this server nor another one,
+   * which gets the address instead of the name.
    */
   readonly assertReachable: () => Promise<void>;
   /** How many connections have arrived at the preview server. */
@@ -56,8 +56,9 @@ export interface ServerPair {
 /** A tag server in containers, which have a hosts file of their own. */
 export interface ContainerTarget extends TagServerTarget {
   /**
-   * Starts a pair: only the server's hosts file has the preview server's name, and a private CA, which NODE_EXTRA_CA_CERTS
-   * names if the server `trusts` it, has signed its certificate. The preview server is `preview`.
+   * Starts a processing server that hands requests to `preview`. Only the hosts file of its container has the preview
+   * server's name. A private CA has signed that name's certificate; if the server `trusts` it, NODE_EXTRA_CA_CERTS names
+   * the CA.
    */
   readonly startPair: (options: { readonly trusts: boolean }) => Promise<ServerPair>;
 }

@@ -4,7 +4,7 @@ import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtim
 import { callDocker, dockerBridgeGateway, unlessGone } from '../../../gitops/clients/docker.ts';
 import { NotTried } from '../not-tried.ts';
 
-/** Every container of this command has it; the value is its run. */
+/** The label of every container that this command starts; its value identifies the run. */
 const LABEL = 'tagyard.conform';
 const PORT = '8080/tcp';
 const CALL_MS = 60_000;
@@ -38,7 +38,7 @@ export interface DockerRun {
   /** The image with its digest. */
   readonly subject: string;
   readonly start: (env: Env, placement?: Placement) => Promise<Container>;
-  /** This machine's address that containers reach; `null`: it isn't the machine of the engine. */
+  /** This machine's address that containers reach; `null` if the engine runs on another machine. */
   readonly gateway: () => Promise<string | null>;
   /** The last lines of the containers that were not removed. */
   readonly logs: () => Promise<string>;

@@ -30,7 +30,7 @@ describe('the inventory of a zone', () => {
   const create = async (path: string, body: object): Promise<string> =>
     (await cloudflare.call('POST', path, body)).json.result.id;
 
-  test('objects to no call that only reads, and to those that can’t be undone', async () => {
+  test('allows calls that only read, and refuses those that can’t be undone', async () => {
     expect(await objection('GET', `/zones/${cloudflare.zone.id}/settings`)).toBe(null);
     const writes = [
       ['PATCH', `/zones/${cloudflare.zone.id}/settings/ssl`],
@@ -41,7 +41,7 @@ describe('the inventory of a zone', () => {
     for (const [method, path] of writes) expect(await objection(method, path)).toMatch(/could not undo/);
   });
 
-  test('objects to calls that change what was there before, also in a batch', async () => {
+  test('refuses calls that change what was there before, also in a batch', async () => {
     const id = await create(records, record('shop'));
     const calls: Call[] = [
       ['DELETE', `${records}/${id}`],
@@ -56,7 +56,7 @@ describe('the inventory of a zone', () => {
     expect(await objection('PUT', value, 'text')).toMatch(/^KV namespace .* was there before/);
   });
 
-  test('objects to names without the prefix, also in a batch', async () => {
+  test('refuses names without the prefix, also in a batch', async () => {
     const stray = record('www.example.net');
     const calls: Call[] = [
       ['POST', records, stray],
@@ -65,14 +65,14 @@ describe('the inventory of a zone', () => {
       ['PUT', `/accounts/${cloudflare.account}/workers/scripts/shop`],
     ];
     for (const call of calls) {
-      expect(await objection(...call)).toMatch(/has not the run's prefix/);
+      expect(await objection(...call)).toMatch(/lacks the run's prefix/);
     }
     expect(await objection('POST', records, record(own))).toBe(null);
     expect(await objection('POST', routes, { pattern: `${own}/*` })).toBe(null);
     expect(await objection('POST', records, '{"type":')).toBe(null);
   });
 
-  test('objects to no change of what the run has made', async () => {
+  test('allows any change of what the run has made', async () => {
     expect(await objection('POST', records, record(own))).toBe(null);
     const { json } = await cloudflare.call('POST', records, record(own));
     inventory.created(json);
@@ -85,7 +85,7 @@ describe('the inventory of a zone', () => {
     const before = await create(records, record('shop'));
     await objection('POST', records, record(own));
     await objection('POST', routes, { pattern: `${own}/*` });
-    // Their answers got lost: the inventory has only the prefix.
+    // Their answers got lost, so the inventory can recognize them only by the prefix.
     await create(records, record(own));
     await create(routes, { pattern: `${own}/*`, script: EMULATOR_SCRIPT });
     // Made by another at the same time.

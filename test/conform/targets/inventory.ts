@@ -125,7 +125,7 @@ export function buildInventory({ call, place, prefix }: InventoryOptions) {
       if (kind === undefined) return `the run could not undo ${method} ${path}`;
       const names = kind.label === 'id' ? [path] : namesIn(body, kind.label);
       const stray = names.find((name) => !name.includes(prefix));
-      if (stray !== undefined) return `${kind.name} ${stray} has not the run's prefix ${prefix}`;
+      if (stray !== undefined) return `${kind.name} ${stray} lacks the run's prefix ${prefix}`;
       const old = await idsBefore(kind);
       const ids = `${path} ${kind.label === 'id' ? '' : body}`.match(/[\w-]+/g) ?? [];
       const foreign = ids.find((id) => old.has(id));

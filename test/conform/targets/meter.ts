@@ -29,8 +29,8 @@ const NOT_PASSED = ['connection', 'content-encoding', 'content-length', 'keep-al
 const NOT_SENT = [...NOT_PASSED, 'host', 'accept-encoding', 'expect'];
 
 /**
- * An address on loopback for the API: every client that the behaviours use calls it. It counts the calls, refuses
- * those that the run could not undo, and after `drain` makes none but those of `call`.
+ * Starts a proxy of the API on loopback, which every client of the behaviours calls. It counts the calls and refuses
+ * those that the run could not undo; after `drain`, it makes only the calls of `call`.
  */
 export async function startMeter({ upstream, token, standIn, objection, onAnswer }: MeterOptions) {
   const base = new URL(upstream);
@@ -102,7 +102,7 @@ export async function startMeter({ upstream, token, standIn, objection, onAnswer
   return {
     url: `http://127.0.0.1:${port}${base.pathname}`,
     calls: () => calls,
-    /** Why the calls since the last question say nothing about the API; `null`: all were answered. */
+    /** Why the calls since the last `lost` prove nothing about the API; `null` if all were answered. */
     lost(): string | null {
       const reason = lost;
       lost = null;

@@ -8,8 +8,8 @@ import { startTlsFront } from '../../support/proxy/tls-front.ts';
 import type { HandedOver } from '../tag-server/target.ts';
 
 /**
- * TLS in front of a preview server, on this address: as Tagyard's proxy it has a name of one label, which no name server
- * knows, and a certificate by a CA of its own.
+ * Starts a TLS server on this address, in front of a preview server. Like Tagyard's proxy, it has a name of one label,
+ * which no name server knows, and a certificate of its own CA.
  */
 export async function startPreviewFront(address: string, preview: string) {
   await using opening = new AsyncDisposableStack();
