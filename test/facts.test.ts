@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { files } from './architecture/tree.ts';
 import { headings } from './conform/headings.ts';
 
-/** Facts about outside systems, each with its heading and the files whose tests hold the product or a stand-in to it. */
+/** Facts about outside systems: each with its heading, and the files that test the product or a stand-in against it. */
 const SOURCED: readonly (readonly [fact: string, heading: string, files: readonly string[]])[] = [
   [
     'CONTAINER_CONFIG is canonical base64',
@@ -53,12 +53,12 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
     ['test/browser/service-worker.test.ts'],
   ],
   [
-    'KV is late, absences included; one write a second',
+    'KV shows writes late, also where a key was absent; a key takes one write a second',
     'Cloudflare Workers',
     ['test/gitops/embedded/cloudflare/kv/delayed.test.ts', 'test/gitops/embedded/cloudflare/kv/kv.test.ts'],
   ],
   [
-    'a wildcard route, and the hosts of others that it catches',
+    'a wildcard route, and the foreign hosts that it catches',
     'Cloudflare Workers',
     ['test/edge/pass-through.test.ts', 'test/gitops/appliers/edge/routes.test.ts'],
   ],

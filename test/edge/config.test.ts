@@ -63,7 +63,7 @@ describe('documents are fresh for CONFIG_TTL_SECONDS', () => {
     expect((await loader(site)).status).toBe(200);
     await stage.forward(60_100);
     await loader(site);
-    // No site any more: the request is handed on to the host's own server.
+    // The host has no site any more, so its own server gets the request.
     expect(stage.upstream.received.at(-1)?.url).toBe(`http://${site.host}/l/${site.loader}.js`);
   });
 });
@@ -179,7 +179,7 @@ describe('an invalid document', () => {
       'wrong types',
       '{"version":2,"module":"tagyard","features":{"cookie_restoration":"yes"},"modules":{},"consent":"opt_out"}',
     ],
-  ])('%s: logged, and the last good copy is served', async (_name, text) => {
+  ])('is logged, and the last good copy is served: %s', async (_name, text) => {
     const site = await stage.site({ features: { multi_domain: true } });
     expect((await stage.boot(site)).json.features).toEqual({ multi_domain: true });
     await stage.put('EDGE_CONFIG', site.container, text);
@@ -193,7 +193,7 @@ describe('an invalid document', () => {
     });
   });
 
-  test('invalid options: an optional plugin is disabled, a mandatory one runs on its defaults', async () => {
+  test('with invalid options disables an optional plugin; a mandatory one runs on its defaults', async () => {
     const site = await stage.site({
       features: { cookie_restoration: true },
       modules: { cookie_restoration: { cookies: 'all' }, adblock_itp_detection: { colour: 'red' } },

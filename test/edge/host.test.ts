@@ -38,7 +38,7 @@ const send = (path: string, headers: Record<string, string> = {}, at = host, bod
       .end(body);
   });
 
-/** Processes of workerd that this one has started. */
+/** The workerd processes that this process has started. */
 function runtimes(): number[] {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
   return children.map(Number).filter((pid) => /workerd\0/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')));
@@ -97,7 +97,7 @@ describe('the embedded edge', () => {
     expect(await send('/g/collect')).toBe(530);
   });
 
-  test('hands a host of others on once, and ends a request that comes back', async () => {
+  test('passes a request for a foreign host on once, and ends a request that comes back', async () => {
     const other = 'other.tagyard.localhost';
     await edge.setRoutes(['*.tagyard.localhost/*']);
     expect(await send('/page', {}, other)).toBe(200);

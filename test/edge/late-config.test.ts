@@ -2,7 +2,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import * as z from 'zod/mini';
 import { definePlugin } from '../../plugins/contract.ts';
 
-/** The core outside workerd, for a clock that the test moves. Its types are the worker's, which tests in Node don't have. */
+/**
+ * The core outside workerd, so that the test can move the clock. Its type is written here, because the core's own types
+ * need those of the worker, which tests in Node don't have.
+ */
 interface App {
   buildEdge(dependencies: object): (request: Request, waitUntil: () => void) => Promise<Response>;
 }
@@ -24,7 +27,7 @@ const DOCUMENTS: Readonly<Record<string, object>> = {
   LOADER_TOKEN_MAP: { version: 1, containerId: CONTAINER },
 };
 
-/** Checks the loader's token, which takes a lookup of its own, and then asks whether it may run. */
+/** A plugin that checks the loader's token, which takes a lookup of its own, and then asks whether it may run. */
 const cautious = definePlugin({
   name: 'cautious',
   kind: 'mandatory',
@@ -48,7 +51,7 @@ function answered(ms: number, text: string): Promise<string | null> {
   return read.promise;
 }
 
-/** The edge with stores whose reads take the given milliseconds (`delays`, by store); `null`: they never end. */
+/** The edge with stores whose reads take the given milliseconds (`delays`, by store). */
 function edgeWith(delays: Readonly<Record<string, number | null>>, edgeConfig: () => Promise<string | null>) {
   const reads: string[] = [];
   const namespace = (name: string) => ({
@@ -97,7 +100,7 @@ const forbidding = JSON.stringify({
   consent: 'opt_out',
 });
 
-describe('what a late EDGE_CONFIG may forbid', () => {
+describe('a plugin that a late EDGE_CONFIG may forbid', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -121,7 +124,7 @@ describe('what a late EDGE_CONFIG may forbid', () => {
     ['never ends', 5000, () => new Promise<null>(() => undefined)],
     ['fails before the request’s other lookups end', 4000, failingAfter(3000)],
     ['fails after them', 4500, failingAfter(4500)],
-  ])('waits no longer than the lookup that the request began with: one that %s', async (_name, ms, read) => {
+  ])('waits for one read of EDGE_CONFIG, for at most 5 s: one that %s', async (_name, ms, read) => {
     const { ask, answers } = edgeWith({ LOADER_TOKEN_MAP: 3900 }, read);
     void ask();
     await vi.advanceTimersByTimeAsync(ms - 60);
@@ -130,7 +133,7 @@ describe('what a late EDGE_CONFIG may forbid', () => {
     expect(answers).toEqual([{ mayRun: true }]);
   });
 
-  test('doesn’t run if it arrives in that time and forbids it', async () => {
+  test('doesn’t run if EDGE_CONFIG arrives in that time and forbids it', async () => {
     const { ask, answers } = edgeWith({ LOADER_TOKEN_MAP: 1000 }, () => answered(3000, forbidding));
     void ask();
     await vi.advanceTimersByTimeAsync(2990);
@@ -139,7 +142,7 @@ describe('what a late EDGE_CONFIG may forbid', () => {
     expect(answers).toEqual([{ mayRun: false }]);
   });
 
-  test('doesn’t read it a second time where the store has failed', async () => {
+  test('doesn’t read EDGE_CONFIG a second time after the store has failed', async () => {
     const { ask, answers, reads } = edgeWith({}, () => Promise.reject(new Error('the store fails')));
     void ask();
     await vi.advanceTimersByTimeAsync(100);

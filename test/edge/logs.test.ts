@@ -140,7 +140,7 @@ describe('the raw logs', () => {
   });
 
   const poll = { timeout: 25_000, interval: 100 };
-  /** The archived ones of `ids`, each as many times as it is archived. */
+  /** Those of `ids` that are archived, each as often as the archive has it. */
   const archived = async (ids: readonly string[]) =>
     Object.values(await stage.rawLogs())
       .flatMap((records) => records.map(({ requestId }) => requestId))
@@ -153,7 +153,7 @@ describe('the raw logs', () => {
     return answers.map(({ headers }) => String(headers['x-tagyard-request-id'])).toSorted();
   }
 
-  test('have a single request within seconds, under its day', async () => {
+  test('have a single request within seconds, in the folder of its day', async () => {
     const ids = await ask(1);
     await expect.poll(() => archived(ids), poll).toEqual(ids);
     const [[key, records] = ['', []]] = Object.entries(await stage.rawLogs());
@@ -175,7 +175,7 @@ describe('the raw logs', () => {
     const objects = Object.values(await stage.rawLogs()).map((records) =>
       records.filter(({ requestId }) => ids.includes(requestId)),
     );
-    // No two records have the same place, and each batch is whole.
+    // No two records of a batch have the same index, and each batch is complete.
     const batches = Map.groupBy(objects.flat(), ({ batch }) => batch);
     for (const records of batches.values()) {
       expect(records.map(({ index }) => index).toSorted((a, b) => a - b)).toEqual([...records.keys()]);

@@ -14,9 +14,9 @@ beforeEach(async () => {
 });
 afterAll(() => stage.close());
 
-describe('a host of others that a wildcard route catches (docs/facts.md, Cloudflare Workers)', () => {
+describe('a foreign host that a wildcard route catches (docs/facts.md, Cloudflare Workers)', () => {
   test.each(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    '%s reaches its own server with path, query, headers and body untouched',
+    'gets a %s at its own server with path, query, headers and body untouched',
     async (method) => {
       const body = ['POST', 'PUT', 'PATCH'].includes(method) ? { body: 'a=1&b=\u00e9' } : {};
       const headers = {
@@ -61,7 +61,7 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
     expect(stage.upstream.received).toHaveLength(1);
   });
 
-  test('has a compressed answer that arrives as the same octets of text', async () => {
+  test('gets a large answer back with its whole text', async () => {
     stage.upstream.reply = () => ({ headers: { 'content-type': 'text/html' }, body: 'x'.repeat(200_000) });
     expect((await stage.send(HOST, '/large')).text).toHaveLength(200_000);
   });
@@ -72,7 +72,7 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
     expect([...records, ...events]).toEqual([]);
   });
 
-  test('is served while the stores are down, once it is known as such', async () => {
+  test('is served while the stores are down, once the edge knows that it is foreign', async () => {
     const host = 'api.edge.test';
     stage.upstream.reply = () => ({ body: 'theirs' });
     expect((await stage.send(host, '/')).text).toBe('theirs');
@@ -87,7 +87,7 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
   });
 
   test.each([520, 521, 522, 523, 524, 525, 526, 530])(
-    'whose server Cloudflare doesn’t reach: its status %i (docs/facts.md, Cloudflare Workers)',
+    'whose server Cloudflare can’t reach gets Cloudflare’s status %i back (docs/facts.md, Cloudflare Workers)',
     async (status) => {
       stage.upstream.reply = () => ({ status, headers: { 'content-type': 'text/html' }, body: 'error code' });
       expect(await stage.send(HOST, '/')).toMatchObject({ status, text: 'error code' });
@@ -95,7 +95,7 @@ describe('a host of others that a wildcard route catches (docs/facts.md, Cloudfl
     },
   );
 
-  test('whose server does not answer: unknown_host', async () => {
+  test('whose server does not answer gets the error unknown_host', async () => {
     stage.upstream.take = (_incoming, outgoing) => outgoing.destroy();
     expect((await stage.send(HOST, '/')).json.code).toBe('unknown_host');
   });

@@ -7,7 +7,7 @@ import { vendorScript } from '../support/edge/upstream.ts';
 const BERLIN: Place = { country: 'DE', region: 'BE' };
 const CALIFORNIA: Place = { country: 'US', region: 'CA' };
 
-/** What visitors may send to be taken for others. */
+/** Headers by which visitors may claim to be in another place. */
 const CLAIMS = {
   'x-forwarded-country': 'FR',
   'x-forwarded-region': 'IDF',
@@ -27,7 +27,7 @@ const CLAIMS = {
 /** The runtime reads `request.cf` from this header. Clients can't send it on Cloudflare or through the embedded front. */
 const asPeer = (cf: object) => ({ 'cf-connecting-ip': '203.0.113.7', 'mf-cf-blob': JSON.stringify(cf) });
 const asPeerAt = ({ country, region }: Place) => asPeer({ country, regionCode: region });
-/** Through our proxy, which is in Finland. */
+/** The headers of a request through our proxy, which is in Finland. */
 const throughProxyAt = ({ country, region }: Place) => ({
   ...asPeer({ country: 'FI', regionCode: '18' }),
   'x-tagyard-hop-secret': HOP_SECRET,
@@ -75,7 +75,7 @@ describe('the visitor’s place', () => {
     Object.fromEntries(
       Object.entries({
         ...placeHeaders(place),
-        // For the gateway of a cluster, which doesn't hand them on.
+        // Only the gateway of a cluster reads these; it removes them.
         'x-tagyard-country': place.country,
         'x-tagyard-region': place.region,
       }).filter(([, value]) => value !== null),

@@ -95,14 +95,14 @@ describe('events', () => {
     }
   });
 
-  test('in a large body of unstated length: all are counted, however its chunks are cut', async () => {
+  test('in a large body of unstated length are all counted, however its chunks are cut', async () => {
     const body = 'en=page_view&dt=Gr%C3%BC%C3%9Fe&ep.text=größe\r\n'.repeat(20_000);
     const octets = Buffer.from(body);
     const socket = connect(stage.port, '127.0.0.1');
     socket.write(
       `POST /g/collect?v=2 HTTP/1.1\r\nHost: ${site.host}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n`,
     );
-    // Cut at places that are nowhere the same in a line.
+    // Each cut is at another place of its line.
     for (let at = 0; at < octets.length; at += 4099) {
       const chunk = octets.subarray(at, at + 4099);
       socket.write(`${chunk.length.toString(16)}\r\n`);
@@ -123,7 +123,7 @@ describe('events', () => {
     expect(events).toMatchObject({ event_0: 10, event_19: 10, other: 100 });
   });
 
-  test('the answer doesn’t wait for the rest of a large body, and the record has all of it', async () => {
+  test('in a large body don’t delay the answer, and are all in the record', async () => {
     stage.upstream.take = (incoming, outgoing) => {
       incoming.resume();
       outgoing.end('ok');
@@ -142,7 +142,7 @@ describe('events', () => {
     expect(await recorded()).toMatchObject([{ status: 200, events: { page_view: 1_500, purchase: 1 } }]);
   });
 
-  test('of a small body that doesn’t arrive as a whole: the tag server gets nothing', async () => {
+  test('of a small body that doesn’t arrive completely don’t reach the tag server', async () => {
     const socket = connect(stage.port, '127.0.0.1');
     const head = `POST /g/collect?en=first HTTP/1.1\r\nHost: ${site.host}\r\nContent-Length: 99\r\n\r\n`;
     socket.write(`${head}en=page_view\nen=pur`, () => socket.end());
@@ -151,7 +151,7 @@ describe('events', () => {
     expect(stage.upstream.received).toEqual([]);
   });
 
-  test('of a request that its client gives up: a record has what has passed', async () => {
+  test('of a request that its client aborts are recorded as far as they were passed on', async () => {
     const socket = connect(stage.port, '127.0.0.1');
     socket.write(
       `POST /g/collect HTTP/1.1\r\nHost: ${site.host}\r\nContent-Length: 99999\r\n\r\nen=page_view\nen=pur`,
@@ -164,7 +164,7 @@ describe('events', () => {
     expect(record?.events).toMatchObject({ page_view: 1 });
   });
 
-  test('of a tag server that can’t be reached: the record is there all the same', async () => {
+  test('that can’t be delivered to the tag server are recorded nevertheless', async () => {
     stage.upstream.take = (incoming) => incoming.socket.destroy();
     const record = await recordOf('/g/collect?en=first', post('en=page_view\n'.repeat(4)));
     expect(record).toMatchObject({ status: 502, error: 'upstream_failed', events: { first: 1 } });
@@ -177,7 +177,7 @@ describe('a probe of our own', () => {
   const probe = async (value: string, path = '/healthy') =>
     (await recordOf(path, { headers: { 'x-tagyard-probe': value } })).probe;
 
-  test('is marked for one request: who sees the mark can’t send it again, nor by another method', async () => {
+  test('is marked for one request: its mark can’t be used again, nor with another method', async () => {
     const seen = mark();
     expect(await probe(seen)).toBe(true);
     expect(await probe(seen)).toBe(false);
@@ -234,7 +234,7 @@ describe('a record', () => {
     expect((await recordOf(`/g/collect?v=2&gcs=${gcs}&en=x`)).consent).toBe(consent);
   });
 
-  test('has the consent that a bootstrap and a report decide by, and none of other requests', async () => {
+  test('has the consent that applies to a bootstrap or a report, and none for other requests', async () => {
     const required = await stage.site({ consent: 'required' });
     const granted = { analytics_storage: 'granted', ad_storage: 'denied' };
     await stage.boot(required);
@@ -251,7 +251,7 @@ describe('a record', () => {
     ]);
   });
 
-  test('of a hit whose answer sets a kept cookie says no more of consent than the hit', async () => {
+  test('of a hit whose answer sets a kept cookie has only the consent that the hit states', async () => {
     const keeping = await stage.site({ features: { cookie_restoration: true } });
     stage.upstream.reply = () => ({ headers: { 'set-cookie': 'FPLC=abc; Path=/; Secure' } });
     const headers = { cookie: `_fpid=${'a'.repeat(32)}` };
@@ -425,7 +425,7 @@ describe('what a stranger sends is in no store', () => {
     await eventually(async () => {
       const seen = await stage.seen();
       records.push(...seen.records);
-      // The keys of what is kept of visitors, too: its values are the visitor's own, and kept by consent.
+      // Writes are searched by their keys only: the values are the visitor's own data, stored with consent.
       events.push(...seen.events, ...seen.writes);
       expect(records).toHaveLength(wanted);
     });
@@ -443,7 +443,7 @@ describe('what a stranger sends is in no store', () => {
     for (const secret of [...SECRETS, '203.0.113.77', 'example.org', 'PROPPATCH']) {
       expect(everything.toLowerCase()).not.toContain(secret.toLowerCase());
     }
-    // The events are counted all the same.
+    // The events are counted nevertheless.
     expect(own.some(({ events: { other = 0 } }) => other > 2)).toBe(true);
   });
 });
@@ -492,7 +492,7 @@ describe('deliveries to management', () => {
       ],
     ]);
 
-    // What the archive refuses is delivered again, and sent then.
+    // A batch that the archive refuses isn't sent to management: it is delivered again later, and sent then.
     received.length = 0;
     await stage.fault('RAW_LOGS', 'fail');
     expect(await stage.deliver(batch)).toBe(1);

@@ -35,11 +35,11 @@ async function recordOf(path: string, sending?: Sending, host = site.host): Prom
 
 const post = (body: string): Sending => ({ method: 'POST', body });
 const HIT = post('en=page_view\nen=scroll\n');
-/** Larger than what is read as a whole. */
+/** Larger than a body that is read as a whole. */
 const LARGE = post('en=page_view\n'.repeat(2_000));
 
 describe('a tag server at two addresses', () => {
-  /** Where nothing listens, and where the tag server does; the platform takes another one for each connection. */
+  /** Nothing listens on the first one, and the tag server on the second; each connection uses the next of `addresses`. */
   const SILENT = '127.0.0.2';
   const LISTENING = '127.0.0.1';
   const addresses: string[] = [];
@@ -48,7 +48,7 @@ describe('a tag server at two addresses', () => {
   const server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = await incoming.toArray();
     bodies.push(Buffer.concat(chunks).toString());
-    // Each answer on a connection of its own.
+    // Closes the connection, so that each answer has its own.
     outgoing.writeHead(200, { connection: 'close' }).end('counted');
   });
   /** Sends the worker's fetches through the egress of the embedded edge, which connects and answers as Cloudflare does. */
@@ -102,7 +102,7 @@ describe('a tag server at two addresses', () => {
     expect(bodies).toEqual([sending.body ?? '']);
   });
 
-  test('that refuses at both: the platform’s answer comes, after two connections', async () => {
+  test('causes the platform’s own answer if it refuses two connections', async () => {
     addresses.splice(0, 3, SILENT, SILENT, LISTENING);
     expect(await recordOf('/g/collect?v=2', HIT, host)).toMatchObject({ status: 521 });
     expect(addresses.splice(0)).toEqual([LISTENING]);
@@ -116,12 +116,12 @@ describe('a tag server at two addresses', () => {
   });
 });
 
-describe('a request is sent again', () => {
+describe('a failed request', () => {
   const answering = (...statuses: number[]) => {
     stage.upstream.reply = () => ({ status: statuses.splice(0, 1)[0] ?? 200 });
   };
 
-  test.each([521, 522, 523, 525, 526])('if it got %i, whatever its method', async (status) => {
+  test.each([521, 522, 523, 525, 526])('is sent again if it got %i, whatever its method', async (status) => {
     answering(status);
     const record = await recordOf('/g/collect?v=2', HIT);
     expect(record).toMatchObject({ status: 200, cause: `sent again after status ${status}` });
@@ -133,7 +133,7 @@ describe('a request is sent again', () => {
   });
 
   test.each([500, 502, 503, 520, 524, 530])(
-    'not as a POST that got %i: it may have arrived',
+    'is not sent again if it is a POST that got %i, because it may have arrived',
     async (status) => {
       answering(status);
       expect(await recordOf('/g/collect?v=2', HIT)).toMatchObject({ status, cause: null });
@@ -141,17 +141,17 @@ describe('a request is sent again', () => {
     },
   );
 
-  test('as a GET that got 520, as after a connection that was cut', async () => {
+  test('is sent again if it is a GET that got 520, as after a connection that was cut', async () => {
     answering(520);
     expect(await recordOf('/g/collect?v=2')).toMatchObject({ cause: 'sent again after status 520' });
     expect(stage.upstream.received).toHaveLength(2);
   });
 
   test.each<[name: string, sending: Sending, again: boolean]>([
-    ['as a GET', {}, true],
-    ['as a HEAD', { method: 'HEAD' }, true],
-    ['not as a POST', HIT, false],
-    ['not as a DELETE', { method: 'DELETE' }, false],
+    ['a GET is sent again', {}, true],
+    ['a HEAD is sent again', { method: 'HEAD' }, true],
+    ['a POST is not', HIT, false],
+    ['a DELETE is not', { method: 'DELETE' }, false],
   ])('after a lost connection: %s', async (_name, sending, again) => {
     let requests = 0;
     stage.upstream.take = (incoming, outgoing) => {
@@ -167,7 +167,7 @@ describe('a request is sent again', () => {
     expect(requests).toBe(again ? 2 : 1);
   });
 
-  test('not if it failed after more than 20 seconds', async () => {
+  test('is not sent again if it failed after more than 20 seconds', async () => {
     stage.upstream.reply = async () => {
       await stage.forward(20_001);
       return { status: 522 };

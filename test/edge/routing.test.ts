@@ -95,7 +95,7 @@ describe('request ids', () => {
 });
 
 describe('hosts', () => {
-  test('an unknown host: its own server answers; that it is unknown is cached for a second', async () => {
+  test('an unknown host is answered by its own server, and remembered as unknown for a second', async () => {
     stage.upstream.reply = () => ({ status: 418 });
     expect((await stage.send('stranger.edge.test', '/healthy')).status).toBe(418);
     expect((await stage.send('stranger.edge.test', '/healthy')).status).toBe(418);
@@ -140,7 +140,7 @@ describe('hosts', () => {
       'http://site1-0.example',
     ],
     [
-      'with the hop secret before it, while one replaces the other',
+      'with the previous hop secret, while one replaces the other',
       { 'x-tagyard-hop-secret': HOP_SECRET_PREVIOUS, 'x-forwarded-host': 'm.site1-0.example' },
       'http://m.site1-0.example',
     ],

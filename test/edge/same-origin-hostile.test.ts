@@ -68,13 +68,13 @@ describe('a forged statement is answered as if there were none', () => {
     ['no token', () => ({ ...stated(TOKEN, page), 'x-tagyard-forwarder-token': '' })],
     ['a made-up token', () => stated(forwarderToken('guess'), page)],
     ['the hash in place of the token', () => stated(hashOf(TOKEN), page)],
-    ['a token that continues', () => stated(`${TOKEN}A`, page)],
+    ['a token with one more character', () => stated(`${TOKEN}A`, page)],
     ['a list of tokens', () => stated(`${STRANGE_TOKEN}, ${TOKEN}`, page)],
     ['another site’s token', () => stated(STRANGE_TOKEN, page)],
     ['another domain’s token', () => stated(OTHER_TOKEN, page)],
     ['a host of another domain of the site', () => stated(TOKEN, `www.${site.domains[1]?.domain}`)],
     ['a host of another site', () => stated(TOKEN, `www.${foreign.domains[0]?.domain}`)],
-    ['a host that only ends alike', () => stated(TOKEN, `evil-${site.domains[0]?.domain}`)],
+    ['a host that only has the same ending', () => stated(TOKEN, `evil-${site.domains[0]?.domain}`)],
     ['a host with a path', () => stated(TOKEN, `${page}/evil`)],
     ['a host with a user', () => stated(TOKEN, `${page}@evil.example`)],
     ['two hosts', () => stated(TOKEN, `${page}, evil.example`)],
@@ -88,7 +88,7 @@ describe('a forged statement is answered as if there were none', () => {
     expect(await outcome(stated(TOKEN, page))).not.toEqual(await outcome({}));
   });
 
-  test('the prefix of another domain of the site', async () => {
+  test('also under the prefix of another domain of the site', async () => {
     expect(await outcome(stated(TOKEN, page), OTHER_PREFIX)).toEqual(await outcome({}, OTHER_PREFIX));
   });
 
@@ -100,11 +100,11 @@ describe('a forged statement is answered as if there were none', () => {
     });
   });
 
-  test('a statement without a prefix means nothing', async () => {
+  test('and so is a valid one without a prefix', async () => {
     expect(await outcome(stated(TOKEN, page), '')).toEqual(await outcome({}, ''));
   });
 
-  test('a statement that came through our own proxy means nothing', async () => {
+  test('and so is a valid one that came through our own proxy', async () => {
     const proxied = {
       'x-tagyard-hop-secret': HOP_SECRET,
       'x-forwarded-host': `m.${site.domains[0]?.domain}`,
@@ -124,7 +124,7 @@ describe('a forged statement is answered as if there were none', () => {
     for (const prefix of ['', PREFIX]) {
       const { arrived } = await outcome(forged, prefix);
       const own = Object.entries(arrived ?? {}).filter(([name]) => /tagyard/i.test(name));
-      // The edge's own statements for a cluster's gateway; none of what was sent.
+      // Only the edge's own statements for a cluster's gateway arrive, and nothing of what was sent.
       expect(own.map(([name]) => name)).toEqual(
         expect.arrayContaining(['x-tagyard-hop-secret', 'x-tagyard-host', 'x-tagyard-scheme']),
       );
@@ -134,7 +134,7 @@ describe('a forged statement is answered as if there were none', () => {
   });
 });
 
-describe('another spelling of a prefix, for which a domain’s server may forward a request, too', () => {
+describe('another spelling of a prefix, which a domain’s server may forward, too', () => {
   let own: StagedSite;
   beforeAll(async () => {
     own = await stage.site({
@@ -178,7 +178,7 @@ describe('another spelling of a prefix, for which a domain’s server may forwar
     '/x//m3trics1',
     '/g/collect?a=/%6d3trics1/',
     '/%ff/x',
-  ])('%s is no such spelling, and is forwarded', async (path) => {
+  ])('%s is not such a spelling, and is forwarded', async (path) => {
     expect((await stage.send(own.host, path)).status).toBe(200);
     expect(stage.upstream.received.map(({ url }) => url)).toEqual([expect.stringContaining(path)]);
   });
@@ -189,7 +189,8 @@ describe('a rotated token', () => {
     const headers = stated(OLD_TOKEN, page);
     const current = await outcome(stated(TOKEN, page));
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
-    // Late enough that the copies of the site's documents, and what they have proved, are still fresh when the token ends.
+    // So late that the edge's copies of the site's documents, and what was proved by them, are still fresh when the token
+// ends.
     await stage.forward(until - Date.now() - 20_000);
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
     await stage.forward(20_000);

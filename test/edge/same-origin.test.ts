@@ -104,7 +104,7 @@ describe('under the prefix', () => {
       'x-forwarded-for': '198.51.100.7',
       'x-forwarded-host': page,
       'x-forwarded-proto': 'https',
-      // For a cluster's gateway, which reads nothing that a controller before it may overwrite.
+      // For a cluster's gateway, which doesn't read headers that a controller before it may overwrite.
       'x-tagyard-visitor': '198.51.100.7',
       'x-tagyard-host': page,
       'x-tagyard-scheme': 'https',

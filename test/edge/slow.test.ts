@@ -15,7 +15,7 @@ afterEach(() => {
 });
 
 describe('a tag server', () => {
-  test('that accepts a request but never answers is a 502 after the time limit', async () => {
+  test('that accepts a request but never answers causes a 502 after the time limit', async () => {
     const site = await stage.site();
     stage.upstream.take = () => undefined;
     expect(await stage.send(site.host, '/g/collect')).toMatchObject({

@@ -2,7 +2,7 @@ import { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { bundleAnalytics, COMPATIBILITY_DATE } from '../../../edge/bundle.ts';
 
-/** A worker that writes the points that it is sent, and answers with the error that a write throws. */
+/** A worker that writes the points of a request, and answers with the error if a write throws. */
 const WRITER = `export default {
   async fetch(request, env) {
     try {

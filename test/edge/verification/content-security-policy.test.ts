@@ -63,7 +63,7 @@ describe('a page’s policy', () => {
       ALL.filter((source) => source.endsWith(VENDOR)),
     ],
     [
-      'a name that ends alike',
+      'a name with the same ending',
       "default-src 'self' https://evil-www.googletagmanager.com",
       ALL.filter((source) => source.endsWith(VENDOR)),
     ],
@@ -99,7 +99,7 @@ describe('a page’s policy', () => {
     ],
     ['frames by child-src', `default-src 'self' ${VENDOR}; child-src 'self'`, [`frame-src ${VENDOR}`]],
     ['the first of two directives', `img-src 'self' ${VENDOR}; img-src 'none'`, []],
-  ])('that has %s: missing is $2', (_what, policy, expected) => {
+  ])('that has %s lacks $2', (_what, policy, expected) => {
     expect(missing(policy)).toEqual(expected);
   });
 
