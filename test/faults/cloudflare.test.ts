@@ -20,8 +20,8 @@ const refusal = (status: number, code: number, message: string): Fault => ({
   body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
 });
 /**
- * How many calls each case may take beyond those of a creation without faults. A retry is one observation (6 calls)
- * and its writes.
+ * The calls of one observation. Each case below states how many calls it may take beyond those of a creation without
+ * faults: a retry is one observation and its writes.
  */
 const OBSERVATION = 6;
 
@@ -64,7 +64,7 @@ describe('a daemon whose Cloudflare fails', () => {
     expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
     await settled();
   }
-  /** Asks Cloudflare nothing; `POST /plan` would. */
+  /** Causes no call of Cloudflare's API, as `POST /plan` would. */
   async function settled(): Promise<void> {
     const head = await on.repo.head();
     await eventually(
@@ -140,7 +140,7 @@ describe('a daemon whose Cloudflare fails', () => {
     await on.expectDelivered();
   });
 
-  test('a stale list: finds its own records, and creates nothing twice', async () => {
+  test('finds its own records despite a stale list, and creates nothing twice', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan(
@@ -161,7 +161,7 @@ describe('a daemon whose Cloudflare fails', () => {
     await converged(daemon);
   });
 
-  test('a removal whose answers are lost: removes everything once', async () => {
+  test('removes everything once although the answers to a removal are lost', async () => {
     const site = `case-${number + 1}`;
     await create(site);
     faulty.plan({ kind: 'fail after' }, (method) => method !== 'GET', 4);
@@ -203,12 +203,12 @@ describe('a daemon whose Cloudflare allows few calls', () => {
     const whole = { containers: 2, proxy: 1, kv: 4, routes: 1, dns: 3 };
     for (const site of sites) expect(standing(on.snapshot(), site)).toEqual(whole);
     expect(on.emulator.throttled()).toBeGreaterThan(0);
-    // A daemon that calls on is refused again and again.
+    // A daemon that continued to call would be refused again and again.
     expect(on.emulator.throttled()).toBeLessThan(30);
   });
 });
 
-/** Selects what `when` selects, after `first` has selected something. */
+/** Selects nothing until `first` has selected something, then what `when` selects. */
 function afterThe(first: When, when: When): When {
   let begun = false;
   return (method, path) => {
@@ -223,12 +223,12 @@ function omitOne(body: { result: object }) {
   return { ...body, result: { ...body.result, unsuccessful_keys: ['acme'] } };
 }
 
-/** After a refusal it is certain that nothing was written. */
+/** Whether something may have been written: not after a refusal with a status below 500. */
 function hasUnknownOutcome(fault: Fault): boolean {
   return fault.kind !== 'refuse' || fault.status >= 500;
 }
 
-/** Creates (of records and routes) that came after one with an unknown end, without an observation in between. */
+/** Creates (of records and routes) that repeat one with an unknown outcome, without an observation in between. */
 function blindCreates({ calls, faulted }: FaultyCloudflare): string[] {
   return faulted.flatMap((place) => {
     const [method = '', path = ''] = calls[place]?.split(' ') ?? [];

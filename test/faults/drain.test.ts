@@ -15,7 +15,7 @@ const DNS = /dns_records/;
 const MODES: readonly Mode[] = ['auto', 'site'];
 
 describe.each(MODES)('a drain with the route and records of the mode %s', (mode) => {
-  // Without its record, no visitor reaches the site by the wildcard.
+  // A wildcard route counts for a site only while the site's edge hostname has a record (see `standing`).
   const DRAINING = { ...WHOLE, routes: mode === 'auto' ? 0 : 1, dns: 0 };
   let on: Stage;
   let daemon: RunningDaemon;

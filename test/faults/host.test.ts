@@ -46,7 +46,7 @@ describe('a daemon whose host fails', () => {
     await converged(before);
     const state = await eventually(() => readFileSync(join(stateDir, 'state.json'), 'utf8'));
 
-    // Writes to this device fail with ENOSPC, as on a full disk: null(4).
+    // Writes to this device fail with ENOSPC, as on a full disk (full(4)).
     mkdirSync(stateDir, { recursive: true });
     symlinkSync('/dev/full', join(stateDir, 'state.json.tmp'));
     expect(await ask(before, change.requests)).toEqual([]);

@@ -13,11 +13,11 @@ const MOMENTS: readonly Moment[] = ['before', 'after'];
 
 interface StageResult {
   readonly outcomes: readonly Outcome[];
-  /** The number of effects, by step of the life. */
+  /** The number of effects, by step of the sites' life. */
   readonly effects: ReadonlyMap<string, number>;
 }
 
-/** The same on both stages, with foreign resources on them. */
+/** Does the same work on both stages, each with foreign resources. */
 async function onBothStages(
   work: (on: Stage, moment: Moment) => Promise<StageResult>,
   mode: Mode,
@@ -42,7 +42,7 @@ async function onBothStages(
 describe('a daemon that is killed with SIGKILL', () => {
   test.each<[Mode, at: string, steps: readonly string[] | null, of: RegExp]>([
     ['auto', 'every effect', null, /./],
-    // What the modes write elsewhere is the same. The other steps write no route and no record.
+    // The modes differ in routes and records only, and no other step writes these.
     ['site', 'every route and record', ['create', 'remove'], /zones/],
   ])(
     'of three sites reaches the same state as without the kill, in the mode %s at the boundaries of %s',
@@ -106,7 +106,7 @@ describe('a daemon that is killed with SIGKILL', () => {
   });
 });
 
-/** First at the commit, then at the first writes of the state file, then at one effect after the other. */
+/** Cuts first at the commit, then at the first writes of the state file, then at one effect after the other. */
 function cutAt(round: number, moment: Moment): Cut {
   if (round === 0) return { kind: 'commit', index: 1, moment };
   if (round <= STATE_WRITES) return { kind: 'state', index: round, moment };

@@ -195,7 +195,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
       () => mortals,
     ],
   ])(
-    'a creation %s: is finished or rolled back, leaks nothing, and can be tried again',
+    'a creation %s is finished or rolled back, leaks nothing, and can be tried again',
     async (name, expected, arrange, processes) => {
       const run = async (end: Task['end'], domain: string) => {
         arrange();
@@ -227,7 +227,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
   );
 
   test(
-    'a removal: is finished and gives everything back, or changes nothing',
+    'a removal is finished and gives everything back, or changes nothing',
     async () => {
       const run = async (end: Task['end'], domain: string) => {
         await world.start();

@@ -79,7 +79,7 @@ async function isWhole(): Promise<void> {
 }
 
 describe('management, when all sites seem to be removed by accident', () => {
-  /** The sites that an accident removes by a commit, by the accident's name. A rewritten branch removes none. */
+  /** For each accident, the sites that its commit removes; a rewritten branch removes none. */
   const REMOVALS: Readonly<Record<string, readonly string[]>> = {
     'all files are deleted in a commit': SITES,
   };
@@ -178,7 +178,7 @@ describe('concurrent changes by the API, by the command and by plain git, throug
     (...args: string[]): Action =>
     async () =>
       expect(await tagyardOf(daemon.url)(args)).toMatchObject({ exitCode: 0 });
-  /** Reverts the newest commit of the site's file, also if other commits follow it; after a rejected push, again. */
+  /** Reverts the newest commit of the site's file, even if other commits follow it. Tries again after a rejected push. */
   const revertByGit =
     (site: string): Action =>
     async () => {

@@ -10,11 +10,11 @@ type Of<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** What the checks after a step have to know about it. */
 export interface Effect {
-  /** Names outside of git were changed: what this site lacks until it is ready again is no removal. */
+  /** A site whose names were changed outside of git: until it is ready again, what it lacks doesn't count as a removal. */
   readonly drifted?: string;
   /** The guarded changes of a plan were approved. */
   readonly approved?: boolean;
-  /** The branch is gone. The call puts it back. */
+  /** Set if the branch was deleted: puts it back. */
   readonly restore?: () => Promise<void>;
 }
 
@@ -157,7 +157,7 @@ async function callPart({ run }: World, { part, method, path, body }: Of<'call'>
     ...payload,
   });
   const said = await answer.body.text();
-  // 502 and 503 of the edge: the site that it asks for may be away.
+  // The edge may answer 502 and 503, because the site of the request may be unavailable.
   if (answer.statusCode >= 500 && ![502, 503].includes(answer.statusCode)) {
     throw new Violation(
       'answers',

@@ -18,7 +18,7 @@ const SETTLE_MS = 60_000;
 /** For this long, names may answer as before: the edge caches what KV says, and the proxy takes time to reload. */
 const TRUTH_MS = 15_000;
 
-/** In these conditions a site may wait for something that no step gives it. */
+/** With these reasons, a site may wait for something that no step provides. */
 const WAITING: ReadonlySet<ShownSite['reason']> = new Set([
   'Retrying',
   'Failed',
@@ -175,7 +175,7 @@ export class Checks {
     const { repository } = this.#world;
     for (const site of this.#standing) {
       const isKept = await isInGit(repository, { before, after, site });
-      // A rewritten history removes no missing site: docs/reconciler.md, rule 4.
+      // A site that a rewritten history lacks is not removed (docs/reconciler.md, rule 4).
       const isLost =
         step.kind === 'history' && ['reset', 'forget'].includes(step.how) && !(await this.#isAtHead(site));
       const hasFile = after.tree.some(({ path, mode }) => path === `${site}.yaml` && mode.startsWith('100'));

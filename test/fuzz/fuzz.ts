@@ -9,9 +9,9 @@ interface FuzzOptions {
   readonly seed: number;
   /** Steps that come before those of the seed, however long they take. */
   readonly corpus: readonly Step[];
-  /** How long steps are made, those of the corpus included. */
+  /** For how long steps are made, including those of the corpus. */
   readonly seconds: number;
-  /** How long a failure is made smaller. */
+  /** For how long a failure is reduced to fewer steps. */
   readonly shrinkSeconds: number;
   log(line: string): void;
 }
@@ -33,7 +33,7 @@ const MAX_STEPS = 100_000;
 
 /**
  * Makes the steps of the corpus and then those of `seed` on a whole instance until the time has passed, and checks the
- * invariants after each. A failure is made smaller on new instances.
+ * invariants after each. A failure is reduced to fewer steps on new instances.
  */
 export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOptions): Promise<Outcome> {
   log(`fuzz: ${corpus.length} steps of the corpus, then seed ${seed}, ${seconds} s`);

@@ -20,7 +20,8 @@ const fileOf = ({ tree }: GitView, site: string) =>
   tree.find(({ mode, path }) => path === `${site}.yaml` && mode.startsWith('100'));
 
 /**
- * The text that is in force for a site: of its file, or of the newest valid version on the branch; `null`: there is none.
+ * The manifest text that is in force for a site: that of its file if it is valid, else the newest valid version on the
+ * branch; `null` if there is none.
  */
 export async function textInForce(
   repository: Repository,
@@ -53,8 +54,9 @@ export async function textInForce(
 }
 
 /**
- * Whether git still has a site in any form: by its file, by a link, a submodule or a folder, by another ending, other
- * letters or in a folder; or its very file, moved to a name that it did not have before.
+ * Whether git still has a site in any form: as a file, link, submodule or folder of its name, also in a folder, in other
+ * case or with another ending; or as the same file under a name that the tree did not have before. A site whose text in
+ * force says that it is to be removed doesn't count.
  */
 export async function isInGit(
   repository: Repository,

@@ -5,7 +5,7 @@ import { hostileManifests } from '../support/hostile-manifests.ts';
 import { type Content, type ManifestChange, SITES } from './steps.ts';
 
 const ZONE = 'tagyard.localhost';
-/** As large as the largest file that is read as a manifest at all, and cheap enough for many steps. */
+/** Large enough that most hostile texts exceed a limit of manifests, and cheap enough for many steps. */
 const HOSTILE_BYTES = 20_000;
 
 type Template = Pick<ManifestInput, 'host' | 'image' | 'containerConfig'>;
@@ -91,7 +91,7 @@ export function bytesOf(content: Content, manifests: ReadonlyMap<string, Manifes
   }
   const [own, other] = [manifests.get(content.site), manifests.get(content.other)];
   if (own === undefined || other === undefined)
-    throw new Error(`${content.site} is no site of the generator`);
+    throw new Error(`${content.site} is not a site of the generator`);
   const plain = formatManifest(own);
   switch (content.change) {
     case 'UTF-16':
@@ -101,7 +101,7 @@ export function bytesOf(content: Content, manifests: ReadonlyMap<string, Manifes
     case 'no end':
       return Buffer.from(plain.slice(0, plain.length / 2));
     default:
-      // Not written by the product's own code: most of these are no valid manifests.
+      // Not written by `formatManifest`, because most of these are not valid manifests.
       return Buffer.from(stringify({ ...own, ...CHANGES[content.change](own, other) }));
   }
 }
@@ -117,7 +117,7 @@ export function saysRemoval(text: string, host: string): boolean {
   }
 }
 
-/** True where git has the site in any form: in a folder, in other letters, with another ending. */
+/** True if a path names the site in any form: in a folder, in other case, with another ending. */
 export function isNamedBy(path: string, site: string): boolean {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   return [`${site}.yaml`, `${site}.yml`].some(

@@ -16,7 +16,7 @@ export interface Entry {
   readonly path: string;
 }
 
-/** The bare sites repository, changed by plain git and without a clone: trees that no work tree can hold, too. */
+/** The bare sites repository, changed by plain git without a clone, so that it can have trees that no work tree can. */
 export class Repository {
   readonly #path: string;
   readonly #index: string;
@@ -34,7 +34,7 @@ export class Repository {
 
   head = (): Promise<string> => this.git(['rev-parse', '--verify', MAIN]);
 
-  /** Folders included. */
+  /** All entries of a revision, including folders. */
   async tree(revision: string): Promise<Entry[]> {
     const listing = await this.git(['ls-tree', '-r', '-t', '-z', revision]);
     return listing.split('\0').flatMap((line) => {

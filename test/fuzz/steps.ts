@@ -76,7 +76,7 @@ const OPERATIONS = [
 const PARTS = ['management', 'provisioner', 'edge'] as const;
 
 /**
- * One step. It says everything that it does, and means something in every state of an instance, so that any selection of
+ * One step. It describes its effect completely and is possible in every state of an instance, so that any selection of
  * recorded steps can run again.
  */
 export type Step =
@@ -159,7 +159,7 @@ const content = fc.oneof(
   },
 );
 
-/** A manifest of the site whose file it is: other pairs are mostly refused at once. */
+/** A manifest in its own site's file: most manifests in other files are refused at once. */
 const ownManifest = fc.record({ name: site, change: fc.constantFrom(...MANIFEST_CHANGES), other: site }).map(
   ({ name, change, other }): Edit => ({
     op: 'put',

@@ -20,7 +20,7 @@ const SETTINGS = {
   SWAP_STEADY_SECONDS: '0',
   SWAP_DRAIN_SECONDS: '1',
   CONFIG_TTL_SECONDS: '1',
-  // The checks read everything after each step, beside the provisioner, which keeps to Cloudflare's rate by itself.
+  // The checks read everything after each step, in addition to the provisioner, which limits its own rate of calls.
   CLOUDFLARE_EMULATOR_CALLS: '1000000',
 };
 

@@ -322,7 +322,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     const ended = gateway.end('SIGTERM');
     await eventually(async () => {
       expect(await gateway.readiness()).toMatchObject({ status: 503, text: 'the gateway ends\n' });
-      // By this status, a load balancer keeps its open connections.
+      // With this status, a load balancer keeps its open connections.
       expect(await gateway.readiness('/serving')).toMatchObject({ status: 404, text: 'the gateway ends\n' });
       await expect(ask(gateway.endpoint, { host })).rejects.toThrow(/ECONNREFUSED/);
     });

@@ -22,7 +22,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
   let gateway: GatewayProcess;
   /** The certificate that all names of the instance's domain get. */
   let wildcard: { cert: string; key: string };
-  /** Those of custom domains, by name. */
+  /** The certificates of custom domains, by name. */
   const own = new Map<string, { cert: string; key: string }>();
 
   beforeAll(async () => {
@@ -32,7 +32,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     const started = gateway.start();
     const sites = await open(stage.cluster.kubeconfig);
     const applier = gatewayApplier(sites);
-    // The document of the instance, without which no gateway is ready, needs no site.
+    // Delivers the instance's document even without a site: no gateway is ready before it has that document.
     await applier.observe([], signal);
     await started;
     await applier.close?.();

@@ -14,8 +14,8 @@ import { ask } from '../support/proxy/proxy.ts';
 
 const PER_SECOND = 40;
 /**
- * The limit for requests whose kept connection was closed just when it was used: a few of hundreds, not all of a
- * second.
+ * How many requests may fail because their kept connection was closed just when it was used: a few of hundreds, but not
+ * all requests of a second.
  */
 const MOST_RACED = PER_SECOND / 4;
 type Load = ReturnType<NodesStage['load']>;
@@ -114,19 +114,19 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     let healedAt = 0;
     const { failures } = await underLoad('kubelets cut off', async (load) => {
       await nodes.cutKubelets();
-      // Longer than the ten seconds within which half of all endpoints must vanish to be kept.
+      // Longer than ten seconds: if half of all endpoints vanish within that time, the gateways keep them.
       await isSent(load, 12);
       healedAt = load.now();
       await nodes.healNodes();
     });
-    // On the kubelets' return, kube-proxy may learn that no gateway is ready before the kubelets report that they are.
+    // When the kubelets return, kube-proxy may first learn that no gateway is ready, before they report the gateways ready.
     // It then drops new connections to the gateways' Service until the front has noticed that, and the front ends its
     // open ones.
     expect(failures.filter(({ at }) => at < healedAt - 1)).toEqual([]);
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });
 
-  test('continue to serve when a node is cut off that has one of them, a pod of a site, both pods of another and CoreDNS', async () => {
+  test('continue to serve after the loss of a node with a gateway, a pod of a site, both pods of another and CoreDNS', async () => {
     const { node, others } = await nodes.sharedNode();
     await nodes.serve('twin', node);
     await nodes.moveNames(node);
@@ -179,7 +179,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(twinReport.answered.some(({ at }) => at > Math.max(...failed))).toBe(true);
   });
 
-  /** Proves that no request failed that can be sent again, and of the others only those that were on their way. */
+  /** Proves that no request failed that can be sent again, and that the others failed only if they were on their way. */
   function expectHeld(report: EdgeLoadReport, cutAt: number) {
     expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
     // The front notices the loss by itself, long before the cluster does.
