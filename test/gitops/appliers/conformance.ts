@@ -34,7 +34,7 @@ export const CONFORMANCE_IDENTITY: Identity = { instance: 'conformance', host: '
 
 /**
  * What every applier must keep, run against the real thing behind it: the plan of its own output is empty; applying
- * twice equals once; order is stable; changes hold no secret; other people's things stay as they are; a failed
+ * twice equals once; order is stable; changes contain no secret; foreign things stay as they are; a failed
  * observation is an error, never an empty world.
  */
 export function applierConformance<Spec, Ref>(
@@ -88,7 +88,7 @@ export function applierConformance<Spec, Ref>(
         .sort((a, b) => (a.key < b.key ? -1 : 1));
     }
 
-    test('plans creates for an empty world, and nothing once they are applied', async () => {
+    test('plans creates for an empty world, and no change once these are applied', async () => {
       const changes = await provision(acme, beta);
       expect(changes.length).toBeGreaterThan(0);
       expect(new Set(changes.map(({ op }) => op))).toEqual(new Set(['create']));

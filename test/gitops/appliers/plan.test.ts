@@ -111,7 +111,7 @@ describe('planResources', () => {
     expect(conflicts).toHaveLength(outcome === 'conflict' ? 1 : 0);
   });
 
-  test('asks for less under upsert_only than under sync, and for nothing else', () => {
+  test('has the changes of sync except the deletes under upsert_only', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         const plan = planResources(wanted, things);

@@ -178,7 +178,7 @@ describe('bringing a container up', () => {
       expect(await host.errors()).toEqual(NOT_GIVEN_UP);
     });
 
-    test('never gives up a spec of which a healthy container of an earlier process was found', async () => {
+    test('never gives up a spec if a healthy container of it, started by an earlier process, was found', async () => {
       await using host = setup(() => failing);
       const found = await host.runtime.add(launchOf(wanted()));
       await host.bringUp(wanted());

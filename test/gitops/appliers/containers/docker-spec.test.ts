@@ -12,8 +12,8 @@ const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'
 );
 const [processing, preview] = launches.map((launch) => createOptions(launch, { caFile: '/var/ca.pem' }));
 
-describe('the options of a container in Docker', () => {
-  test('name the policy script’s host and URL for the processing role only, by the preview’s address', () => {
+describe('a container in Docker', () => {
+  test('gets the policy script’s host, at the preview’s address, and its URL in the processing role only', () => {
     const policy = { text: 'x', hash: '0123456789abcdef' };
     const settings = {
       slots: new Slots('127.77'),
@@ -35,7 +35,7 @@ describe('the options of a container in Docker', () => {
     expect(second?.Env?.join()).not.toContain('POLICY_SCRIPT_URL');
   });
 
-  test('is read-only, without privileges and capabilities, not root, and within limits', () => {
+  test('is read-only, has no privileges and capabilities, isn’t root, and has limits', () => {
     for (const options of [processing, preview]) {
       expect(options).toMatchObject({
         User: '65532:65532',

@@ -32,7 +32,7 @@ describe('the fault of a failed start', () => {
   const REFUSED = ['Request to https://www.googletagmanager.com/server.js?id=x failed with status 403'];
   const NO_DNS = ['getaddrinfo EAI_AGAIN www.googletagmanager.com'];
 
-  test('is the host’s while no other container could start lately, and then nothing is given up', () => {
+  test('is the host’s if no other container could start recently, and then nothing is given up', () => {
     const failures = new Failures(2, clock);
     failures.started('server');
     const faults = Array.from({ length: 5 }, () => failures.count('a', failure(NO_DNS)));
@@ -57,7 +57,7 @@ describe('the fault of a failed start', () => {
   });
 });
 
-test('what is known of specs that no site wants any more is forgotten, and so are starts of two minutes ago', () => {
+test('what is known of specs that no site uses any more is forgotten, and so are starts of two minutes ago', () => {
   const failures = new Failures(2, clock);
   for (const hash of ['a', 'b', 'c']) failures.count(hash, failure());
   failures.prove('c');

@@ -99,7 +99,7 @@ describe('waiting for health', () => {
     expect(await Promise.all(others)).toEqual(['unreachable', 'unreachable', 'unreachable']);
   });
 
-  test('ends with the last health at the deadline, and asks ever less often for a death', async () => {
+  test('ends with the last health at the deadline, and checks less and less often for a death', async () => {
     await using server = await serve((_, response) => response.writeHead(503).end());
     const clock = fakeClock();
     const askedAt: number[] = [];
@@ -112,7 +112,7 @@ describe('waiting for health', () => {
       clock,
     };
     expect(await waitForHealth(server.endpoint, options, signal)).toBe('unhealthy');
-    // With the first probe that ends so late: a probe takes a slot of 50 ms, and the next one starts 100 ms later.
+    // The first probes that end at or after a check is due: a probe takes 50 ms, and the next one starts 100 ms later.
     expect(askedAt).toEqual([1_100, 2_150, 4_250, 8_000]);
   });
 });

@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 const { dns, sites, records, planOf, pass } = dnsZone(() => world);
 
-/** `null`: nothing is stated. */
+/** A destination that states this address or name; `null`: none. */
 function destination(first: string | null): FollowedDestination & { stated: string | null } {
   let current: string | null = null;
   const followed = {
@@ -28,14 +28,14 @@ function destination(first: string | null): FollowedDestination & { stated: stri
 }
 
 const build = (hostAddress: string) => dns('site', { hostAddress });
-/** A pass after the one that has found the destination. */
+/** Plans once, which finds the destination, and then makes a pass. */
 async function settle(applier: ReturnType<typeof build>, count: number): Promise<void> {
   await planOf(applier).catch((error: unknown) => expect(error).toBeInstanceOf(RetryableError));
   await pass(applier, ...sites(count));
 }
 
 describe('records that lead to an address that can change', () => {
-  test('point to the address that is stated, and to the next one', async () => {
+  test('point to the stated address, and follow it to another one', async () => {
     const to = destination(HOST);
     const applier = followedDns(to, build);
     await settle(applier, 1);

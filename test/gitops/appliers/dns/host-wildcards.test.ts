@@ -23,11 +23,11 @@ describe('two passes at once', () => {
   const first = loadedManifest('first', 1);
   const second = loadedManifest('second', 2);
 
-  test('write no record for a name that the wildcard covers by then', async () => {
+  test('write no record for a name that the wildcard has come to cover since the plan', async () => {
     const applier = dns('wildcard');
     const { changes } = await planOf(applier, first);
     await pass(applier, second);
-    // The observation of a third pass shows the wildcard, before the first one's changes are made.
+    // The observation of a third pass shows the wildcard before the changes of the first pass are made.
     await planOf(applier, second);
     for (const change of changes) await applier.apply(change, signal);
     expect(await records()).toEqual([
@@ -44,7 +44,7 @@ describe('two passes at once', () => {
       'others have set a record below the name',
       () => plant({ type: 'TXT', name: 'x.first-origin', content: '"x"' }),
     ],
-  ])('keep a name’s own record if by then %s', async (_what, happen) => {
+  ])('keep a name’s own record if, since the plan, %s', async (_what, happen) => {
     await pass(dns('site'), first);
     const applier = dns('wildcard');
     await pass(applier, first);
@@ -145,7 +145,7 @@ describe('two hosts that start at once', () => {
     expect(appliers[other(winner)].quota?.()).toMatchObject({ used: 5, perSite: 3 });
   });
 
-  test('a host that wrote the second wildcard and couldn’t check it gives it up without a gap', async () => {
+  test('a host that wrote a second wildcard, but couldn’t check for the first, gives its own up without a gap', async () => {
     const appliers = { 'tag-1': start('tag-1'), 'tag-2': start('tag-2') };
     const plans = [
       await planOf(appliers['tag-2'], SITE['tag-2']),
@@ -173,7 +173,7 @@ describe('two hosts that start at once', () => {
     expect(appliers['tag-2'].quota?.()).toMatchObject({ perSite: 1 });
   });
 
-  test('a record that became the lost wildcard in a full zone is a name’s own again', async () => {
+  test('a record that was made the second wildcard in a full zone becomes a name’s own record again', async () => {
     await pass(dns('site', { host: 'tag-2', hostAddress: OTHER_HOST }), SITE['tag-2']);
     const second = dns('wildcard', { host: 'tag-2', hostAddress: OTHER_HOST });
     const { changes } = await planOf(second, SITE['tag-2']);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 const { dns, sites, plant, forget, edit, records, planOf, pass, resolve } = dnsZone(() => world);
 
-describe('beside records of others that come and go at or below a covered name', () => {
+describe('where others’ records come and go at or below a covered name', () => {
   const origin = 'shop-0-origin.example.net';
   const ownOfOrigin = async () => (await records()).filter((one) => one === `${origin} A ${HOST}`);
 

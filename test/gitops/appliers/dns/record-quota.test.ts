@@ -50,7 +50,7 @@ const forbidden = {
   }),
 };
 
-test('Cloudflare’s own figure counts, else the plan', async () => {
+test('the quota is the figure that Cloudflare states, or else that of the plan', async () => {
   world.faulty.plan(usage(4_321), isUsage);
   expect(await ask()).toBe(4_321);
   world.faulty.plan(usage(null), isUsage);
@@ -61,7 +61,7 @@ test('Cloudflare’s own figure counts, else the plan', async () => {
 });
 
 test.each([200, 1_000, 3_500])(
-  'a zone of %s records says so, and its plan says the same',
+  'a zone with a quota of %s records states it, and its plan implies the same',
   async (records) => {
     const other = await cloudflareWorld({ records });
     try {
@@ -120,7 +120,7 @@ test.each([
   world.faulty.plan(fault, isUsage);
   expect(await asked()).toBe(true);
   expect(applier.quota?.()).toMatchObject({ used: 0, limit: null });
-  // A failing question is not repeated with every observation.
+  // A failed query is not repeated with every observation.
   expect(await asked()).toBe(false);
   now += 600_000;
   expect(await asked()).toBe(true);
@@ -131,7 +131,7 @@ test.each([
   expect(applier.quota?.()).toMatchObject({ limit: 200 });
 });
 
-test('a wildcard needs Cloudflare: a primary of one’s own keeps a mark below each name', async () => {
+test('a wildcard needs Cloudflare: on an RFC 2136 server, each name has a mark below it', async () => {
   const rfc2136 = settings({ DNS_PROVIDER: 'rfc2136', DNS_RECORD_MODE: 'wildcard' });
   await expect(dns.create(rfc2136, services())).rejects.toThrow('DNS_RECORD_MODE=wildcard needs');
 });

@@ -72,7 +72,7 @@ describe('a wildcard for the names that lead to this host (docs/facts.md, DNS up
     for (const one of namesOf(loadedManifest('shop-0', 0))) expect(resolve(one)).toBe(HOST);
   });
 
-  test('respects a record of others that points a name elsewhere', async () => {
+  test('does not replace a record of others that points a name elsewhere, which is a conflict', async () => {
     await plant({ type: 'A', name: 'shop-0-origin', content: '203.0.113.9' });
     const { conflicts, changes } = await planOf(dns('wildcard'), ...sites(1));
     expect(conflicts.map(({ key }) => key)).toEqual(['shop-0-origin.example.net/A']);

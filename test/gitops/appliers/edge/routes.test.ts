@@ -64,7 +64,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
       expect(await planOf(applier, ...sites(2))).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('that is gone before the sites’ own routes are deleted keeps them from being deleted', async () => {
+    test('prevents the deletion of the sites’ own routes if it vanishes before', async () => {
       await converge(kv(), ...sites(2));
       await converge(routeApplier(routeOptions()), ...sites(2));
       const own = await patterns();
@@ -129,7 +129,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
 
   test.each([
     ['by its code', 10_073, 1_000],
-    ['by a refusal in a zone that is full as far as is known', 10_999, 0],
+    ['by any refusal in a zone whose known limit is reached', 10_999, 0],
   ])('a zone without room for another route is recognised %s', async (_what, code, limit) => {
     refuseRoutes(world, code);
     await converge(kv(), ...sites(1));

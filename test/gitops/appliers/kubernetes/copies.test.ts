@@ -26,7 +26,7 @@ function cutOnce(): Answerer {
 test.for([
   ['the objects of its kind', (copies: Copies) => [...copies.of('Service')]],
   ['it', (copies: Copies) => copies.find(ADDRESS)],
-] as const)('an object that is no JSON is listed again once %s is read', async ([, read]) => {
+] as const)('an object that is not JSON is listed again once %s is read', async ([, read]) => {
   await using opened = await openedScripted(cutOnce());
   const { client } = opened;
   const selection = { kinds: ['Service'], labels: '' } as const;
@@ -39,7 +39,7 @@ test.for([
   await copies.close();
 });
 
-test('a listener that fails is called at the next change all the same; other listeners are, too', async () => {
+test('a listener that fails is called again at the next change, and doesn’t affect other listeners', async () => {
   await using stack = new AsyncDisposableStack();
   const watches: ServerResponse[] = [];
   const { client } = stack.use(

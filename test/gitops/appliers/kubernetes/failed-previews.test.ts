@@ -84,7 +84,7 @@ async function openedPreviews(stack: AsyncDisposableStack, answer: Answerer): Pr
   return previews;
 }
 
-test('Leases that can’t be read are noted once they can', async () => {
+test('failures in Leases that couldn’t be read are reported once they can be read', async () => {
   await using stack = new AsyncDisposableStack();
   const api = new ChangingServer();
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));

@@ -284,7 +284,7 @@ describe('a gateway with many refusals', () => {
   });
 });
 
-test('what gateways refuse is known once all that take requests serve the Secrets as they are', () => {
+test('what gateways refuse is known once all that take requests serve the newest Secrets', () => {
   const stage = new Stage();
   expect(stage.reports.refused()).toBeNull();
   stage.write(SECRET, '1');
@@ -303,7 +303,7 @@ test('what gateways refuse is known once all that take requests serve the Secret
   expect(stage.reports.refused()).toBeNull();
 });
 
-test('says that no gateway runs', async () => {
+test('a wait for gateways ends with an error that says that none runs', async () => {
   const stage = new Stage();
   stage.write(SECRET, '1');
   const served = stage.served();

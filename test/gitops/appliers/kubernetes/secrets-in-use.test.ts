@@ -55,7 +55,7 @@ const SETS = [
 ];
 const NAMES = ['sites/first', 'sites/second'];
 
-test('the Secrets of all ReplicaSets of a site are in use, and read again after another rollout', async () => {
+test('the Secrets of all ReplicaSets of a site are in use, and are read again after another rollout', async () => {
   await using found = await cluster(SETS);
   expect(await found.of(processing, preview)).toEqual([NAMES, 1]);
   expect(await found.of(processing, deployment('preview'))).toEqual([NAMES, 1]);
@@ -63,15 +63,15 @@ test('the Secrets of all ReplicaSets of a site are in use, and read again after 
 });
 
 test.for([
-  ['a Deployment is missing', SETS, [processing, undefined]],
-  ['a ReplicaSet has another owner', [...SETS, replicaSet('deleted', 1, 'first')], [processing, preview]],
+  ['because a Deployment is missing', SETS, [processing, undefined]],
+  ['because a ReplicaSet has another owner', [...SETS, replicaSet('deleted', 1, 'first')], [processing, preview]],
   [
-    'a Deployment has more of them than it keeps',
+    'because a Deployment has more of them than it keeps',
     SETS,
     [deployment('processing', { revisionHistoryLimit: 0 }), preview],
   ],
 ] as const)(
-  'they are read each time while %s: the cluster still removes some',
+  'ReplicaSets are read each time while the cluster will still remove some, %s',
   async ([, sets, deployments]) => {
     await using found = await cluster(sets);
     expect(await found.of(...deployments)).toEqual([NAMES, 1]);

@@ -40,7 +40,7 @@ test.each([
     [named(HOST, 'new'), named('other.example', null)],
     [],
   ],
-] as const)('a certificate that %s', (_, delivered, names, unneeded) => {
+] as const)('where a certificate %s, the unneeded ones are $3', (_, delivered, names, unneeded) => {
   const found = unneededCertificates(delivered, { names, refused: new Set() });
   expect(found.map(({ id }) => id)).toEqual(unneeded);
 });

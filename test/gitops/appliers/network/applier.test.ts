@@ -48,7 +48,7 @@ function host(state: FirewallState) {
   return { applier, all, changes };
 }
 
-test('without the right to change the firewall, networks exist, and the missing right is reported', async () => {
+test('without the right to change the firewall, networks are created, and the missing right is reported', async () => {
   const { applier, changes } = host({ kind: 'denied', reason: 'no right' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
   expect(await changes('shop')).toEqual([]);
@@ -85,7 +85,7 @@ test('a network that doesn’t isolate is replaced, and a range without free sub
 });
 
 const MODULE = fileURLToPath(new URL('../../../../gitops/appliers/network/firewall.ts', import.meta.url));
-/** Prints the outcome of a check and of a change, or the errors' names. */
+/** Prints the outcome of a check and of a change, or the name of its error. */
 const SCRIPT = `
   const { firewall } = await import(${JSON.stringify(MODULE)});
   const names = ${JSON.stringify(names)};

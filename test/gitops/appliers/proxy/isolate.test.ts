@@ -8,7 +8,10 @@ import { TerminalError } from '../../../../gitops/base/errors.ts';
 
 type Files = ReadonlyMap<string, string>;
 
-/** A configuration test that refuses the texts `bad…`, and two files of one text `name …`; it may name the file. */
+/**
+ * A configuration test that refuses a file with a text `bad…`, and two files with the same text `name …`. With `names`,
+ * its error names the bad file.
+ */
 function checker({ names }: { names: boolean }) {
   const state = { tests: 0 };
   const test = async (files: Files): Promise<ConfigFault | null> => {
@@ -57,7 +60,7 @@ describe('one bad vhost', () => {
     expect(files).toEqual(base);
   });
 
-  test('is one of several', async () => {
+  test('is found among several', async () => {
     const { test } = checker({ names: false });
     const { files, refused } = await isolate(new Map(), many(20, [3, 4, 19]), test, ours);
     expect([...refused.keys()].map(({ name }) => name).sort()).toEqual([

@@ -19,7 +19,7 @@ test.each([
   expect(await listenOn(configured, async () => GATEWAY)).toEqual({ addresses, log: '' });
 });
 
-test('a bridge that is not up, or can’t be asked for, keeps the proxy’s own addresses and is logged', async () => {
+test('if the bridge is not up or its address can’t be read, the proxy keeps its own addresses, and this is logged', async () => {
   for (const gateway of [async () => null, () => Promise.reject(new Error('no Docker'))]) {
     const { addresses, log } = await listenOn([PUBLIC], gateway);
     expect(addresses).toEqual([PUBLIC]);

@@ -67,7 +67,7 @@ describe('the rendered vhosts', () => {
     expect(renderer.main(NO_TRUSTED_PEERS)).toContain(SETTINGS.hopSecret);
   });
 
-  test('have places only with a database, which is not part of the vhosts’ form', () => {
+  test('have visitors’ places only with a database, which doesn’t change the form of the vhosts', () => {
     const geoModule = '/usr/lib/nginx/modules/ngx_http_geoip2_module.so';
     const located = nginxRenderer(TEMPLATES, { ...SETTINGS, geoModule });
     expect(located.skeleton).toContain(`load_module "${geoModule}";`);
@@ -148,7 +148,7 @@ describe('a hostile value', () => {
     fc.string({ unit: 'binary' }),
     fc.uint8Array({ maxLength: 24 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
     fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join('')),
-    // Sound ones too, or the property would hold for a renderer that refuses everything.
+    // Valid ones too, or the property would hold for a renderer that refuses everything.
     fc.domain(),
     fc.array(piece, { maxLength: 4 }).map((pieces) => `a.example${pieces.join('')}`),
   );
@@ -161,7 +161,7 @@ describe('a hostile value', () => {
     ['custom', 'files'],
     ['custom', 'acme'],
   ] as const)(
-    'is refused, or is one word in a tree that has the shape of the template: %s, %s',
+    'is refused, or becomes one word of a configuration with the shape of the template: %s, %s',
     (kind, mode) => {
       const tls = mode === 'acme' ? ({ tls: 'acme' } as const) : {};
       const vhosts = (host: string, edgeHost: string, address: string): ProxySpec['vhosts'] => {

@@ -9,7 +9,7 @@ const frame = (stream: 1 | 2, time: string, text: string): Buffer => {
   header.writeUInt32BE(payload.length, 4);
   return Buffer.concat([header, payload]);
 };
-/** Two lines at the same time, a line in two frames with one of the other stream between them, and a last one. */
+/** Two lines at the same time, a line in two frames with a line of the other stream in between, and a last line. */
 const FRAMES = [
   frame(1, at(1), 'one\n'),
   frame(1, at(1), 'two\n'),
