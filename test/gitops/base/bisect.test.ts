@@ -34,7 +34,7 @@ test.each([
   expect(sent).toHaveLength(calls);
 });
 
-test('sends nothing again after an error that no item causes', async () => {
+test('sends nothing again after an error that no single item causes', async () => {
   const { sent, failed } = await run([0, 1, 2], [1], new Error('timeout'));
   expect(sent).toHaveLength(1);
   expect(failed).toEqual([0, 1, 2]);

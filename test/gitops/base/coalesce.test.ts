@@ -17,7 +17,7 @@ describe('concurrent calls', () => {
   });
   afterEach(() => vi.useRealTimers());
 
-  test('form one batch; calls during it form the next one', async () => {
+  test('form one batch; calls during a batch form the next one', async () => {
     const call = coalesce(flush(100), { windowMs: 50 });
     const start = performance.now();
     const answers = [call(1), call(2)];
@@ -67,7 +67,7 @@ describe('concurrent calls', () => {
     ]);
   });
 
-  test('need no pause once it is over', async () => {
+  test('wait only for the rest of the pause, and not at all once it is over', async () => {
     const call = coalesce(flush(100), { windowMs: 50, restMs: () => 300 });
     const start = performance.now();
     void call(1);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { warner } from '../../../gitops/base/log.ts';
 
-test('a failure is passed on once, and again after another one or a success', () => {
+test('a failure is passed on once, and again after another failure or a success', () => {
   const passed: string[] = [];
   const report = warner((message) => passed.push(message));
   for (const error of [null, new Error('full'), new Error('full'), 'denied', new Error('full'), null]) {

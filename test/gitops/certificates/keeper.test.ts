@@ -80,7 +80,7 @@ describe('the certificate keeper', () => {
     const known: LedgerState = {
       version: 1,
       budget: { tokens: 1, at: 0, limited: {} },
-      // Later than the last valid date.
+      // A time after the last date that JavaScript can represent.
       failures: { 't0.acme.example': { count: 1, message: 'refused', retryAt: 1e300 } },
     };
     await open(async () => [ADDRESS], { known });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { KeptPairs } from '../../../gitops/certificates/kept-pairs.ts';
 
-test('a copy that is written while it is removed exists in the end', async () => {
+test('a copy that is written and removed at the same time exists in the end', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-kept-'));
   try {
     const kept = new KeptPairs(join(home, 'kept'));

@@ -88,7 +88,7 @@ describe('certificates from files', () => {
     ],
     ['no key', () => writeFile(file(`${HOST}.key`), 'nothing'), 'holds no unencrypted private key in PEM'],
     [
-      'the key of another',
+      'the key of another certificate',
       async () => copyFile((await ca.pathsFor('c.example.net')).key, file(`${HOST}.key`)),
       'the key is not that of the certificate',
     ],
@@ -99,7 +99,7 @@ describe('certificates from files', () => {
     ],
     ['the chain the wrong way round', swapChain, 'the key is not that of the certificate'],
     [
-      'a chain that is another’s',
+      'the chain of another certificate',
       foreignChain,
       'certificate 2 of the file is not the issuer of the one before',
     ],

@@ -117,7 +117,7 @@ describe('orders', () => {
     expect(asked.slice(8)).toEqual(['none.example', 'soon.example', 'late.example']);
   });
 
-  test('that were forgotten are not placed', async () => {
+  test('whose name is forgotten while they are placed store nothing', async () => {
     const orders = open(async (host) => {
       orders.forget(host);
       return await issued(host);
@@ -137,7 +137,7 @@ describe('orders', () => {
     expect(await placed).toEqual({ notYet: '' });
   });
 
-  test('keep the existing certificate if the authority issues an invalid one', async () => {
+  test('fail, and store nothing, if the authority issues an invalid certificate', async () => {
     const orders = open(() => issued('b.example'));
     const outcome = await orders.place('a.example', 0, NO_WAIT);
     expect(outcome).toMatchObject({
@@ -152,7 +152,7 @@ describe('orders', () => {
     expect(asked).toEqual([]);
   });
 
-  test('are not placed, with the reason, if the proxy can’t be asked', async () => {
+  test('are not placed if the proxy can’t be asked, and give the reason', async () => {
     const probe = () => Promise.reject(new Error('nginx isn’t started yet'));
     expect(await open(issued, { probe }).place('a.example', 0, NO_WAIT)).toEqual({
       notYet: 'Error: nginx isn’t started yet',

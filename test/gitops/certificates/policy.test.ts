@@ -34,7 +34,7 @@ const facts = (some: Partial<Facts>): Facts => ({
   ...some,
 });
 
-describe('a name’s state', () => {
+describe('a name', () => {
   const rows: readonly (readonly [string, Partial<Facts>, Partial<CertificateVerdict>])[] = [
     [
       'waits for a record',
@@ -152,7 +152,7 @@ describe('renewal of a certificate', () => {
     [0, 30],
     [0.5, 31.5],
     [1, 33],
-  ])('that lasts 90 days, with a jitter of %d: %d days before its end', (fraction, left) => {
+  ])('that lasts 90 days, with a jitter of %d, is due %d days before its end', (fraction, left) => {
     const certificate = aged(0);
     expect((certificate.notAfter - renewalAt(certificate, fraction)) / DAY).toBeCloseTo(left, 6);
   });
@@ -160,7 +160,7 @@ describe('renewal of a certificate', () => {
   test.each([
     [6, 2],
     [365, 365 / 3],
-  ])('that lasts %d days: with a third of its life left', (days, left) => {
+  ])('that lasts %d days is due with a third of its life left', (days, left) => {
     const certificate = { notBefore: NOW, notAfter: NOW + days * DAY };
     expect((certificate.notAfter - renewalAt(certificate, 0)) / DAY).toBeCloseTo(left, 6);
   });
@@ -171,11 +171,11 @@ describe('DNS', () => {
   const must = '198.51.100.4 or 2001:db8::4 or a CNAME to acme-origin.example.net';
   test.each([
     ['one of the addresses', ['198.51.100.4'], null, null],
-    ['all of them', ['198.51.100.4', '2001:db8::4'], null, null],
-    ['by an alias', ['198.51.100.4'], 'acme-origin.example.net', null],
+    ['all of the addresses', ['198.51.100.4', '2001:db8::4'], null, null],
+    ['an alias of the host', ['198.51.100.4'], 'acme-origin.example.net', null],
     // An authority prefers IPv6 and would not reach this host.
     [
-      'a foreign IPv6 address besides',
+      'one of the addresses and a foreign IPv6 address',
       ['198.51.100.4', '2001:db8::9'],
       null,
       `a.example resolves to 2001:db8::9, must be ${must}`,

@@ -187,11 +187,11 @@ describe('tagyard approve', () => {
   });
 });
 
-describe('tagyard doctor finds a part that doesn’t work', () => {
+describe('tagyard doctor', () => {
   test.each([
     ['management', 'MANAGEMENT_URL'],
     ['verification', 'VERIFICATION_WORKER_URL'],
-  ])('%s: silent, refused, or with errors', async (name, variable) => {
+  ])('names %s if it is silent, can’t be reached or answers with errors', async (name, variable) => {
     await applied('one');
     for (const [address, words] of [
       [silent.url, 'did not answer'],
@@ -204,7 +204,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
       expect(stdout).toMatch(new RegExp(`^failed +${name} .*${words}`, 'm'));
       expect(stdout).not.toContain('are well');
     }
-    // The address of the provisioner instead: it answers, but not as the service that doctor asks for.
+    // The provisioner's address instead: it answers, but not as the service that doctor expects there.
     const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: url });
     expect(exitCode).toBe(1);
     expect(stdout).toMatch(new RegExp(`^failed +${name} .*${variable}`, 'm'));
@@ -235,7 +235,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
       404,
       'not_found',
     ],
-  ])('%s %s answers %o with status %i', async (name, variable, body, status, words) => {
+  ])('judges %s by its answer, at %s: %o with status %i', async (name, variable, body, status, words) => {
     await applied('one');
     answer = [status, body];
     const { exitCode, stdout } = await tagyard(['doctor'], { [variable]: illUrl });
@@ -245,7 +245,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
     );
   });
 
-  test('a wrong VERIFICATION_SECRET', async () => {
+  test('names a wrong VERIFICATION_SECRET', async () => {
     await applied('one');
     answer = [401, { service: 'verification', code: 'wrong_secret' }];
     const env = { VERIFICATION_WORKER_URL: illUrl, VERIFICATION_SECRET: 'another' };
@@ -254,14 +254,14 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
     expect(stdout).toMatch(/^failed +verification .*VERIFICATION_SECRET/m);
   });
 
-  test('parts that it did not check are named as such', async () => {
+  test('names the parts that it did not check', async () => {
     await applied('one');
     const { exitCode, stdout } = await tagyard(['doctor'], { TAGYARD_HOME: daemon.dir });
     expect(exitCode).toBe(0);
     expect(stdout).toMatch(/^1 of 1 site is well at [0-9a-f]+; not checked: management, verification$/m);
   });
 
-  test('a target that never answers', async () => {
+  test('names a target that never answers', async () => {
     await daemon.close();
     let hangs = false;
     const dns = idleApplier('dns', {
@@ -278,7 +278,7 @@ describe('tagyard doctor finds a part that doesn’t work', () => {
     expect(status).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('no answer within 0.5 s') });
   });
 
-  test('the sites repository', async () => {
+  test('names a sites repository that is gone', async () => {
     await applied('one');
     const { rename } = await import('node:fs/promises');
     await rename(daemon.sitesRepo, `${daemon.sitesRepo}.away`);

@@ -84,7 +84,7 @@ test.each<[string, string, () => Record<string, unknown>, RegExp]>([
   expect(answered).toEqual({ isError: true, text: expect.stringMatching(problem) });
 });
 
-test('changes something only with --allow-changes, and as the caller may', async () => {
+test('changes something only with --allow-changes, and only what the caller may change', async () => {
   const assistant = await connect('owner', '--allow-changes');
   const { tools } = await assistant.listTools();
   const creating = tools.find(({ name }) => name === 'createContainer');

@@ -56,7 +56,7 @@ describe('a revert that removes the site', () => {
     expect(await stateOf('one')).toBe(state);
   });
 
-  test('is also a revert that restores a tombstone', async () => {
+  test('may be one that brings back a tombstone, and needs --yes, too', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/deprovision?wait=20', { site: 'one' });
     const { revision } = await daemon.push('one', daemon.manifest('one', 0));
@@ -88,7 +88,7 @@ describe('an error of the API', () => {
     expect(stderr).toContain('\n  what: unknown key');
   });
 
-  test('is also an error if the answer isn’t JSON, isn’t a problem document, or comes from another release', async () => {
+  test('is also reported if the answer isn’t JSON, isn’t a problem document, or comes from another release', async () => {
     let [status, body] = [200, 'hello'];
     const server = createServer((_request, response) => response.writeHead(status).end(body));
     await new Promise<void>((done) => server.listen({ port: 0, host: '127.0.0.1' }, done));

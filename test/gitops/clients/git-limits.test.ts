@@ -20,7 +20,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 /** An alias of git that runs this shell command. */
 const alias = (command: string) => ['-c', `alias.probe=!${command}`, 'probe'];
 
-test('git answers the bytes of its output, and fails with its error output and exit code', async () => {
+test('a call of git returns the bytes of its output, or fails with its error output and exit code', async () => {
   const bytes = Buffer.from([0xff, 0x00, 0x0a]);
   const id = (await git(at('remote.git'), ['hash-object', '-w', '--stdin'], { input: bytes })).toString();
   expect(await git(at('remote.git'), ['cat-file', 'blob', id.trim()])).toEqual(bytes);
@@ -29,7 +29,7 @@ test('git answers the bytes of its output, and fails with its error output and e
   await expect(git(at('nowhere'), ['status'])).rejects.toBeInstanceOf(GitError);
 });
 
-test('of a hundred concurrent calls, sixteen have a process', async () => {
+test('of a hundred concurrent calls, at most sixteen have a process', async () => {
   const [log, open] = [at('log'), at('open')];
   writeFileSync(log, '');
   const probe = `echo start >> ${log}; until [ -e ${open} ]; do sleep 0.02; done; echo end >> ${log}`;

@@ -49,7 +49,7 @@ const starter = (parent: number, others: readonly number[] = []): number => {
   return pid;
 };
 
-/** git with short times and a helper process of its own, which has begun. */
+/** git with short timeouts and a helper process of its own, which is running. */
 async function ownGit() {
   const others = starters(process.pid);
   const run = gitRunner({ checkMs: 1_000, idleMs: 500 });
@@ -58,13 +58,13 @@ async function ownGit() {
 }
 
 describe('git', () => {
-  test('gets its input and answers its output byte by byte', async () => {
+  test('gets its input and returns its output without changing a byte', async () => {
     const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256));
     const id = await git(directory, ['hash-object', '-w', '--stdin'], { input: bytes });
     expect(await git(directory, ['cat-file', 'blob', id.toString().trim()])).toEqual(bytes);
   });
 
-  test('answers calls by their own output, however many run at once', async () => {
+  test('returns to each call its own output, however many run at once', async () => {
     const texts = Array.from({ length: 40 }, (_, index) => `text ${index}`);
     const outputs = await Promise.all(texts.map((input) => git(directory, ['echo'], { input })));
     expect(outputs.map(String)).toEqual(texts);
@@ -101,12 +101,12 @@ describe('git', () => {
     const failed = expect(running).rejects.toThrow('ended before git did');
     signal(first, 'SIGKILL');
     await failed;
-    await writeFile(join(directory, 'hang'), ''); // ends the git that lost its parent
+    await writeFile(join(directory, 'hang'), ''); // ends the git process that lost its parent
     expect(String(await run(directory, ['version']))).toContain('git version');
     expect(starter(process.pid, others)).not.toBe(first);
   });
 
-  test('is finished if the process that asked for it is killed, and nothing stays behind', async () => {
+  test('runs to its end if the process that asked for it is killed, and leaves no process behind', async () => {
     const script = join(directory, 'asks.ts');
     const out = join(directory, 'out');
     await writeFile(

@@ -98,7 +98,7 @@ test('the pages of many segments have each line once, in the order of time', asy
   expect((await readdir(join(dir, SOURCE.site))).length).toBeGreaterThan(3);
 });
 
-test('a later process continues behind each stream’s last line, and cuts off a torn one', async () => {
+test('a later process continues after each stream’s last line, and cuts off a torn line', async () => {
   const first = await start();
   const error = line('one', 2_000, 'stderr');
   const last = line('two', 1_000);
@@ -113,7 +113,7 @@ test('a later process continues behind each stream’s last line, and cuts off a
   expect((await second.page(SOURCE.site, all)).logs.map(({ id }) => id)).toEqual(['3', '2', '1']);
 });
 
-test('positions outlive their lines', async () => {
+test('positions are kept after their lines are gone', async () => {
   const first = await start({ megabytes: 1 });
   const quiet = line('quiet', 60_000);
   await first.write({ ...SOURCE, id: 'quiet' }, [quiet]);
@@ -146,13 +146,13 @@ test('a flood is cut, and each line that was not kept is counted', async () => {
     level: 'warning',
     message: expect.stringContaining('more'),
   });
-  // The rate counts by the lines' own times, so what is read late is kept as it would have been.
+  // The rate counts by the lines' own times, so lines that are read late are kept as if they were read in time.
   const late = Array.from({ length: 300 }, (_, index) => line('late', 100_000 - index * 100));
   await logs.write({ ...SOURCE, id: 'late' }, late);
   expect(await messages(logs, { q: 'late' })).toHaveLength(300);
 });
 
-test('live lines arrive behind a position, after a wait, and a gap is reported', async () => {
+test('live lines after a position are returned as soon as they arrive, and a gap is reported', async () => {
   const logs = await start();
   await logs.write(SOURCE, [line('one')]);
   expect(await messages(logs)).toEqual(['one']);
@@ -194,7 +194,7 @@ test('what is too old, or was deleted on demand, doesn’t come back from the en
   expect(files.join('')).not.toContain('gone');
 });
 
-test('old segments are removed, with all lines of a site that was quiet since', async () => {
+test('old segments are removed, even if they hold all lines of a site that has printed none since', async () => {
   const first = await start({ keepDays: 30 });
   await first.write(SOURCE, [line('old', 9 * DAY_MS)]);
   const position = await first.positions(SOURCE);
@@ -202,13 +202,13 @@ test('old segments are removed, with all lines of a site that was quiet since', 
   const second = await start({ keepDays: 7 });
   await eventually(async () => expect(await messages(second)).toEqual([]));
   expect(await second.positions(SOURCE)).toEqual(position);
-  // The file is written anew after its lines are gone.
+  // The file itself is rewritten after its lines have disappeared from the answers.
   await eventually(async () =>
     expect(await readFile(join(dir, SOURCE.site, 'current.ndjson'), 'utf8')).not.toContain('old'),
   );
 });
 
-test('a site that has ended has no lines, and what the disk has damaged hides no other line', async () => {
+test('a forgotten site has no lines, and a line that the disk has damaged hides no other line', async () => {
   const logs = await start();
   await logs.write(SOURCE, [line('one'), line('two')]);
   await logs.close();

@@ -15,7 +15,7 @@ const PERSONAL = [
   "'Ada Lovelace'",
 ];
 
-/** What is kept of a line, without members that say nothing. */
+/** What is kept of a line, without the members that are `null`. */
 const kept = (line: string | object, stream: 'stdout' | 'stderr' = 'stdout') => {
   const read = readLine(typeof line === 'string' ? line : JSON.stringify(line), stream, 'all');
   return read && Object.fromEntries(Object.entries(read).filter(([, value]) => value !== null));

@@ -49,12 +49,12 @@ const serve = async ({ logs = [], stopAfter }: { logs?: string[]; stopAfter?: Pr
   return await app.listen({ host: '127.0.0.1', port: 0 });
 };
 
-test('headers that don’t end in time are a 408', async () => {
+test('headers that don’t end in time are answered with 408', async () => {
   const answer = await sendBytes(await serve(), 'GET / HTTP/1.1\r\nhost: a\r\n');
   expect([answer.status, JSON.parse(answer.body)]).toMatchObject([408, { code: 'late', title: 'Late' }]);
 });
 
-test('the log has the answer’s id and the reason, and nothing of what was sent', async () => {
+test('the log has the answer’s id and the reason, and nothing of what the client sent', async () => {
   const logs: string[] = [];
   const answer = await sendBytes(
     await serve({ logs }),
@@ -76,7 +76,7 @@ test('an answer that has begun is cut, and no second one is written into it', as
   expect(String(first) + rest).not.toContain('HTTP/1.1 400');
 });
 
-test('a request on an open connection while the service stops is a problem too', async () => {
+test('a request on an open connection while the service stops is answered with a problem, too', async () => {
   const gate = Promise.withResolvers<void>();
   const { hostname, port } = new URL(await serve({ stopAfter: gate.promise }));
   const socket = connect(Number(port), hostname);

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 const MODULE = new URL('../../../../gitops/base/runtime/disposable-stack.ts', import.meta.url);
 
-/** Runs a script where Node has no `AsyncDisposableStack` of its own, or its own. Returns what it printed. */
+/** Runs a script with Node's own `AsyncDisposableStack` or without it (`own`). Returns what it printed. */
 async function run(script: string, own: boolean): Promise<string> {
   const remove = own ? '' : 'delete globalThis.AsyncDisposableStack;';
   const source = `${remove} await import(${JSON.stringify(MODULE.href)});
@@ -15,8 +15,8 @@ async function run(script: string, own: boolean): Promise<string> {
 }
 
 describe.each([
-  ['Node’s own', true],
-  ['the one for older versions', false],
+  ['Node’s own stack', true],
+  ['the stack for older versions', false],
 ])('%s', (_name, own) => {
   test.each([
     [

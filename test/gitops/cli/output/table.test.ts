@@ -42,6 +42,6 @@ test('short: eight digits, or a dash for no revision', () => {
   expect(short(null)).toBe('–');
 });
 
-test('a line break in a cell makes no further row', () => {
+test('a line break in a cell starts no new row', () => {
   expect(table([['zz\nother  Ready', 'a\tb']])).toBe('zz\\u000aother  Ready  a\\u0009b\n');
 });

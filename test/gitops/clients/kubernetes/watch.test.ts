@@ -121,7 +121,7 @@ describe('the copy of the objects', () => {
     expect(copy.version).toBe('32');
   });
 
-  test('returns what has become of forgotten objects', () => {
+  test('returns later changes of forgotten objects, too', () => {
     const copy = new ObjectCopy();
     copy.listed(pods(pod('a', 1), pod('b', 1), pod('c', 1), pod('d', 1), pod('e', 1)), '5');
     for (const key of [...copy.objects.keys(), 'a/unknown']) copy.forget(key);

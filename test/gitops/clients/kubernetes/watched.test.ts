@@ -170,7 +170,7 @@ describe('a watched copy', () => {
     await asks('list', 'watch 5', 'watch 5');
   });
 
-  /** A copy that gathers, just after it has read its first event. `send` continues the watch. */
+  /** A copy that gathers events and has just read its first one. `send` continues the watch. */
   async function gathering() {
     let send = (_: string): void => {};
     const open: Answerer = (_, response) => {
@@ -182,7 +182,7 @@ describe('a watched copy', () => {
     return { copy, clock, send };
   }
 
-  test('reads what has come in its time of gathering at once', async () => {
+  test('reads all events of its gathering time at once', async () => {
     const { copy, clock, send } = await gathering();
     expect([...copy.objects.keys()]).toEqual(['a/a']);
     send(line('ADDED', pod('b', 7)) + line('MODIFIED', pod('b', 8)));
@@ -202,7 +202,7 @@ describe('a watched copy', () => {
     await reached;
   });
 
-  test('takes over in one read what has come while it gathered, however much it is', async () => {
+  test('applies in one read all that has come while it gathered, however much it is', async () => {
     const big = (version: number) => ({ ...pod(`p${version}`, version), text: 'x'.repeat(100_000) });
     const burst = Array.from({ length: 30 }, (_, index) => line('ADDED', big(index + 7)));
     const open: Answerer = (_, response) => {

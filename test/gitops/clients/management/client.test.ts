@@ -107,7 +107,7 @@ test('creates once, although the first answer is lost', async () => {
 test.each<[string, (() => Response)[], number | string]>([
   ['a 429 at the time that retry-after names', [busy(429, '0')], 2],
   ['a 503 at the date that retry-after names', [busy(503, new Date(0).toUTCString())], 2],
-  ['three times at most', [busy(503, '0'), busy(503, '0'), busy(503, '0'), busy(503, '0')], '503'],
+  ['a call three times at most', [busy(503, '0'), busy(503, '0'), busy(503, '0'), busy(503, '0')], '503'],
   ['nothing without retry-after', [busy(503)], '503'],
   ['nothing if the wait is too long', [busy(429, '3600')], '429'],
   ['a GET without an answer', [cut], 2],
