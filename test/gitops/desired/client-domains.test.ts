@@ -74,7 +74,7 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('acme-2', 'Ready');
   });
 
-  test('is open to both clients if both were applied before the upgrade, but not to a third', async () => {
+  test('may be used by both clients if both were applied before the upgrade, but not by a third', async () => {
     await daemon.push('acme', acme());
     const { revision } = await daemon.push('aaa-rival', rival());
     // The state that an older release recorded after it applied both.
@@ -94,7 +94,7 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('acme', 'Ready');
   });
 
-  test('is refused to another client’s request, and open to its own client', async () => {
+  test('is refused to a request of another client, and accepted from its own client', async () => {
     await daemon.push('acme', acme());
     await daemon.reaches('acme', 'Ready');
     expect(await daemon.call('POST', '/provision', rival())).toMatchObject({
@@ -113,14 +113,14 @@ describe('a registrable domain in which two clients have sites', () => {
   });
 });
 
-test('an applied version that git fails to read ends the read, and one that git no longer has counts as none', async () => {
+test('a read fails if git can’t read an applied version, and ignores a version that git no longer has', async () => {
   const { repo, sitesRepo, dir } = daemon;
   const ageIdentity = await generateIdentity();
   const containerConfig = await encryptSecret(await identityToRecipient(ageIdentity), daemon.config);
   await daemon.push('acme', acme({ containerConfig }));
   const applied = (await daemon.push('acme', acme({ containerConfig, name: 'Applied' }))).revision;
   const [blob = ''] = (await repo.tree(applied)).files.map((file) => file.blob);
-  // The branch is written anew, so its history doesn't contain the applied version.
+  // The branch is rewritten, so its history doesn't contain the applied version.
   const inNew = `${dir}/new.git`;
   await initSitesRepo(inNew);
   const other = await openSitesRepo({ url: inNew, cacheDir: dir });
@@ -171,7 +171,7 @@ describe('claims of several domains', () => {
   const two = site('two', 2, ['a.example', 'b.example']);
   const three = site('three', 3, ['b.example']);
 
-  test('a site that lost one domain has a claim to none', () => {
+  test('a site that lost one domain loses its claims to all others', () => {
     expect(judge([one, two, three])).toEqual([['two', 'a.example', 'one']]);
     expect(judge([two, one, three])).toEqual([
       ['one', 'a.example', 'two'],

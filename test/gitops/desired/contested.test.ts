@@ -87,7 +87,7 @@ describe('a name that two sites claim', () => {
       await holds();
     });
 
-    test('stays with the older site if both sites come by the same merge', async () => {
+    test('stays with the older site if the same merge brings both sites', async () => {
       await commit('refs/heads/side', fork, {});
       await daemon.push('acme', text.acme());
       await daemon.push('aaa-rival', text.rival());

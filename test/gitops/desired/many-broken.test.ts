@@ -154,7 +154,7 @@ describe('a name that many sites claim', () => {
           );
         }),
       );
-      // The first of the rivals has the port. The domain was there before all of them.
+      // The first of the rivals gets the port. The domain belongs to a client that came before all of them.
       const isFirst = (site: string) => name === 'a port' && site === 'rival-0';
       expect([...lost].sort()).toEqual(
         rivals

@@ -40,7 +40,7 @@ describe('the CONTAINER_CONFIG that a person has encrypted', () => {
     ['with a line break at the end', `${CANONICAL}\n`],
     ['without padding', CANONICAL.replace(/=+$/, '')],
     ['in the base64url alphabet', CANONICAL.replaceAll('+', '-').replaceAll('/', '_')],
-  ])('%s reaches the containers in the form with which they start', async (_what, text) => {
+  ])('%s reaches the containers in the form that they can read', async (_what, text) => {
     const { config, stalled } = await given(text);
     expect([config.reveal(), stalled]).toEqual([CANONICAL, null]);
     expect(readConfig(config)).toEqual({ id: 'GTM-SERVER1', problem: null });

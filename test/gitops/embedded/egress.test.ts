@@ -156,7 +156,7 @@ describe('the egress proxy', () => {
       expect((await send(url('/'), { host: strict.host, port: strict.port })).status).toBe(526);
     });
 
-    test('a name without an origin, for a request that a worker hands on: 522 after the time limit', async () => {
+    test('a name without an origin, for a request that a worker passes on: 522 after the time limit', async () => {
       let asked = 0;
       handler = (_request, response) => {
         asked += 1;
@@ -172,7 +172,7 @@ describe('the egress proxy', () => {
       const headers = { host: HOST, 'cf-ew-via': '1' };
       expect((await send(url('/'), { host, port, headers })).status).toBe(522);
       expect(asked).toBe(0);
-      // A visitor's request reaches the edge, which is here.
+      // A visitor's request without that header reaches the edge, which is this server.
       expect((await send(url('/'), { host, port })).status).toBe(200);
       expect(asked).toBe(1);
     });

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-/** What a client that trusts this CA makes of a server with that certificate: `null`, or OpenSSL's message. */
+/** `null` if a client that trusts this CA accepts a server with that certificate, or else OpenSSL's message. */
 async function visit(name: string, paths: CertificatePaths | null, caFile: string): Promise<string | null> {
   if (paths === null) throw new Error(`${name} has no certificate`);
   const server = createServer({ cert: await readFile(paths.cert), key: await readFile(paths.key) });
@@ -33,13 +33,13 @@ async function visit(name: string, paths: CertificatePaths | null, caFile: strin
   });
 }
 
-test('a CA for one name signs it, and what it signs for another name is refused', async () => {
+test('a CA for one name signs that name, and clients refuse its certificates for other names', async () => {
   const ca = await ensureLocalCa(join(home, 'ca'), { onlyName: ONE });
   expect(await visit(ONE, await ca.pathsFor(ONE), ca.caFile)).toBeNull();
   for (const name of ['oauth2.googleapis.com', 'googleapis.com', TWO]) {
     expect(await visit(name, await ca.pathsFor(name), ca.caFile)).toBe('permitted subtree violation');
   }
-  // The control: what a CA without the limit to one name signs is accepted.
+  // The control: a certificate of a CA that isn't limited to one name is accepted.
   const any = await ensureLocalCa(join(home, 'any'));
   expect(await visit(TWO, await any.pathsFor(TWO), any.caFile)).toBeNull();
 });
@@ -70,7 +70,7 @@ test('the id changes if the authorities are lost', async () => {
   expect((await openInsideCas(home)).id).not.toBe(id);
 });
 
-test('the CA of a name that isn’t served for a day is removed; one that is served again stays', async () => {
+test('the CA of a name that hasn’t been served for a day is removed, unless the name is served again', async () => {
   let time = Date.now();
   const cas = await openInsideCas(home, { now: () => new Date(time) });
   const names = async () => (await readdir(home)).filter((name) => name !== 'id').sort();

@@ -57,7 +57,7 @@ test('restarts a process that ends, and counts its consecutive failures', async 
   expect(supervised.lastLines().slice(0, 2).toSorted()).toEqual(['one', 'two']);
 });
 
-test('restarts the count of failures after a minute of service', async () => {
+test('counts failures from zero again after a minute of service', async () => {
   let time = 0;
   const { failures, until } = superviseScript('', {
     now() {

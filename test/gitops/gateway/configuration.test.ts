@@ -34,7 +34,7 @@ const stored = (delivered: Delivered, data?: object) => {
   return { apiVersion: 'v1', kind: 'Secret', metadata, ...secret, ...(data && { data }) } as const;
 };
 
-describe('what is delivered', () => {
+describe('the configuration of what is delivered', () => {
   let directory: string;
   let certificate: (host: string) => Promise<Delivered>;
   beforeAll(async () => {
@@ -90,7 +90,7 @@ describe('what is delivered', () => {
     expect(names({ ...policy, token: '0'.repeat(32) }).files.size).toBe(1);
   });
 
-  test('makes one server of a wildcard’s names, which sites under it don’t change', async () => {
+  test('makes one server for the names of a wildcard, which sites under it don’t change', async () => {
     const wildcard = await certificate('*.example.net');
     const deliveries = (...sites: Delivered[]) =>
       new Map<string, Delivered>([
@@ -107,7 +107,7 @@ describe('what is delivered', () => {
     expect([...some.targets.keys()]).toEqual(['a.example.net', 'b.example.net']);
   });
 
-  test('takes from a certificate only names that nginx can serve', async () => {
+  test('takes only those names of a certificate that nginx can serve', async () => {
     const wildcards = await selfSigned(['*.example.net', '*.dev_1.example.net', `*.${'a.'.repeat(127)}net`]);
     const found = configurationOf(
       new Map<string, Delivered>([

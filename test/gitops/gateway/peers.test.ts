@@ -30,7 +30,7 @@ describe('the peers of a service', () => {
     expect(peers.addresses('a/b', PORT, () => 0.99)[0]).toBe('10.0.0.39');
   });
 
-  test('are out after two failed connects in a row, and in again after one that succeeds', () => {
+  test('are left out after two failed connection attempts in a row, until one succeeds', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2), 0);
     connect(peers, 'a/b', { 1: true, 2: false });
@@ -96,7 +96,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'other/c')).toEqual(['10.0.0.2']);
   });
 
-  test('are gone after two failed connects if they have ended on purpose', () => {
+  test('are gone after two failed connection attempts if they have ended on purpose', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1), 0);
     peers.listed(
@@ -109,7 +109,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual([]);
   });
 
-  test('stay for one service although all others are as before', () => {
+  test('of one service stay even if the endpoints of all other services are unchanged', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1), 0);
     peers.listed('other/c', ready(11, 12, 13, 14, 15), 0);

@@ -65,7 +65,7 @@ test('a started service may have a pod until it is stopped, and is started again
   expect(state.calls).toBe(3);
 });
 
-test('a failure is known until the service is ready or doesn’t run on demand any more, also while it is started again', async () => {
+test('a failure is remembered, also during another start, until the service is ready or no longer on demand', async () => {
   const { clock, state, starts, start } = stage();
   const known = () => [...starts.failures];
   state.fault = new TerminalError('403');

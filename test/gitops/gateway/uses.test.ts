@@ -39,7 +39,7 @@ test('a use that a gateway of an earlier version reports with a time counts as a
   expect(uses.latest([old], 25_000)).toEqual(new Map([[PREVIEW, 5_000]]));
 });
 
-test('of too many uses, a report names the last ones, and a Lease can hold it', () => {
+test('of too many uses, a report names only the latest, so that a Lease can hold it', () => {
   const longest = (kind: string, index: number, length: number) => `${kind}${index}`.padEnd(length, '-');
   const entries = <Value>(kind: string, length: number, value: (index: number) => Value) =>
     Object.fromEntries(

@@ -72,7 +72,7 @@ test('names deeper than one label without a certificate fail, with what to do (d
   });
 });
 
-test('one certificate for a level is asked for once, and covers all names of the level', async () => {
+test('a certificate for a level is read by one connection, and covers all names of the level', async () => {
   const wide = await certificateFor('*.eu.example.net');
   const hosts = Array.from({ length: 300 }, (_, index) => `site-${index}.eu.example.net`);
   try {
@@ -87,7 +87,7 @@ test('one certificate for a level is asked for once, and covers all names of the
   }
 });
 
-test('names beyond ten connections are said to be unchecked', async () => {
+test('names that would need more than ten connections are reported as not checked', async () => {
   const hosts = Array.from({ length: 12 }, (_, index) => `shop.level-${index}.example.net`);
   const covered = new Map(
     await Promise.all(hosts.map(async (host) => [host, await certificateFor(host)] as const)),

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => stack.disposeAsync());
 
-/** A site whose processing server answers so. */
+/** A site whose processing server answers like this. */
 async function siteWith(answer: RequestListener, extra: Parameters<typeof loadedManifest>[2] = {}) {
   const server = createServer(answer);
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -47,7 +47,7 @@ async function listen(server: tls.Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-describe('the way from the processing server to the preview server', () => {
+describe('the path from the processing server to the preview server', () => {
   test('is well if the preview server’s 404 arrives, for a path that the processing server hands over', async () => {
     const paths: (string | undefined)[] = [];
     const { manifest, settings } = await siteWith((request, response) => {

@@ -117,7 +117,7 @@ test('both checks name Cloudflare’s API where it can’t be reached, and blame
     detail: expect.stringContaining('Cloudflare’s API gave no answer'),
     fix: expect.not.stringContaining('wrangler'),
   };
-  // Beside each other: each waits until the client gives up.
+  // In parallel, because each check waits until the client gives up.
   expect(await Promise.all(checks.map((check) => check({ client, script: EMULATOR_SCRIPT })))).toMatchObject([
     unreached,
     unreached,

@@ -60,7 +60,7 @@ test.each([
   await expect(sourceOf(settings)).rejects.toThrow(message);
 });
 
-test('the document of the instance is what the settings say', async () => {
+test('the document of the instance has the values of the settings', async () => {
   const settings = { HOP_SECRET_PREVIOUS: 'the-secret-before-it', TRUSTED_PROXIES: '10.1.0.0/16' };
   const delivered = await sourceOf({ ...GATEWAY, ...settings });
   const document = instanceDocument.parse(delivered?.source.instance());

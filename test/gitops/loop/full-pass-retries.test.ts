@@ -5,7 +5,7 @@ import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/me
 
 let daemon: MemoryDaemon;
 beforeEach(async () => {
-  // Longer than the test: a full pass is repeated because of its failure, or not at all.
+  // Longer than the test, so that a full pass is repeated only because of its failure.
   daemon = await memoryDaemon({ intervalSeconds: 3600 });
   for (const [number, site] of ['one', 'two'].entries())
     await daemon.push(site, daemon.manifest(site, number));
@@ -45,7 +45,7 @@ describe('a full pass with a failed observation', () => {
   });
 
   test('is repeated although a pass over one site succeeded in between', async () => {
-    // The longest pauses, so that the pass over one site comes before the next full pass.
+    // Makes the pauses as long as possible, so that the pass over one site comes before the next full pass.
     vi.spyOn(Math, 'random').mockReturnValue(1);
     failObservations();
     daemon.loop.sync();
@@ -65,7 +65,7 @@ describe('a full pass with a failed observation', () => {
     failObservations();
     daemon.loop.sync();
     await daemon.reaches('one', 'ObserveFailed');
-    // Each of these passes fails as well. Ten failures that counted would make the pause minutes long.
+    // Each of these passes fails, too. If all ten failures counted, the pause would be minutes long.
     for (let trigger = 0; trigger < 10; trigger += 1) await daemon.fullPass();
     daemon.control.fault = () => undefined;
     await daemon.reaches('one', 'Ready');

@@ -45,7 +45,7 @@ describe('a site that was given up', () => {
 });
 
 describe('an image', () => {
-  test('is changed by one commit, and only if it differs', async () => {
+  test('is changed by one commit, and only if it is another image', async () => {
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');
     const image = `sha256:${'c'.repeat(64)}`;

@@ -121,9 +121,9 @@ describe('a remote that doesn’t answer in time', () => {
     const startedMs = systemClock.now();
     const clock = {
       ...systemClock,
-      // On a busy machine, a test can take a minute: only a tenth of the machine's time counts.
+      // Runs at a tenth of the real speed, because a test can take a minute on a busy machine.
       now: () => startedMs + (systemClock.now() - startedMs) / 10 + aheadMs,
-      // Passes wait for a twentieth of the time.
+      // Sleeps are twenty times as short as asked for, so that passes come often.
       sleep: (ms: number, options?: { signal?: AbortSignal }) => systemClock.sleep(ms / 20, options),
     };
     daemon = await memoryDaemon({ pollSeconds: 0.05, clock });
@@ -153,7 +153,7 @@ describe('a remote that doesn’t answer in time', () => {
       await repairs();
       aheadMs += 40_000;
       expect([await reason(), await ready()]).toEqual(['Ready', 200]);
-      // All that wait for the remote, and one more: no wait of an earlier round is left.
+      // Waits for all pending reads of the remote and one more, so that none of this round is left for the next.
       const begun = head.mock.settledResults.length;
       await writeFile(answer, '');
       await eventually(() => {

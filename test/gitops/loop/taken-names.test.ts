@@ -58,7 +58,7 @@ describe.each([
     expect(await routes()).toEqual([]);
     expect(message).toContain(record.name);
     expect(message).toContain(`adopt: true. Not applied until then: ROUTES ${NAME}`);
-    // What the edge finds only by those is prepared.
+    // The edge finds the registry only by those two, so it is written already.
     expect(await keys('SITE_REGISTRY')).toHaveLength(1);
     const plan = (await daemon.call('POST', '/plan', {})).body;
     expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([['conflict'], ['conflict']]);
@@ -75,7 +75,7 @@ describe.each([
     const provision = async () =>
       (await daemon.call('POST', '/provision?wait=20', daemon.manifest('portal', 1))).body.operation;
     const refused = { status: 'failed', reason: expect.stringMatching(`^Conflict: .*${NAME}`) };
-    // A failure that passes by itself doesn't end it before the conflict can.
+    // A retryable failure doesn't end the operation before the conflict does.
     const failures = [new RetryableError('the engine restarts')];
     daemon.control.fault = (target, at) =>
       target === 'containers' && at !== 'observe' ? failures.pop() : undefined;

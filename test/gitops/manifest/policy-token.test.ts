@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { policyTokens } from '../../../gitops/manifest/policy/policy-token.ts';
 
-test('the token of a policy script is the same at every start, and another one for each secret, client and site', () => {
+test('the token of a policy script is the same at every start, and differs for each secret, client and site', () => {
   const acme = { client: 'acme', site: 'shop' };
   const tokenOf = policyTokens('one');
   expect(tokenOf(acme)).toMatch(/^[0-9a-f]{32}$/);

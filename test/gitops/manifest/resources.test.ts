@@ -41,7 +41,7 @@ test('replicas are a number, or a range whose min is at most its max', () => {
   expect(problemsOf('{ replicas: { min: 3, max: 2 } }')).toEqual([`${path} min must be at most max`]);
 });
 
-test('what a pod requests is at most its limit, the default one too', () => {
+test('what a pod requests is at most its limit, also if the limit is the default', () => {
   expect(problemsOf('{ requests: { memory: 512m, cpus: 1 } }')).toEqual([]);
   expect(problemsOf('{ memory: 1g, requests: { memory: 1024m } }')).toEqual([]);
   expect(problemsOf('{ cpus: 0.5, requests: { memory: 1g, cpus: 0.6 } }')).toEqual([

@@ -6,7 +6,7 @@ import { loadedManifest } from '../../support/manifest.ts';
 const at = (holder: string, port = 20000) => ({ site: 'shop', port, holder });
 
 describe('slots', () => {
-  test('suffice for 1,000 sites with 16 replicas through three swaps, without duplicates', () => {
+  test('suffice for 1,000 sites with 16 replicas in three swaps, without duplicates', () => {
     const slots = new Slots('127.77');
     const taken = new Map<string, string>();
     const collisions: string[] = [];
@@ -54,7 +54,7 @@ describe('slots', () => {
     expect(slots.edition('shop')).toBe(1);
   });
 
-  test('are released once two calls in a row don’t name the holder, and assigned again after all others', () => {
+  test('are released once two calls in a row don’t name their holder, and are assigned again only after all others', () => {
     const slots = new Slots('127.77');
     slots.addressOf(at('a'));
     slots.addressOf({ ...at('b'), site: 'removed' });
@@ -69,7 +69,7 @@ describe('slots', () => {
     expect(slots.addressOf(at('b'))).toBe('127.77.0.3');
   });
 
-  test('last for any number of specs, because those of the past are released', () => {
+  test('suffice for any number of specs over time, because those of past specs are released', () => {
     const slots = new Slots('127.77');
     for (let spec = 0; spec < 254 * 254 + 10; spec += 1) {
       slots.addressOf(at(`spec-${spec}`));

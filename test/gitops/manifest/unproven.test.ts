@@ -37,7 +37,7 @@ const half = loadedManifest('acme', 1, { ...EXTRA, unproven: ['other.example'] }
 const whole = loadedManifest('acme', 1, EXTRA);
 const settings = { slots: new Slots('127.77'), originPort: 443 };
 
-test('of an unproven domain the edge knows the pages, and neither a prefix nor a first-party host', () => {
+test('the edge knows the pages of an unproven domain, but no prefix and no first-party host of it', () => {
   const domains = (manifest: typeof half) =>
     kvDocuments(manifest, { originPort: 443 }).flatMap(({ value }) =>
       'proxyPaths' in value ? value.domains : [],

@@ -171,7 +171,7 @@ describe('judge', () => {
     const { allowed, held: reasons } = verdict([...held, ...earlier, ...others]);
     expect(allowed).toEqual(others);
     expect([...reasons.values()].flat()).toEqual(Array(4).fill('conflict'));
-    // Nothing waits for the names, so nothing else does.
+    // Without a change that needs the names, nothing is held.
     expect(verdict([...earlier, ...others]).allowed).toEqual([...earlier, ...others]);
     expect(verdict([...held, ...earlier], {}).allowed).toEqual([...held, ...earlier]);
     const changes = [...held, ...earlier, ...others];

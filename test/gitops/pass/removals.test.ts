@@ -42,7 +42,7 @@ test.each([
   expect(reads).toEqual(onOtherHosts.has(site as 'moved') ? [] : [[[site], 'r1']]);
 });
 
-test('knows nothing of a site, also whether it is protected, if the history can’t be read', async () => {
+test('knows nothing of a site, not even whether it is protected, if the history can’t be read', async () => {
   const repo = {
     absences: async () => {
       throw new SitesRepoError('bad object');

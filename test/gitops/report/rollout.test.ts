@@ -30,7 +30,7 @@ describe('nextBatch', () => {
     [1, ['b', 'c']],
     [2, ['c']],
     [3, ['d', 'e']],
-  ])('after %i sites, fills up the wave that they have begun', (tried, expected) => {
+  ])('after %i sites, completes the wave that they are part of', (tried, expected) => {
     const outcomes = new Map(SITES.slice(0, tried).map((site) => [site, { state: 'swapped' }]));
     expect(nextBatch({ sites: SITES, outcomes, waves: [1, 2, 9], maxFailures: 0 })).toEqual(expected);
   });
@@ -60,7 +60,7 @@ describe.each([
 });
 
 test.each(Object.keys(REASONS) as Reason[])(
-  'a watched site has failed, is ready, or is pending by its reason: %s',
+  'whether a watched site has failed, is ready or is pending depends on its reason: %s',
   (reason) => {
     const ready = reason === 'Ready';
     const failed = reason === 'Failed' || reason === 'Retrying';

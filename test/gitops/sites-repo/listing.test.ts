@@ -31,8 +31,8 @@ test.each<[string, string, object | null]>([
   ['a folder', `040000 tree ${id}\tshop.yaml`, { path: 'shop.yaml', form: 'folder' }],
   ['a file in a folder', `100644 blob ${id}\ta/b/shop.yaml`, { path: 'a/b/shop.yaml', form: 'file' }],
   ['another ending', `100644 blob ${id}\tshop.yml`, { path: 'shop.yml' }],
-  ['a further ending', `100644 blob ${id}\tshop.yaml.orig`, { path: 'shop.yaml.orig' }],
-  ['other letters', `100644 blob ${id}\tShop.YAML`, { path: 'Shop.YAML' }],
+  ['an additional ending', `100644 blob ${id}\tshop.yaml.orig`, { path: 'shop.yaml.orig' }],
+  ['another case', `100644 blob ${id}\tShop.YAML`, { path: 'Shop.YAML' }],
   ['another name', `100644 blob ${id}\tshop.yamlx`, null],
   ['a copy beside the file', `100644 blob ${id}\ta/shop.yaml\0${`100644 blob ${id}\tshop.yaml`}`, null],
 ])('given %s, what is misplaced is $2', (_what, listing, expected) => {

@@ -65,7 +65,7 @@ describe.each([
     expect(await repo.history('acme')).toMatchObject([{ revision }, ...before]);
   });
 
-  test('counts the commits up to a revision, in any order of questions', async () => {
+  test('counts the commits up to a revision, in whatever order revisions are asked for', async () => {
     const repo = await open('a');
     const { revision: first } = await repo.commit(edit('acme', 'x: 1\n'));
     await repo.commit(edit('other', 'x: 1\n'));

@@ -74,7 +74,7 @@ describe('the emulator', () => {
     expect((await cloudflare.call('GET', '/zones')).status).toBe(200);
   });
 
-  test('has Cloudflare’s own limits where nothing else is set', async () => {
+  test('has Cloudflare’s own limits by default', async () => {
     cloudflare = await startEmulator();
     const { headers } = await cloudflare.call('GET', '/zones');
     expect(headers.get('ratelimit-policy')).toBe('"default";q=1200;w=300');

@@ -99,7 +99,7 @@ test('needs no second walk through a long history, and builds a damaged file aga
   const file = join(dir, 'one', 'path-commits.json');
   const kept = JSON.parse(await readFile(file, 'utf8'));
   expect([kept.tip, kept.commits['s3.yaml'].length]).toEqual([git('rev-parse', 'main'), 157]);
-  // A start reads the file instead of git: what the file lacks is not found.
+  // A start reads the file instead of git, so it doesn't find what the file lacks.
   await writeFile(file, JSON.stringify({ ...kept, commits: {} }));
   const again = await open('one');
   await again.indexPaths();

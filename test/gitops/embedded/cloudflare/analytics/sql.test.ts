@@ -23,7 +23,7 @@ const point = (time: string, city: string, heat: number) => ({
 });
 
 beforeAll(async () => {
-  // The API's document has no answers as text.
+  // Not checked against the API's document, which describes no answers in text formats.
   cloudflare = await startEmulator({ checked: false, now: clock.date, limits: NO_LIMITS, db, points });
   points.write([
     point('2026-11-20T10:00:00Z', 'Oslo', -4),

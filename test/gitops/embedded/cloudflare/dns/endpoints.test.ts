@@ -151,7 +151,7 @@ describe('the emulator’s DNS records', () => {
       expect((await list('?per_page=5000')).result_info.total_count).toBe(200);
     });
 
-    test('refuses more records than the zone can have, as a whole, and alone', async () => {
+    test('is refused as a whole, like a single record, if it would exceed the limit of the zone', async () => {
       const text = (index: number) => ({ type: 'TXT', name: `t${index}`, content: `"${index}"` });
       const posts = Array.from({ length: 200 }, (_, index) => text(index));
       const batch = (body: object) => cloudflare.call('POST', `${records}/batch`, body);

@@ -64,7 +64,7 @@ test('shows the worker a deleted key and an old value until the write arrives (d
   await workerSees('fast', 'new');
 });
 
-test('delivers the newest of several writes, when the first of them was due', async () => {
+test('delivers the newest of several writes at the time at which the first one is due', async () => {
   await delayed.api.put('slow', 'one');
   clock.advance(59_000);
   await delayed.api.put('slow', 'two');
@@ -72,7 +72,7 @@ test('delivers the newest of several writes, when the first of them was due', as
   await workerSees('slow', 'two');
 });
 
-test('delivers after a restart what the API has acknowledged before', async () => {
+test('delivers after a restart what the API had acknowledged before it', async () => {
   await delayed.api.put('slow', 'kept', { expirationTtl: 600 });
   await delayed.close();
   clock.advance(60_000);
@@ -105,7 +105,7 @@ test('lists keys that the worker sees together with keys that it doesn’t see y
   expect(found).toEqual(names.filter((name) => name !== 'p04'));
 });
 
-test('delivers again a write that the worker’s side did not take, and those after it', async () => {
+test('repeats a write that the worker’s side did not accept, and delivers those after it', async () => {
   const { put } = worker;
   let failures = 0;
   worker.put = async (...write) => {
