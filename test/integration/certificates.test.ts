@@ -60,12 +60,12 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     ['nginx', nginx],
     ['the embedded proxy', embeddedBackend],
   ])(
-    'come by themselves for a new site behind %s, also where the authority refuses nonces',
+    'are obtained without a request for a new site behind %s, even if the authority refuses nonces',
     async (_name, backendOf) => {
       const { push, site, isReady, call, ...rest } = await open({ pebble: { refusedNonces: 15 } }, backendOf);
       const manifest = await site('acme-shop', 1);
       const answer = await call('POST', '/provision?wait=60', manifest);
-      // The request ends when visitors are served, not earlier.
+      // The request ends only when visitors are served.
       expect(answer).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
       for (const host of [ORIGIN, PREVIEW]) {
         expect((await rest.ask({ host })).status).toBe(200);
@@ -270,7 +270,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     });
     await push('acme-shop', await site('acme-shop', 1));
     await isReady('acme-shop');
-    // The two orders at once are used up: the next one is allowed in three minutes.
+    // The two orders that are allowed at once are used up, and the next one is allowed in three minutes.
     const [folder = ''] = await readdir(join(directory, 'acme'));
     await rm(join(directory, 'acme', folder, 'names'), { recursive: true });
     await restart();

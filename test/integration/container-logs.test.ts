@@ -77,7 +77,7 @@ const stored = () => {
     .join('\n');
 };
 
-test('what a tag said is beside the request that fired it, live and searched, without anything personal', async () => {
+test('a tag’s log line names the request that fired it, live and in a search, and nothing personal', async () => {
   const stream = await listen(
     `${instance.run.management.url}/server-containers/${id}/container-logs/live?kind=tag`,
     {

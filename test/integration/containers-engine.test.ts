@@ -25,13 +25,13 @@ const ADDRESS_LABEL = 'tagyard.preview-address';
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
 describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
-  // As root only: a test may stop only an engine of its own.
+  // Needs root: the tests stop the engine, so they start one of their own.
   describe('with an engine of its own, as root', () => {
     const settings = containersSettings(INSTANCE, '127.89', { steadyMs: 1_000 });
     let engine: OwnEngine;
     let image: string;
     let daemon: MemoryDaemon;
-    /** Changes what containers are created with. */
+    /** Changes the options with which containers are created. */
     let recreate = (options: Docker.ContainerCreateOptions): Docker.ContainerCreateOptions => options;
     /** Called right after a container was started or removed, within the change. */
     let afterChange: (what: 'start' | 'remove') => Promise<void>;
@@ -60,7 +60,7 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
           await afterChange('remove');
         },
       };
-      // An applier gets only its own changes.
+      // The cast is safe: an applier gets only its own changes.
       daemon = await memoryDaemon({}, [containersApplier(settings, runtime) as never]);
     });
     afterEach(async () => {

@@ -105,7 +105,7 @@ describeWith('docker', 'the output of containers in Docker', () => {
       signal(child.pid ?? 0, name);
       await ended;
     }
-    // The process in the container dies, and the engine starts it again: its count begins anew.
+    // The process in the container dies, and the engine starts it again: its count starts again.
     const { State } = await docker.getContainer(id).inspect();
     await signalContainer(docker, { container: id, instance: INSTANCE }, 'SIGKILL');
     await eventually(async () => {
@@ -127,7 +127,7 @@ describeWith('docker', 'the output of containers in Docker', () => {
     await store.close();
     expect(lines.some(({ message }) => message === 'the last line')).toBe(true);
     expect(lines.every(({ dropped }) => dropped === null)).toBe(true);
-    // Each stream is in order, and each run of the process begins anew.
+    // Each stream is in order, and its count starts again with each run of the process.
     for (const stream of ['stdout', 'stderr'] as const) {
       const expected = (count: number) => {
         const all = Array.from({ length: 3 * count + 3 }, (_, number) => number);

@@ -11,7 +11,7 @@ import { baseImage } from '../support/containers/base-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/package/folder.ts';
 
-// Two installations and five images, beside other pools.
+// Time for two installations and five images while other test pools run.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 900_000 });
 
 const NAME = `tagyard-test-part-${process.pid}`;
@@ -101,7 +101,7 @@ describeWith('docker', 'the images of the parts', () => {
   }
 
   test.each(['verification', 'embedded'] as const)(
-    '%s gets healthy as a user without rights on a read-only root, and ends on SIGTERM',
+    '%s becomes healthy as a user without rights on a read-only root, and ends on SIGTERM',
     async (target) => {
       await start(target);
       await eventually(async () => {
@@ -120,7 +120,7 @@ describeWith('docker', 'the images of the parts', () => {
     ['management', /management: .*(127\.0\.0\.1:9|ECONNREFUSED)/],
     ['provisioner', /provisioner: .*AGE_IDENTITY_FILE/s],
     ['gateway', /gateway: .*KUBECONFIG/s],
-  ] as const)('%s starts, and says in its log what it misses', async (target, reason) => {
+  ] as const)('%s ends soon after its start, and its log says what it lacks', async (target, reason) => {
     await start(target);
     await eventually(async () => expect((await inspect()).State.Status).toBe('exited'), TIMEOUT);
     expect(await docker('logs', NAME)).toMatch(reason);
