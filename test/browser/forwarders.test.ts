@@ -27,7 +27,7 @@ const PLACES: Partial<
   },
 };
 
-/** Hands connections on from the visitor's address to a server on 127.0.0.1. */
+/** Forwards connections to a server on 127.0.0.1, from the visitor's address. */
 async function startVisitorsNetwork(port: number): Promise<Server> {
   const network = createServer((socket) => {
     const onward = connect({ host: '127.0.0.1', port, localAddress: VISITOR });

@@ -294,7 +294,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       await stage.endAll('ada');
       const expected = outcome === 'ends' ? 'expired_session' : subject;
       await eventually(async () => expect(await stage.subjectOf(ada)).toBe(expected));
-      // A logout that wasn't believed is noticed by the refresh.
+      // If the logout message was refused, the refresh notices the logout.
       await stage.passRefreshTime();
       expect(await stage.subjectOf(ada)).toBe('expired_session');
     });

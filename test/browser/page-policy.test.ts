@@ -59,7 +59,7 @@ describeWith(['chromium', 'nginx', 'mount'], 'a page with the policy that is sho
       .map((query) => query.get('en'));
   }
 
-  /** A site of its own: the edge keeps copies of a container's script. */
+  /** A site for one test, because the edge keeps copies of a container's script. */
   async function served(name: string, address: 'edge' | 'custom', needed = neededPolicy) {
     const domain = `${name}.example`;
     const token = `ct_container0of0${name}`;

@@ -1,6 +1,6 @@
 import type { Outcome, Row, TableReport } from './table.ts';
 
-/** Replaces each secret in a text; also where it is percent-encoded, or a part of something in base64. */
+/** Replaces each secret in a text, also if it is percent-encoded or a part of something in base64. */
 export function redactor(secrets: readonly string[]): (text: string) => string {
   // The longest first: one secret may contain another.
   const hidden = secrets
@@ -10,10 +10,10 @@ export function redactor(secrets: readonly string[]): (text: string) => string {
   return (text) => hidden.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text);
 }
 
-/** A shorter text may also be a part of other words. */
+/** The fewest base64 digits that are replaced: shorter texts may also be a part of other words. */
 const SHORTEST = 6;
 
-/** The digits that depend on nothing but the secret, for each place that it can have in a group of three bytes. */
+/** The base64 digits that depend only on the secret, for each offset that it can have in a group of three bytes. */
 function inBase64(secret: string): string[] {
   return [0, 1, 2].flatMap((before) => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)]);
@@ -24,7 +24,7 @@ function inBase64(secret: string): string[] {
 }
 
 const WIDTH = Math.max(...(['same', 'differs', 'not tried'] satisfies Outcome[]).map(({ length }) => length));
-/** The most lines of one detail that are shown; a log can be long. */
+/** How many lines of a detail are shown at most; a log can be long. */
 const SHOWN_LINES = 40;
 
 export function renderHeading(table: string, subject: string): string {

@@ -3,7 +3,7 @@ import { execa } from 'execa';
 import { z } from 'zod';
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
-/** None of this process: what the machine has set must not reach a real zone. */
+/** Unsets the variables of this process, because a test must not reach a real zone with the machine's own settings. */
 const NO_SETTINGS = {
   CLOUDFLARE_API_TOKEN: '',
   CLOUDFLARE_ZONE_ID: '',

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
 import { asAscii } from '../../edge/ascii.ts';
 
-/** True if V8 holds the string with one byte a character: it serialises such a one with the tag `"`. */
+/** True if V8 holds the string with one byte a character: V8 serialises such strings with the tag `"`. */
 const hasOneByte = (text: string) => serialize(text).includes('"', 0, 'latin1');
 
 test('a script means the same in ASCII, and V8 holds it in one byte a character', () => {

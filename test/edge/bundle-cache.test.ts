@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true }));
 
-/** Writes the source as if a minute ago: a file that changes during a build is not kept. */
+/** Writes the source with a time a minute ago, because a bundle isn't kept if its source changed during the build. */
 async function change(text: string, at = Date.now() / 1000 - 60): Promise<void> {
   await writeFile(source, text);
   await utimes(source, at, at);

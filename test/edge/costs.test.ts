@@ -57,7 +57,7 @@ test.skipIf(!canRecount)(
     const logs: Pick<RawLogs, 'rawLog' | 'archive'> = await import(join(earlier.folder, 'edge/raw-log.ts'));
     const entry = join(earlier.folder, 'test/edge/worker/worker.ts');
     const visits = await countVisits(entry, { isJson: true, reportsEachView: true });
-    // One object a message, whatever the sizes of the deliveries were.
+    // At that commit, each message became one object, so the sizes of the deliveries don't matter.
     const before = await operationsOf(visits, { ...logs, maxBatchSize: 10, maxBatchTimeoutMs: 5000 });
     expect(before).toEqual(EARLIER_OPERATIONS);
   },

@@ -52,7 +52,7 @@ function answered(ms: number, text: string): Promise<string | null> {
 }
 
 /** The edge with stores whose reads take the given milliseconds (`delays`, by store). */
-function edgeWith(delays: Readonly<Record<string, number | null>>, edgeConfig: () => Promise<string | null>) {
+function edgeWith(delays: Readonly<Record<string, number>>, edgeConfig: () => Promise<string | null>) {
   const reads: string[] = [];
   const namespace = (name: string) => ({
     get(_key: string): Promise<string | null> {

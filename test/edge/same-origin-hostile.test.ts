@@ -46,7 +46,7 @@ async function raw(start: string, headers: readonly string[], body = ''): Promis
   return await text(socket);
 }
 
-/** What a stranger can tell apart in an answer. */
+/** What a stranger can see of an answer. */
 const visible = ({ status, headers, text }: Answer) => {
   const { 'x-request-id': _id, 'x-tagyard-request-id': id = '', date: _, ...rest } = headers;
   return { status, headers: rest, text: text.replaceAll(String(id), '') };

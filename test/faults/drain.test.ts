@@ -57,7 +57,7 @@ describe.each(MODES)('a drain with the route and records of the mode %s', (mode)
       await fullPass(daemon);
       expect(standing(on.snapshot(), 'acme'), `${clockMs}`).toEqual(DRAINING);
       expect(withdrawnAt()).toBe(since);
-      // The drain of this daemon has begun: the wall clock doesn't shorten it.
+      // Once this daemon has taken up the drain, a change of the wall clock doesn't shorten it.
       daemon.setClock(48 * HOUR * 1000);
       await fullPass(daemon);
       expect(standing(on.snapshot(), 'acme'), `${clockMs}, and on`).toEqual(DRAINING);

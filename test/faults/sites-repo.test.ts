@@ -83,7 +83,7 @@ describe.each([
     expect(await repo.head()).toBe(rewritten);
     expect(await sitesOf(repo)).toEqual(['gamma']);
     expect(await repo.isAncestor(revision, rewritten)).toBe(false);
-    // Nor when the old history has been pruned.
+    // The same after the old history has been pruned.
     git('reflog', 'expire', '--expire=now', '--all');
     git('gc', '--quiet', '--prune=now');
     expect(await repo.isAncestor(revision, rewritten)).toBe(false);
@@ -105,7 +105,7 @@ describe.each([
     git('update-ref', '-d', 'refs/heads/main');
     expect(await repo.head()).toBeNull();
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
-    // Nor does a process that starts then and remembers the branch.
+    // A process that starts now and remembers the branch doesn't create it either.
     const url = urlOf(bare);
     const again = await openSitesRepo({ url, cacheDir: join(dir, 'again'), initialized: true });
     await expect(put(again, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);

@@ -238,7 +238,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
       secretsIn(`${name} ${text}`).map((one) => [name, one]),
     );
     expect(holding).toEqual([]);
-    // The same search finds what is there.
+    // The control: the same search finds the secrets in a text that has them.
     expect(secretsIn(encodeURIComponent(SECRETS.join(' ')))).toEqual(SECRETS);
   });
 });

@@ -23,7 +23,7 @@ interface Failure {
 }
 
 interface Outcome {
-  /** Steps that held. */
+  /** How many steps were made before a failure. */
   readonly count: number;
   readonly failure: Failure | null;
 }

@@ -286,5 +286,5 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** The first steps of this seed. The same seed answers the same steps, a larger `count` only more of them. */
+/** The first steps of this seed. The same seed gives the same steps; a larger `count` only adds more. */
 export const stepsOf = (seed: number, count: number): Step[] => fc.sample(step, { seed, numRuns: count });

@@ -192,7 +192,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     own.set(lost, only);
     await expect(apply(site)).rejects.toThrow(`no certificate for ${never}`);
 
-    // The only certificate of a name is served on, although it's lost from the store.
+    // The only certificate of a name continues to be served, although the store has lost it.
     own.delete(lost);
     wildcard = await selfSigned(['*.example.net'], { days: 60 });
     await expect(apply(site)).rejects.toThrow(`no certificate for ${lost}`);

@@ -40,7 +40,7 @@ const BAIT: Address = [
   '/mark-session-detection?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection',
 ];
 
-/** Newer than the copy of a stable Debian. */
+/** Labels whose rules are newer than the lists of a stable Debian, with the rule's text. */
 const RECENT = new Map([['ssgtm', '://ssgtm.']]);
 
 const PAGE = 'https://www.acme.example/';

@@ -286,7 +286,7 @@ describe('Cloudflare at home', () => {
   });
 });
 
-/** A field of a process's stat (proc(5)) behind its name; undefined: there is no such process. */
+/** A field after the name in a process's stat (proc(5)); undefined if there is no such process. */
 function statOf(pid: number, field: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

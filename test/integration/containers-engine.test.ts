@@ -170,7 +170,7 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
     );
 
     const rob = async (from: string) => {
-      // No container is restored before its image is removed, too.
+      // Frozen, so that the daemon restores no container before the image is removed, too.
       const freeze = join(daemon.dir, 'freeze');
       await writeFile(freeze, 'the image is removed\n');
       const all = await engine.docker.listContainers({ all: true });

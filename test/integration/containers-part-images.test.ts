@@ -32,7 +32,7 @@ const inspected = z.tuple([
 ]);
 const inspect = async () => inspected.parse(JSON.parse(await docker('inspect', NAME)))[0];
 
-/** The settings with which each part starts, without anything around it. */
+/** The settings with which each part is started, without the systems that it connects to. */
 async function settings(target: ImageTarget): Promise<Record<string, string>> {
   const identity = await generateIdentity();
   const common = {

@@ -14,7 +14,7 @@ export const tagServerBehaviours: readonly Behaviour<TagServerTarget>[] = [
   ...memoBehaviours,
 ];
 
-/** The same, and what only containers show, which have a hosts file of their own. */
+/** The same behaviours, and those that only containers can show, because they have a hosts file of their own. */
 export const containerBehaviours: readonly Behaviour<ContainerTarget>[] = [
   ...tagServerBehaviours,
   ...previewNameBehaviours,

@@ -5,7 +5,7 @@ import type { TagServerTarget } from './target.ts';
 
 const SOURCE = 'Tag server image, Preview server';
 
-/** Sessions of one check each, because memos wait in the server until a poll takes them. */
+/** Each check has a session of its own, because memos stay in the server until a poll takes them. */
 let sessions = 0;
 const newSession = (): string => `c0f0${Date.now().toString(16)}${++sessions}`;
 

@@ -21,7 +21,7 @@ async function refuses({ startWith }: TagServerTarget, config: string | null): P
   ok(/container config/i.test(started.output), `it doesn't say why: ${started.output}`);
 }
 
-/** The same query, with a parameter prolonged until its base64 matches. */
+/** The same query, with a parameter lengthened until its base64 matches. */
 function encodedLike(query: string, pattern: RegExp): string {
   for (let text = `${query}&z=`; ; text += '~') if (pattern.test(encode(text))) return encode(text);
 }

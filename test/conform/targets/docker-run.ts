@@ -93,7 +93,7 @@ export async function openDockerRun(reference: string, signal: AbortSignal): Pro
       url: `http://127.0.0.1:${NetworkSettings.Ports[PORT]?.[0]?.HostPort ?? 0}`,
       async log() {
         const lines = await runtime.lastLines(created.id, AbortSignal.timeout(CALL_MS));
-        // Node prints the line that threw, which is the whole program where that is minified.
+        // Node prints the line that threw, which is the whole program if that is minified.
         const shown = lines.map((line) => line.slice(0, LINE_LENGTH));
         return shown.join('\n').replaceAll(env.CONTAINER_CONFIG || '\0', '[CONTAINER_CONFIG]');
       },

@@ -7,7 +7,7 @@ import { siteVisitor } from '../../../edge/verification/visit.ts';
 const EDGE = 'https://acme.tags.example.net';
 const VENDOR = 'https://www.googletagmanager.com';
 
-/** The pages' own server, by host. It is asked for `/<host>/<path>`. */
+/** The pages of the one server, by host. It gets requests for `/<host>/<path>`. */
 let pages: Record<string, { status?: number; headers?: Record<string, string>; text?: string }> = {};
 const asked: string[] = [];
 const server = createServer(({ url = '' }, response) => {

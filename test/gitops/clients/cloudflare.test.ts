@@ -51,7 +51,7 @@ describe('the Cloudflare client', () => {
       expect(first).toBeInstanceOf(RetryableError);
       const second = await failure(client.kvKeys('any', signal));
       expect(second).toBeInstanceOf(RetryableError);
-      // The pause is what is left of it, so a second or two less.
+      // The error states what is left of the pause, which is a second or two less.
       const { retryAfter = 0 } = second as RetryableError;
       expect(retryAfter).toBeGreaterThan(seconds - 5);
       expect(retryAfter).toBeLessThanOrEqual(seconds);

@@ -35,7 +35,7 @@ test('the common shape of templates is kept without bodies, headers and queries'
     ...{ eventName: 'purchase', requestMethod: 'POST' },
     requestUrl: 'https://graph.facebook.com/v18.0/*/events',
   });
-  // As requests name it, which the search compares.
+  // The id is kept in lower case, as records of requests have it, because the search compares them.
   expect(kept({ ...request, TraceId: TRACE.toUpperCase() })).toEqual(kept(request));
   const response = {
     ...shape,

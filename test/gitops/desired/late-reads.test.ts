@@ -6,7 +6,7 @@ let daemon: MemoryDaemon;
 let reader: DesiredStateReader;
 let older: string;
 let newer: string;
-/** Lets the reads of the older revision go on. */
+/** Lets the reads of the older revision continue. */
 let release: () => void;
 beforeEach(async () => {
   daemon = await memoryDaemon();

@@ -121,7 +121,7 @@ describe('a name that many sites claim', () => {
     const text = (site: string, number: number, extra: Partial<ManifestInput> = {}) =>
       formatManifest(manifestInput(site, number, { containerConfig, ...extra }));
     const counts: number[] = [];
-    // Both take two pages of the log.
+    // Both numbers of rivals take two pages of the log.
     for (const count of [70, 140]) {
       execFileSync('git', ['update-ref', '-d', 'refs/heads/main'], { cwd: bare });
       const sites = Array.from({ length: 150 }, (_, number) => `site-${number}`);

@@ -36,7 +36,7 @@ function refusePushes(text: string | null): void {
   mkdirSync(join(bare, 'hooks'), { recursive: true });
   if (text === null) rmSync(hook);
   else {
-    // A push in the background may run the hook at any time, so it is never half written.
+    // A push in the background may run the hook at any time, so the hook is replaced as a whole.
     writeFileSync(`${hook}.new`, `#!/bin/sh\necho ${text} >&2\nexit 1\n`, { mode: 0o755 });
     renameSync(`${hook}.new`, hook);
   }

@@ -9,7 +9,7 @@ const ADDRESS = { kind: 'Service', namespace: 'sites', name: 'one' } as const;
 const SILENT = { info() {}, warn() {} };
 const signal = AbortSignal.timeout(60_000);
 
-/** A server with one object, which its first listing has in part. */
+/** A server with one object, of which its first listing contains only a part. */
 function cutOnce(): Answerer {
   const parts = ['"spec":{"a":'];
   return ({ url = '' }, response) => {

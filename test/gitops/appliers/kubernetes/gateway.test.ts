@@ -172,7 +172,7 @@ test('a change is served when each gateway that takes requests reports it', asyn
   });
   stage.renew('one');
   stage.renew('two', { delivered: before });
-  // Another site’s change comes meanwhile: what the first gateway reports contains ours all the same.
+  // Meanwhile another site changes, but what the first gateway has reported still proves our change.
   stage.write('tagyard-site-other', '3');
   await new Promise((resolve) => setImmediate(resolve));
   expect(isServed).toBe(false);

@@ -42,7 +42,7 @@ describe('the logs of nginx', () => {
   test('take no more than the limit together with the rotated logs', async () => {
     for (const bytes of [3, 4]) {
       await writeFile(path('acme.log'), 'x'.repeat(bytes));
-      // A third of ten bytes.
+      // The limit is ten bytes, a third of it for each of the three files.
       expect(await keep()).toBe(bytes > 3);
     }
   });

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { pageOfList } from '../../../../gitops/clients/kubernetes/list-page.ts';
 
 const metadata = (name: string) => ({ name, namespace: 'a', uid: `uid of ${name}`, resourceVersion: '7' });
-/** The beginning of an item, in texts of another one. */
+/** The beginning of an item, which also occurs in texts of other items. */
 const beginning = '},{"metadata":{"name":"';
 const item = (name: string) => ({
   metadata: { ...metadata(name), annotations: { beginning } },
