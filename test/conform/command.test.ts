@@ -107,11 +107,11 @@ describe('npm run conform -- --cloudflare', () => {
     expect(untried.map(({ name, detail }) => [name, detail.split(';')[0]])).toEqual([
       [
         'refuses every call for five minutes after 1,200 calls in five minutes',
-        'it would use up the calls of the token’s user for five minutes',
+        'trying this would use up the calls of the token’s user for five minutes',
       ],
-      ['refuses the 1,001st route of a zone', 'it would fill the zone'],
-      ['refuses the 101st custom domain of a zone', 'it would fill the zone'],
-      ['refuses the 201st DNS record of a zone', 'it would fill the zone'],
+      ['refuses the 1,001st route of a zone', 'trying this would fill the zone'],
+      ['refuses the 101st custom domain of a zone', 'trying this would fill the zone'],
+      ['refuses the 201st DNS record of a zone', 'trying this would fill the zone'],
     ]);
     const calls = front.calls.length - made;
     expect(tables[0]?.costs[0]).toBe(`${calls} calls`);
@@ -224,6 +224,6 @@ describe('npm run conform -- --google', () => {
     expect([exitCode, having('differs')]).toEqual([3, []]);
     expect(having('same').length).toBeGreaterThan(0);
     const untried = rows.filter(({ outcome }) => outcome === 'not tried');
-    expect(untried.map(({ detail }) => detail)).toEqual(untried.map(() => 'no tag gateway was named'));
+    expect(untried.map(({ detail }) => detail)).toEqual(untried.map(() => 'name a tag gateway: --gateway <address>'));
   });
 });

@@ -25,14 +25,14 @@ interface QuotaBehaviour extends Behaviour<EmulatedCloudflare> {
   readonly cost: string;
 }
 
-const FILLS = 'it would fill the zone';
+const FILLS = 'trying this would fill the zone';
 
 /** What would cost a real zone thousands of calls, or fill it. */
 export const quotaBehaviours: readonly QuotaBehaviour[] = [
   {
     name: 'refuses every call for five minutes after 1,200 calls in five minutes',
     source,
-    cost: 'it would use up the calls of the token’s user for five minutes',
+    cost: 'trying this would use up the calls of the token’s user for five minutes',
     async check(target) {
       target.advance(600_000);
       for (let index = 0; index < 1200; index += 1) await succeed(target, 'GET', `/zones/${target.zone.id}`);
@@ -96,7 +96,7 @@ export const untriedQuotas: readonly Behaviour<CloudflareTarget>[] = quotaBehavi
     ...behaviour,
     name,
     async check() {
-      throw new NotTried(`${cost}; the emulator’s own tests try it`);
+      throw new NotTried(`${cost}; only the emulator’s own tests do`);
     },
   }),
 );

@@ -16,7 +16,7 @@ async function get(
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ) {
-  if (gateway === undefined) throw new NotTried('no tag gateway was named');
+  if (gateway === undefined) throw new NotTried('name a tag gateway: --gateway <address>');
   const response = await fetch(new URL(path, gateway(containerId)), { headers, redirect: 'manual' });
   return { status: response.status, headers: response.headers, text: (await response.text()).trim() };
 }

@@ -56,7 +56,7 @@ async function openCloudflare(upstream: string, env: ConformEnv): Promise<OpenTa
   const found = zoneAnswer.safeParse(answer.json);
   if (!found.success) {
     throw new NotTried(
-      `the zone ${zone} can't be read: ${said(answer)}; check CLOUDFLARE_API_TOKEN and _ZONE_ID`,
+      `the zone ${zone} can't be read: ${said(answer)}; check CLOUDFLARE_API_TOKEN and CLOUDFLARE_ZONE_ID`,
     );
   }
   const { name, account } = found.data.result;

@@ -34,7 +34,7 @@ export function pairStarter({ gateway, preview, start }: Deps) {
       const address = await gateway();
       if (address === null) {
         throw new NotTried(
-          'Docker’s default bridge has no address on this machine: run it where the engine runs',
+          'Docker’s default bridge has no address on this machine: run this on the machine of the engine',
         );
       }
       const front = await startPreviewFront(address, upstream);
