@@ -60,7 +60,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     ['nginx', nginx],
     ['the embedded proxy', embeddedBackend],
   ])(
-    'are obtained without a request for a new site behind %s, even if the authority refuses nonces',
+    'are obtained automatically for a new site behind %s, even if the authority refuses nonces',
     async (_name, backendOf) => {
       const { push, site, isReady, call, ...rest } = await open({ pebble: { refusedNonces: 15 } }, backendOf);
       const manifest = await site('acme-shop', 1);

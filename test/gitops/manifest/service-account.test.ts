@@ -54,7 +54,7 @@ describe('the key of a service account', () => {
       /Google’s/,
     ],
     ['of 100 KiB', { client_id: 'x'.repeat(100 * 1024) }, '', /at most 8192 bytes/],
-  ])('is refused %s, and never quoted', (_what, extra, member, problem) => {
+  ])('%s is refused, and never quoted', (_what, extra, member, problem) => {
     const verdict = parseServiceAccount(serviceAccountJson(extra));
     expect(verdict).toEqual({ ok: false, member, problem: expect.stringMatching(problem) });
     expect(JSON.stringify(verdict)).not.toContain(PRIVATE_LINE);

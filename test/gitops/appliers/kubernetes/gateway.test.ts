@@ -232,7 +232,7 @@ test.each([
     21_000,
     /no gateway in gateways serves it yet: one can’t/,
   ],
-] as const)('names %s', async (_, report, laterMs, message) => {
+] as const)('a wait for gateways ends with an error that names %s', async (_, report, laterMs, message) => {
   const stage = new Stage();
   stage.write(SECRET, '1');
   stage.renew('one', report);
@@ -262,7 +262,7 @@ describe('a gateway with many refusals', () => {
     stage.write(SECRET, '1');
     stage.renew('one', { refused: { ...others(2_000), [SECRET]: 'conflicting server name' } });
     const size = JSON.stringify([...stage.leases.values()]).length;
-    // Kubernetes takes no more annotations than 256 KiB.
+    // Kubernetes accepts at most 256 KiB of annotations.
     expect(size).toBeLessThan(200_000);
     await expect(stage.served()).rejects.toThrow(/gateway one refuses too many Secrets to name .*its log/);
   });

@@ -30,13 +30,13 @@ test('a Deployment that no autoscaler scales is applied as it is', () => {
   expect(withReplicas(rendered, stored(4, 'tagyard', 'Apply'), null)).toBe(rendered);
 });
 
-test('a new Deployment has its first number of pods', () => {
+test('a new Deployment is applied with its first number of pods', () => {
   const { metadata, spec } = withReplicas(rendered, undefined, 2);
   expect([metadata, spec]).toEqual([rendered.metadata, { replicas: 2, template: {} }]);
 });
 
 test.each([
-  ['as many pods as it has while the number is ours, in this version only', stored(4, 'tagyard', 'Apply'), 4],
+  ['its current number of pods while the number is ours, and only in the version that was read', stored(4, 'tagyard', 'Apply'), 4],
   ['its first number of pods again if others have scaled it to 0', stored(0, 'kubectl', 'Update'), 2],
 ])('an existing Deployment is applied with %s', (_, existing, replicas) => {
   const { metadata, spec } = withReplicas(rendered, existing, 2);
@@ -48,6 +48,6 @@ test.each([
   ['an autoscaler', stored(5, 'kube-controller-manager', 'Update')],
   ['a person', stored(5, 'kubectl', 'Update')],
   ['an earlier version of Tagyard', stored(5, 'tagyard-initial', 'Apply')],
-])('the number is not applied any more once %s has set it', (_, existing) => {
+])('the number of pods is not applied any more once %s has set it', (_, existing) => {
   expect(withReplicas(rendered, existing, 2)).toBe(rendered);
 });
