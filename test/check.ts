@@ -16,7 +16,7 @@ const lint: Commands = { title: 'lint', programs: [['biome', 'check', '.']] };
 const tests: Commands = { title: 'unit tests', programs: [['vitest', 'run', '--project', 'unit']] };
 
 /**
- * `npm run check`: types, lint and unit tests in parallel. `types`: types alone. The exit code is 1 if any of them failed.
+ * `npm run check`: types, lint and unit tests in parallel. `types`: types alone. The exit code is 1 if one failed.
  */
 const commands = process.argv[2] === 'types' ? [types] : [tests, types, lint];
 if (process.stdout.isTTY) process.env.FORCE_COLOR = '1';

@@ -32,7 +32,10 @@ function serveScripts(app: FastifyInstance, prefix = ''): void {
   }
 }
 
-/** An edge as the page sees it: the loader's globals, gtm.js, and collected events. `bots`: each bootstrap's user agent and body. */
+/**
+ * An edge as the page sees it: the loader's globals, gtm.js, and collected events. `bots`: each bootstrap's user agent
+ * and body.
+ */
 function buildEdge(collected: URLSearchParams[], bots: unknown[]): FastifyInstance {
   const edge = fastify();
   serveScripts(edge);

@@ -142,8 +142,8 @@ describeWith('chromium', 'a withdrawal of consent', () => {
 
       stage.fault = () => undefined;
       await browser.unrouteAll();
-      // A step of the clock starts the next attempt, and would end one under way: so each attempt is answered before the
-// next step.
+      // A step of the clock starts the next attempt, and would end one under way, so each attempt is answered before
+      // the next step.
       await eventually(async () => {
         const answered = at.page.waitForResponse(
           (response) => response.url().endsWith('/boot') && response.ok(),

@@ -189,8 +189,8 @@ describe('a rotated token', () => {
     const headers = stated(OLD_TOKEN, page);
     const current = await outcome(stated(TOKEN, page));
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
-    // So late that the edge's copies of the site's documents, and what was proved by them, are still fresh when the token
-// ends.
+    // So late that the edge's copies of the site's documents, and what was proved by them, are still fresh when the
+    // token ends.
     await stage.forward(until - Date.now() - 20_000);
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
     await stage.forward(20_000);

@@ -178,7 +178,7 @@ describe('concurrent changes by the API, by the command and by plain git, throug
     (...args: string[]): Action =>
     async () =>
       expect(await tagyardOf(daemon.url)(args)).toMatchObject({ exitCode: 0 });
-  /** Reverts the newest commit of the site's file, even if other commits follow it. Tries again after a rejected push. */
+  /** Reverts the newest commit of the site's file, even if other commits follow it. Retries after a rejected push. */
   const revertByGit =
     (site: string): Action =>
     async () => {

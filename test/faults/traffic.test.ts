@@ -50,7 +50,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
       DATABASE_URL: urls.owner,
       LOG_LEVEL: 'trace',
     });
-  /** The emulated Cloudflare is a thread: only the whole instance can be killed with it. Its next start has the same addresses. */
+  /** Kills the whole instance, because the emulated Cloudflare is a thread. The next start has the same addresses. */
   async function killInstance(): Promise<void> {
     const before = instance.run;
     signal(before.pid, 'SIGKILL', home.path);

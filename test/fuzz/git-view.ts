@@ -54,9 +54,9 @@ export async function textInForce(
 }
 
 /**
- * Whether git still has a site in any form: as a file, link, submodule or folder of its name, also in a folder, in other
- * case or with another ending; or as the same file under a name that the tree did not have before. A site whose text in
- * force says that it is to be removed doesn't count.
+ * Whether git still has a site in any form: as a file, link, submodule or folder of its name, also in a folder, in
+ * other case or with another ending; or as the same file under a name that the tree did not have before. A site whose
+ * text in force says that it is to be removed doesn't count.
  */
 export async function isInGit(
   repository: Repository,

@@ -119,9 +119,9 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
       healedAt = load.now();
       await nodes.healNodes();
     });
-    // When the kubelets return, kube-proxy may first learn that no gateway is ready, before they report the gateways ready.
-    // It then drops new connections to the gateways' Service until the front has noticed that, and the front ends its
-    // open ones.
+    // When the kubelets return, kube-proxy may first learn that no gateway is ready, before they report the gateways as
+    // ready. It then drops new connections to the gateways' Service until the front has noticed that, and the front ends
+    // its open ones.
     expect(failures.filter(({ at }) => at < healedAt - 1)).toEqual([]);
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });
@@ -179,7 +179,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(twinReport.answered.some(({ at }) => at > Math.max(...failed))).toBe(true);
   });
 
-  /** Proves that no request failed that can be sent again, and that the others failed only if they were on their way. */
+  /** Proves that no request failed that can be sent again, and others only if they were on their way at the cut. */
   function expectHeld(report: EdgeLoadReport, cutAt: number) {
     expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
     // The front notices the loss by itself, long before the cluster does.

@@ -57,8 +57,8 @@ export interface ServerPair {
 export interface ContainerTarget extends TagServerTarget {
   /**
    * Starts a processing server that hands requests to `preview`. Only the hosts file of its container has the preview
-   * server's name. A private CA has signed that name's certificate; if the server `trusts` it, NODE_EXTRA_CA_CERTS names
-   * the CA.
+   * server's name. A private CA has signed that name's certificate; if the server `trusts` it, NODE_EXTRA_CA_CERTS
+   * names the CA.
    */
   readonly startPair: (options: { readonly trusts: boolean }) => Promise<ServerPair>;
 }
