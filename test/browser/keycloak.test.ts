@@ -187,7 +187,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       expect(await stage.subjectOf(ben)).toBe(await stage.idOf('ben'));
     });
 
-    test('ends within 15 minutes where Keycloak doesn’t announce its end, as it names only one of several', async () => {
+    test('ends within 15 minutes if an administrator ends several and Keycloak announces only one of them', async () => {
       await begin();
       const all = [ada, await stage.person('ada'), await stage.person('ada')];
       await stage.endAll('ada');

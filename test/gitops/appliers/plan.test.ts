@@ -111,7 +111,7 @@ describe('planResources', () => {
     expect(conflicts).toHaveLength(outcome === 'conflict' ? 1 : 0);
   });
 
-  test('has the changes of sync except the deletes under upsert_only', () => {
+  test('has, under upsert_only, the changes of sync except the deletes', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         const plan = planResources(wanted, things);

@@ -109,7 +109,7 @@ describe('the emulator’s DNS records', () => {
     expect((await list('?name=h1.example.net&content=192.0.2.2&match=any')).result).toHaveLength(2);
   });
 
-  describe('in a batch', () => {
+  describe('a batch', () => {
     test('deletes before it patches, puts and posts, so one batch can replace a record', async () => {
       const old = (await create({ type: 'CNAME', name: 'shop', content: 'old.example' })).json.result;
       const other = (await create({ type: 'A', name: 'other', content: '192.0.2.1' })).json.result;
