@@ -63,7 +63,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     ['one snippet', ({ snippet }) => snippet()],
     ['two snippets', twice],
     ['two snippets of different domains', ({ snippet }) => snippet() + snippet({ webTagId: 'GTM-OTHER01' })],
-  ])('if it is healthy, with %s, from the edge, and nothing is requested from the vendor', async (_name, html) => {
+  ])('if it is healthy, with %s, from the edge; the vendor gets no request', async (_name, html) => {
     const before = stage.direct();
     await using at = await open(html);
     expect(await settled(at.page)).toMatchObject({ gtm: 'loaded', edge: at.site.url.edge });

@@ -224,6 +224,8 @@ describe('npm run conform -- --google', () => {
     expect([exitCode, having('differs')]).toEqual([3, []]);
     expect(having('same').length).toBeGreaterThan(0);
     const untried = rows.filter(({ outcome }) => outcome === 'not tried');
-    expect(untried.map(({ detail }) => detail)).toEqual(untried.map(() => 'name a tag gateway: --gateway <address>'));
+    expect(untried.map(({ detail }) => detail)).toEqual(
+      untried.map(() => 'name a tag gateway: --gateway <address>'),
+    );
   });
 });

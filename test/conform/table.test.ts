@@ -101,7 +101,10 @@ describe('a table', () => {
 
   test.each([
     ['throws NotTried', () => new NotTried('buy a lamp')],
-    ['throws an error with the cause NotTried', () => new Error('dark', { cause: new NotTried('buy a lamp') })],
+    [
+      'throws an error with the cause NotTried',
+      () => new Error('dark', { cause: new NotTried('buy a lamp') }),
+    ],
   ])('reports a behaviour that %s as not tried', async (_how, error) => {
     const needy = behaviour('needs a lamp', async () => {
       throw error();

@@ -56,7 +56,9 @@ function refusesSecondWrite(
       // Slower calls may have been more than a second apart.
       if (performance.now() - started < WRITE_MS) assert.fail(`both were written: ${second.text}`);
     }
-    throw new NotTried('two calls in a row take more than a second: run this on a machine closer to Cloudflare');
+    throw new NotTried(
+      'two calls in a row take more than a second: run this on a machine closer to Cloudflare',
+    );
   });
 }
 

@@ -33,7 +33,10 @@ export const previewNameBehaviours: readonly Behaviour<ContainerTarget>[] = [
       if (status !== 200) await assertReachable();
       strictEqual(status, 200, text);
       match(headers['content-type'] ?? '', /^text\/html/);
-      ok(cookies[0]?.startsWith(`gtm_auth=${target.config.id}=`), 'the answer lacks the preview server’s cookies');
+      ok(
+        cookies[0]?.startsWith(`gtm_auth=${target.config.id}=`),
+        'the answer lacks the preview server’s cookies',
+      );
       const [first] = handedOver();
       deepStrictEqual([first?.method, first?.path, first?.host], ['GET', path, previewHost]);
     }),

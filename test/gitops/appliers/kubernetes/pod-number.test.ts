@@ -36,7 +36,11 @@ test('a new Deployment is applied with its first number of pods', () => {
 });
 
 test.each([
-  ['its current number of pods while the number is ours, and only in the version that was read', stored(4, 'tagyard', 'Apply'), 4],
+  [
+    'its current number of pods while the number is ours, and only in the version that was read',
+    stored(4, 'tagyard', 'Apply'),
+    4,
+  ],
   ['its first number of pods again if others have scaled it to 0', stored(0, 'kubectl', 'Update'), 2],
 ])('an existing Deployment is applied with %s', (_, existing, replicas) => {
   const { metadata, spec } = withReplicas(rendered, existing, 2);

@@ -64,7 +64,11 @@ test('the Secrets of all ReplicaSets of a site are in use, and are read again af
 
 test.for([
   ['because a Deployment is missing', SETS, [processing, undefined]],
-  ['because a ReplicaSet has another owner', [...SETS, replicaSet('deleted', 1, 'first')], [processing, preview]],
+  [
+    'because a ReplicaSet has another owner',
+    [...SETS, replicaSet('deleted', 1, 'first')],
+    [processing, preview],
+  ],
   [
     'because a Deployment has more of them than it keeps',
     SETS,
