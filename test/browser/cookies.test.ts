@@ -259,7 +259,7 @@ describeWith('chromium', 'cookies in a browser', () => {
         { 'sec-gpc': '1' },
       ],
     ])('%s', (_name, choices, headers) => {
-      test('leaves no cookie and no entry in the storage of page and edge at the first visit', async () => {
+      test('stores nothing at the first visit: no cookie, and no entry in the storage of page and edge', async () => {
         await using browser = await chromium.newContext();
         await browser.setExtraHTTPHeaders(headers);
         const { site, open } = await shop(host);

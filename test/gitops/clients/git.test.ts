@@ -106,7 +106,7 @@ describe('git', () => {
     expect(starter(process.pid, others)).not.toBe(first);
   });
 
-  test('runs to its end if the process that asked for it is killed, and leaves no process behind', async () => {
+  test('runs to its end if the process that asked for it is killed, and no process remains', async () => {
     const script = join(directory, 'asks.ts');
     const out = join(directory, 'out');
     await writeFile(

@@ -73,7 +73,7 @@ describe('the rules of consent', () => {
     for (const document of documents) expect(document).toMatchObject(rules);
   });
 
-  test('with their defaults, leave the documents and the text of a site as they were before these keys existed', () => {
+  test('with their defaults, keep the documents and the text of a site as they were before these keys existed', () => {
     const written: Parameters<typeof manifestInput>[2] = {
       consentMode: 'advanced',
       fallback: 'vendor',
