@@ -6,9 +6,9 @@ import { packTree } from '../package/pack.ts';
 import { type Architecture, buildImage, CPUS, imageContext, TARGETS } from './images.ts';
 
 /**
- * `npm run images -- [--base <image>] [--architecture arm64] [<target> ...]`: packs this tree, and builds an image of
- * each named part, or of all, from the tarball. Prints name and size. `--base`: an image with Node and git, in place of
- * the published one of the Dockerfile.
+ * `npm run images -- [--base <image>] [--architecture arm64] [<target> ...]`: packs this tree, and builds the image of
+ * each named part, or of all parts, from the tarball. Prints each image's name and size. `--base`: an image with Node
+ * and git, in place of the published base that the Dockerfile names.
  */
 const { values, positionals } = parseArgs({
   options: { base: { type: 'string' }, architecture: { type: 'string' } },

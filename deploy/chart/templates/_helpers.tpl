@@ -34,7 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ printf "%s-gateway" (include "tagyard.name" . | trunc 45 | trimSuffix "-") }}
 {{- end -}}
 
-{{- /* The name of all objects of one custom domain: a DNS label, another one for each domain. Takes the context and the domain. */ -}}
+{{- /* The name of all objects of one custom domain: a DNS label that differs for each domain. Takes the context and the domain. */ -}}
 {{- define "tagyard.gateway.domainName" -}}
 {{- $host := index . 1 -}}
 {{ printf "%s-%s" (include "tagyard.gateway.name" (index . 0) | trunc 40 | trimSuffix "-") (sha256sum $host | trunc 16) }}

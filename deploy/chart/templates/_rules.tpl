@@ -3,7 +3,8 @@ What the appliers call, and no more. They list and watch objects with our labels
 ours but not our labels. They write by server-side apply: `patch`, and `create` for what doesn't exist yet.
 */ -}}
 {{- define "tagyard.rules" -}}
-# No right by which a Secret could be read: the answer to a patch has the content, and so may the answer to a deletion.
+# Only `create`, so that no Secret can be read: the answer to a patch has the content, and so may the answer to a
+# deletion.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
@@ -26,7 +27,7 @@ ours but not our labels. They write by server-side apply: `patch`, and `create` 
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [get, list, watch, create, patch, delete]
-# The earlier templates of Deployments, and the Secrets that they name.
+# To find the earlier templates of Deployments, and the Secrets that they name.
 - apiGroups: [apps]
   resources: [replicasets]
   verbs: [list]
@@ -48,7 +49,7 @@ ours but not our labels. They write by server-side apply: `patch`, and `create` 
 - apiGroups: [""]
   resources: [resourcequotas]
   verbs: [get, list, watch, create, patch]
-# A namespace of ours that contains any of these, made by others, isn't deleted.
+# To find objects of others in a namespace of ours: a namespace that contains one of these kinds isn't deleted.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [list]
