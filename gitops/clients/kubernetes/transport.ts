@@ -4,6 +4,7 @@ import { limit } from '../../base/limit.ts';
 import { Agents, CALL_MS, CONNECTIONS } from './agents.ts';
 import type { ClusterConfig } from './config.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
+import { type Exchanged, exchange, LateError } from './exchange.ts';
 import { parsed } from './object-text.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -41,12 +42,6 @@ interface Answer {
   /** The text as JSON, parsed when it is read. */
   readonly body: unknown;
   readonly warnings: readonly string[];
-}
-
-interface Opened {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: AsyncIterable<Buffer> & { text(): Promise<string>; destroy(): unknown };
 }
 
 /** Sends requests to the API server, with the credentials as they are now. */
@@ -101,13 +96,21 @@ export class Transport {
 
   /** The open answer of a watch, to be read until its end. It must be read or aborted. */
   async stream(call: Call): Promise<AsyncIterable<Buffer>> {
-    const opened = await this.#open(call, 'watches').catch((error: unknown) => {
+    try {
+      const agents = await this.#current();
+      const request = agents.watches.request({
+        ...this.#request(call, agents),
+        highWaterMark: WATCH_BUFFER_OCTETS,
+        signal: call.signal,
+      });
+      // While the connection is being made, an abort doesn't end the request (but it isn't sent any more).
+      const { statusCode: status, headers, body } = await untilAborted(request, [call.signal]);
+      if (status === 200) return body;
+      throw refused(call, { status, headers, text: await body.text().catch(() => '') });
+    } catch (error) {
+      if (faultReason(error) === 'unauthorized') this.#forget();
       throw faultOfCall(call, error);
-    });
-    if (opened.status === 200) return opened.body;
-    const error = await this.#refused(call, opened);
-    if (faultReason(error) === 'unauthorized') this.#forget();
-    throw error;
+    }
   }
 
   /**
@@ -127,67 +130,43 @@ export class Transport {
 
   async #once(call: Call): Promise<Answer> {
     call.signal.throwIfAborted();
-    const ended = new AbortController();
-    const end = () => ended.abort(call.signal.reason);
-    // Cheaper than a combined signal, which is kept until garbage is collected.
-    call.signal.addEventListener('abort', end, { once: true });
-    const limitMs = this.#callMs;
-    const late = setTimeout(() => ended.abort(new Error(`none within ${limitMs / 1000} s`)), limitMs);
-    const limited = { ...call, signal: ended.signal };
     try {
-      const opened = await this.#open(limited, 'calls');
-      if (opened.status >= 300) throw await this.#refused(call, opened);
-      const text = await opened.body.text();
+      const agents = await this.#current();
+      const limits = { signal: call.signal, limitMs: this.#callMs };
+      const answer = await exchange(agents.calls, this.#request(call, agents), limits);
+      if (answer.status >= 300) throw refused(call, answer);
+      const { text, headers } = answer;
       return {
         text,
         get body() {
           return parsed(text);
         },
-        warnings: warningsOf(opened.headers.warning),
+        warnings: warningsOf(headers.warning),
       };
     } catch (error) {
-      if (limited.signal.aborted) this.renew();
+      if (call.signal.aborted || error instanceof LateError) this.renew();
       throw faultOfCall(call, error);
-    } finally {
-      clearTimeout(late);
-      call.signal.removeEventListener('abort', end);
     }
   }
 
-  async #open(call: Call, use: 'calls' | 'watches'): Promise<Opened> {
-    const agents = await this.#current();
+  /** The request as undici takes it. Throws if the call changes something and this replica may not write any more. */
+  #request(call: Call, { headers }: Agents) {
     const { origin, pathname } = this.#config.server;
     if (call.method !== 'GET' && call.storesNothing !== true && !this.#mayWrite()) {
       throw new KubernetesRetryable('unavailable', `Kubernetes: ${call.what}: this replica leads no longer`);
     }
-    const request = agents[use].request({
+    return {
       origin,
       path: `${pathname.replace(/\/$/, '')}${call.path}${queryOf(call)}`,
       method: call.method,
       headers: {
-        ...agents.headers,
+        ...headers,
         accept: call.accept ?? 'application/json',
         'user-agent': 'tagyard',
         ...(call.body !== undefined && { 'content-type': call.contentType ?? 'application/json' }),
       },
       ...(call.body !== undefined && { body: JSON.stringify(call.body) }),
-      ...(use === 'watches' && { highWaterMark: WATCH_BUFFER_OCTETS }),
-      signal: call.signal,
-    });
-    // While the connection is being made, an abort doesn't end the request (but it isn't sent any more).
-    const { statusCode, headers, body } = await untilAborted(request, [call.signal]);
-    return { status: statusCode, headers, body };
-  }
-
-  async #refused(call: Call, { status, headers, body }: Opened) {
-    const text = await body.text().catch(() => '');
-    const wait = Number(headers['retry-after']);
-    return faultOfAnswer({
-      what: call.what,
-      status,
-      body: parsed(text),
-      retryAfter: Number.isFinite(wait) ? wait : undefined,
-    });
+    };
   }
 
   async #current(): Promise<Agents> {
@@ -219,6 +198,17 @@ export class Transport {
     this.#readAt = Number.NEGATIVE_INFINITY;
     this.#config.forget();
   }
+}
+
+/** The error of an answer that refuses the call. */
+function refused({ what }: Call, { status, headers, text }: Exchanged) {
+  const wait = Number(headers['retry-after']);
+  return faultOfAnswer({
+    what,
+    status,
+    body: parsed(text),
+    retryAfter: Number.isFinite(wait) ? wait : undefined,
+  });
 }
 
 /** Several times as fast as `URLSearchParams`. */
