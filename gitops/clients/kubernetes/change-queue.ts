@@ -6,17 +6,18 @@ import type { ObjectChange } from './contract.ts';
  */
 export class ChangeQueue implements AsyncIterable<ObjectChange> {
   readonly #waiting = new Map<string, ObjectChange>();
-  readonly #signal: AbortSignal;
-  readonly #onEnd: () => void;
+  readonly #onEnd: (queue: ChangeQueue) => void;
+  /** In place of the signal's state, which takes long to find out where the signal is a combination of others. */
+  #isEnded = false;
   #grown = Promise.withResolvers<void>();
 
   /** It ends without an error when the signal aborts. */
-  constructor(signal: AbortSignal, onEnd: () => void) {
-    this.#signal = signal;
+  constructor(signal: AbortSignal, onEnd: (queue: ChangeQueue) => void) {
     this.#onEnd = onEnd;
     const end = () => {
+      this.#isEnded = true;
       this.#grown.resolve();
-      onEnd();
+      onEnd(this);
     };
     if (signal.aborted) end();
     else signal.addEventListener('abort', end, { once: true });
@@ -31,17 +32,17 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<ObjectChange> {
     try {
-      while (!this.#signal.aborted) {
+      while (!this.#isEnded) {
         for (const [key, change] of this.#waiting) {
           this.#waiting.delete(key);
           yield change;
-          if (this.#signal.aborted) return;
+          if (this.#isEnded) return;
         }
         await this.#grown.promise;
         this.#grown = Promise.withResolvers();
       }
     } finally {
-      this.#onEnd();
+      this.#onEnd(this);
     }
   }
 }

@@ -95,8 +95,8 @@ export class WatchedCopy implements Watched {
 
   changes(signal: AbortSignal): AsyncIterable<ObjectChange> {
     const ended = AbortSignal.any([signal, this.closed]);
-    const queue: ChangeQueue = new ChangeQueue(ended, () => this.#queues.delete(queue));
-    this.#queues.add(queue);
+    const queue = new ChangeQueue(ended, (own) => this.#queues.delete(own));
+    if (!ended.aborted) this.#queues.add(queue);
     return queue;
   }
 
@@ -106,7 +106,7 @@ export class WatchedCopy implements Watched {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiter = { key, resourceVersion, resolve, since: this.#dependencies.clock.now() };
     this.#waiters.add(waiter);
-    this.#gathering?.abort();
+    this.#gathering?.abort(null);
     const same = this.#waitedFor.get(key) ?? new Set<Waiter>();
     this.#waitedFor.set(key, same.add(waiter));
     if (!this.#isWatchedOver) void this.#watchOver();

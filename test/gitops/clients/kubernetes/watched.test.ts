@@ -109,6 +109,18 @@ describe('a watched copy', () => {
     expect([...copy.objects.keys()]).toEqual(['a/a', 'a/b']);
   });
 
+  test('has no more changes once it is closed, or for a reader that has ended', async () => {
+    const { copy } = await watched(PODS, list([pod('a', 1)], '5'), quiet);
+    const count = async (signal: AbortSignal) => {
+      let changes = 0;
+      for await (const _ of copy.changes(signal)) changes += 1;
+      return changes;
+    };
+    expect(await count(AbortSignal.abort())).toBe(0);
+    await copy.close();
+    expect(await count(AbortSignal.timeout(60_000))).toBe(0);
+  });
+
   test('is unreachable where a watch breaks in the middle of its answer', async () => {
     const broken: Answerer = (_, response) => {
       response.writeHead(200).write(line('ADDED', pod('b', 8)), () => response.destroy());
