@@ -7,7 +7,7 @@ import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
 import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
 import type { GatewayAgent } from './agent.ts';
 import type { PodEndpoint } from './peers.ts';
-import { endpointsOf, serviceOf } from './slices.ts';
+import { ServiceSlices } from './slices.ts';
 import { ReportedUses } from './uses.ts';
 
 const LEASE_SECONDS = 15;
@@ -35,16 +35,13 @@ interface FeedDeps {
 export class ClusterFeed {
   readonly #deps: FeedDeps;
   readonly #secrets: Watched;
-  readonly #slices: Watched;
+  readonly #slices: ServiceSlices;
   /** The Leases of all gateways. */
   readonly #reports: Watched;
   readonly #uses = new ReportedUses();
   readonly #ended = new AbortController();
-  /** The slices of each service. Kept up to date by each change, because a search would go through thousands. */
-  readonly #byService = new Map<string, Map<string, KubernetesObject>>();
   /** The last content of each Secret that could be read. `version` is `null` if an earlier process has read it. */
   readonly #readable = new Map<string, { readonly version: string | null; readonly delivered: Delivered }>();
-  #areSlicesKnown = false;
   #digest = '';
   #refused: ReadonlyMap<string, string> = new Map();
   #work: Promise<unknown> = Promise.resolve();
@@ -56,7 +53,7 @@ export class ClusterFeed {
     const ours = `tagyard/instance=${instance}`;
     const kinds = `${DELIVERY_LABEL} in (site,certificate,instance)`;
     this.#secrets = client.watched({ kind: 'Secret', namespace, labels: `${ours},${kinds}` });
-    this.#slices = client.watched({ kind: 'EndpointSlice', labels: ours });
+    this.#slices = new ServiceSlices(client.watched({ kind: 'EndpointSlice', labels: ours }));
     this.#reports = client.watched({
       kind: 'Lease',
       namespace,
@@ -66,7 +63,7 @@ export class ClusterFeed {
 
   /** What the API server lists of a service; `null`: not known yet. */
   endpointsOf(service: string): PodEndpoint[] | null {
-    return this.#areSlicesKnown ? endpointsOf(this.#byService.get(service)?.values() ?? []) : null;
+    return this.#slices.endpointsOf(service);
   }
 
   /** Sets the pods of a Deployment that has none to one. */
@@ -90,7 +87,7 @@ export class ClusterFeed {
     this.#agent = agent;
     for (const [name, delivered] of agent.restored) this.#readable.set(name, { version: null, delivered });
     this.#work = Promise.all([
-      this.#followSlices(agent),
+      this.#slices.follow(agent, { log: this.#deps.log, signal: this.#ended.signal }),
       this.#followSecrets(agent),
       this.#report(agent),
       this.#stopUnused(agent),
@@ -101,36 +98,6 @@ export class ClusterFeed {
     this.#ended.abort(new Error('the gateway ends'));
     await this.#work;
     await Promise.all([this.#secrets.close(), this.#slices.close(), this.#reports.close()]);
-  }
-
-  async #followSlices(agent: GatewayAgent): Promise<void> {
-    const { signal } = this.#ended;
-    const changes = this.#slices.changes(signal);
-    await this.#slices.ready(signal).catch(() => undefined);
-    if (signal.aborted) return;
-    for (const object of objectsOf(this.#slices)) this.#keep(object);
-    this.#areSlicesKnown = true;
-    for (const service of agent.services) agent.list(service, this.endpointsOf(service) ?? []);
-    for await (const { type, object: sent } of changes) {
-      const service = type === 'deleted' ? this.#drop(sent.object) : this.#keep(sent.object);
-      if (service !== null) agent.list(service, this.endpointsOf(service) ?? []);
-    }
-  }
-
-  #keep(object: KubernetesObject): string | null {
-    const service = serviceOf(object);
-    if (service === null) return null;
-    const slices = this.#byService.get(service) ?? new Map<string, KubernetesObject>();
-    this.#byService.set(service, slices.set(object.metadata.name, object));
-    return service;
-  }
-
-  #drop(object: KubernetesObject): string | null {
-    const service = serviceOf(object);
-    const slices = service === null ? undefined : this.#byService.get(service);
-    slices?.delete(object.metadata.name);
-    if (service !== null && slices?.size === 0) this.#byService.delete(service);
-    return service;
   }
 
   async #followSecrets(agent: GatewayAgent): Promise<void> {

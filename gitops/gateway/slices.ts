@@ -1,5 +1,8 @@
 import { z } from 'zod';
+import type { Log } from '../base/log.ts';
+import type { SentObject, Watched } from '../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
+import { objectIn } from '../clients/kubernetes/sent-object.ts';
 import type { PodEndpoint } from './peers.ts';
 
 /** The label with the name of the Service that an EndpointSlice belongs to. */
@@ -24,8 +27,82 @@ const slice = z.object({
   ports: z.array(z.object({ port: z.int().nullish() })).nullish(),
 });
 
+/** Who is told the endpoints of services. */
+interface Listener {
+  /** The services that it has. */
+  readonly services: Iterable<string>;
+  list(service: string, endpoints: readonly PodEndpoint[]): void;
+}
+
+/** The slices of each service. Kept up to date by each change, because a search would go through thousands. */
+export class ServiceSlices {
+  readonly #copy: Watched;
+  readonly #byService = new Map<string, Map<string, KubernetesObject>>();
+  #areKnown = false;
+
+  constructor(copy: Watched) {
+    this.#copy = copy;
+  }
+
+  /** What the API server lists of a service (`<namespace>/<name>`); `null`: not known yet. */
+  endpointsOf(service: string): PodEndpoint[] | null {
+    return this.#areKnown ? endpointsOf(this.#byService.get(service)?.values() ?? []) : null;
+  }
+
+  /**
+   * Lists to the listener the endpoints of its services, and then those of each changed service, until `signal` aborts. A
+   * slice that can't be read is logged and listed again; until then, its service keeps the endpoints it had.
+   */
+  async follow(listener: Listener, { log, signal }: { log: Log; signal: AbortSignal }): Promise<void> {
+    const changes = this.#copy.changes(signal);
+    await this.#copy.ready(signal).catch(() => undefined);
+    if (signal.aborted) return;
+    const unreadable = new Set<string>();
+    const take = (type: 'set' | 'deleted', sent: SentObject): string | null => {
+      const { key } = sent;
+      try {
+        const object = objectIn(this.#copy, sent);
+        unreadable.delete(key);
+        return type === 'deleted' ? this.#drop(object) : this.#keep(object);
+      } catch (error) {
+        if (!unreadable.has(key)) log.warn({ err: error, slice: key }, 'an EndpointSlice can’t be read');
+        unreadable.add(key);
+        return null;
+      }
+    };
+    for (const sent of [...this.#copy.objects.values()]) take('set', sent);
+    this.#areKnown = true;
+    const list = (service: string) => listener.list(service, this.endpointsOf(service) ?? []);
+    for (const service of listener.services) list(service);
+    for await (const { type, object } of changes) {
+      const service = take(type === 'deleted' ? type : 'set', object);
+      if (service !== null) list(service);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#copy.close();
+  }
+
+  #keep(object: KubernetesObject): string | null {
+    const service = serviceOf(object);
+    if (service === null) return null;
+    const slices = this.#byService.get(service) ?? new Map<string, KubernetesObject>();
+    this.#byService.set(service, slices.set(object.metadata.name, object));
+    return service;
+  }
+
+  #drop(object: KubernetesObject): string | null {
+    const service = serviceOf(object);
+    const slices = service === null ? undefined : this.#byService.get(service);
+    slices?.delete(object.metadata.name);
+    if (service !== null && slices?.size === 0) this.#byService.delete(service);
+    return service;
+  }
+}
+
 /** The service (`<namespace>/<name>`) of an EndpointSlice; `null`: it has none. */
-export function serviceOf({ metadata }: KubernetesObject): string | null {
+function serviceOf({ metadata }: KubernetesObject): string | null {
   const name = metadata.labels?.[SERVICE];
   return name === undefined ? null : `${metadata.namespace ?? ''}/${name}`;
 }
