@@ -263,9 +263,11 @@ export class Copies {
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
     const isMade = kind === MADE;
     try {
-      const changes = copy.changes(signal);
       await copy.ready(signal);
+      // Begun before the first event: that needs another answer of the API server. The listing itself changes nothing.
+      const changes = copy.changes(signal);
       for (const object of isMade ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
+      this.#changes.emit(kind);
       for await (const { type, object } of changes) {
         const key = keyOf(object);
         this.#changes.emit(key);
