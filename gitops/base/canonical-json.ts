@@ -11,13 +11,24 @@ function sorted(value: unknown, key: string): unknown {
   if (Array.isArray(plain)) return plain.map((item, index) => sorted(item, String(index)));
   const members = plain as Readonly<Record<string, unknown>>;
   const copy: Record<string, unknown> = {};
-  for (const name of Object.keys(members).sort()) {
+  for (const name of sortedNames(members)) {
     const member = sorted(members[name], name);
     // An assignment to it would set the prototype.
     if (name === '__proto__') Object.defineProperty(copy, name, { value: member, enumerable: true });
     else copy[name] = member;
   }
   return copy;
+}
+
+/** Many objects have their members in order: a comparison takes less time than to sort them. */
+function sortedNames(members: object): string[] {
+  const names = Object.keys(members);
+  let before = '';
+  for (const name of names) {
+    if (name < before) return names.sort();
+    before = name;
+  }
+  return names;
 }
 
 function hasToJson(value: object): value is { toJSON(key: string): unknown } {
