@@ -73,8 +73,15 @@ export async function rolledOut(
     if (wait !== reported) progress(wait === '' ? '' : `Deployment ${address.name} ${wait}`);
     reported = wait;
   };
+  /** An error must not end the wait: a rollout without progress must be seen as failed, so that the way back is taken. */
   const read = (deployment: KubernetesObject, isFinal: boolean) =>
-    newestPodFault(deployment, { client, isFinal }, signal);
+    newestPodFault(deployment, { client, isFinal }, signal).catch((error: unknown): PodFault => {
+      signal.throwIfAborted();
+      return {
+        message: `its pods can’t be read: ${error instanceof Error ? error.message : error}`,
+        isLasting: false,
+      };
+    });
   const isEnded = async (): Promise<boolean> => {
     const deployment = copies.find(address);
     if (deployment === undefined) {

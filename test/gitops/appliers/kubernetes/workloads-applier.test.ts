@@ -9,12 +9,20 @@ import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kin
 import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
-/** An API server that refuses the pods of each Deployment that is applied, and can't list ReplicaSets. */
-class RefusingServer {
+const REFUSED = { type: 'ReplicaFailure', status: 'True', message: 'pods "x" is forbidden' };
+const LATE = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' };
+
+/** An API server that gives each Deployment that is applied this condition, and can't list ReplicaSets. */
+class FailingServer {
+  readonly #condition: object;
   #watch: ServerResponse | null = null;
   /** The last event; empty: none. A watch that is opened later begins with it. */
   #event = '';
   #version = 1;
+
+  constructor(condition: object) {
+    this.#condition = condition;
+  }
 
   readonly answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
@@ -35,11 +43,10 @@ class RefusingServer {
     this.#version += 1;
     const { name, ...more } = metadata;
     const resourceVersion = String(this.#version);
-    const conditions = [{ type: 'ReplicaFailure', status: 'True', message: 'pods "x" is forbidden' }];
     const object = JSON.stringify({
       ...rest,
       metadata: { name, uid: 'u', resourceVersion, generation: 1, ...more },
-      status: { observedGeneration: 1, conditions },
+      status: { observedGeneration: 1, conditions: [this.#condition] },
     });
     this.#event = `{"type":"MODIFIED","object":${object}}`;
     this.#watch?.write(`${this.#event}\n`);
@@ -47,38 +54,42 @@ class RefusingServer {
   }
 }
 
-test('a rollout that fails counts and is reported, even if the way back fails', async () => {
-  await using stack = new AsyncDisposableStack();
-  const { kubeconfig } = stack.use(await openedScripted(new RefusingServer().answer));
-  const cluster = await openCluster(
-    kubernetesSettings.parse({ KUBECONFIG: kubeconfig, KUBERNETES_NAMESPACE: 'sites' }),
-    {
-      identity: { instance: 'test', host: 'tag-1' },
-      log: { info() {}, warn() {} },
-      ordinal: async () => null,
-      gateway: null,
-      originPort: 443,
-      edition: () => '',
-      times: { refusedMs: 0, readMs: 60_000, longestMs: 60_000 },
-    },
-  );
-  stack.defer(() => cluster.close());
-  const applier = workloadsApplier(cluster);
-  const signal = AbortSignal.timeout(60_000);
-  await cluster.copies.ready(signal);
-  const [desired] = applier.desired(loadedManifest('acme'));
-  if (desired === undefined) throw new Error('the site has no Deployment');
-  const { target, site, key, summary } = desired;
-  const apply = () => applier.apply({ target, site, key, op: 'create', summary, desired }, signal);
-  const failed = {
-    message: expect.stringMatching(
-      /failed: the cluster refuses the pods: .*; couldn’t go back: .*etcd is away/,
-    ),
-    cause: expect.objectContaining({ reason: 'unavailable' }),
-  };
-  for (const kind of [RetryableError, RetryableError, TerminalError]) {
-    const error = await apply().catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject(failed);
-    expect(error).toBeInstanceOf(kind);
-  }
-});
+test.for([
+  ['of which the pods are refused', REFUSED, 'the cluster refuses the pods: .*'],
+  ['that is late, and of which the pods can’t be read', LATE, 'its pods can’t be read: .*etcd is away'],
+] as const)(
+  'a rollout %s counts as failed and is reported, even if the way back fails',
+  async ([, condition, cause]) => {
+    await using stack = new AsyncDisposableStack();
+    const { kubeconfig } = stack.use(await openedScripted(new FailingServer(condition).answer));
+    const cluster = await openCluster(
+      kubernetesSettings.parse({ KUBECONFIG: kubeconfig, KUBERNETES_NAMESPACE: 'sites' }),
+      {
+        identity: { instance: 'test', host: 'tag-1' },
+        log: { info() {}, warn() {} },
+        ordinal: async () => null,
+        gateway: null,
+        originPort: 443,
+        edition: () => '',
+        times: { refusedMs: 0, readMs: 60_000, longestMs: 60_000 },
+      },
+    );
+    stack.defer(() => cluster.close());
+    const applier = workloadsApplier(cluster);
+    const signal = AbortSignal.timeout(60_000);
+    await cluster.copies.ready(signal);
+    const [desired] = applier.desired(loadedManifest('acme'));
+    if (desired === undefined) throw new Error('the site has no Deployment');
+    const { target, site, key, summary } = desired;
+    const apply = () => applier.apply({ target, site, key, op: 'create', summary, desired }, signal);
+    const failed = {
+      message: expect.stringMatching(`failed: ${cause}; couldn’t go back: .*etcd is away`),
+      cause: expect.objectContaining({ reason: 'unavailable' }),
+    };
+    for (const kind of [RetryableError, RetryableError, TerminalError]) {
+      const error = await apply().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject(failed);
+      expect(error).toBeInstanceOf(kind);
+    }
+  },
+);
