@@ -1,6 +1,6 @@
 /**
- * What the two most common blocking lists match of a site's addresses (docs/block-lists.md). Only names that a site may
- * well get are here; the lists have many more. A test compares each entry with the lists themselves.
+ * What the two most common blocking lists match of a site's addresses (docs/block-lists.md). Only names that are
+ * plausible for a site are here; the lists have many more. A test compares each entry with the lists themselves.
  */
 
 type BlockList = 'EasyList' | 'EasyPrivacy';
@@ -24,8 +24,8 @@ const HOSTS: readonly (readonly [list: BlockList, labels: string])[] = [
 const FOREIGN_HOSTS = 'a-ads adv affiliate affiliates banner banners promo uads';
 
 /**
- * Paths of Google's tags that EasyPrivacy matches on every host, a site's own host too. What a request contains, not
- * the host's name, is why it is blocked.
+ * Paths of Google's tags that EasyPrivacy matches on every host, even a site's own. Such a request is blocked for its
+ * path or query, not for the host's name.
  */
 const PATHS: readonly RegExp[] = [
   /\/gtm\.js/,

@@ -45,7 +45,7 @@ function isPage({ domains }: SiteDescription, { protocol, hostname, port, pathna
 interface VisitorDependencies {
   readonly fetch: typeof globalThis.fetch;
   readonly signal: AbortSignal;
-  /** The headers by which the edge knows that one such request is no visitor's. Without them it counts as traffic. */
+  /** The headers that mark one such request as no visitor's. Without them, the edge counts it as traffic. */
   readonly mark?: ((method: string, path: string) => Promise<Record<string, string>>) | undefined;
 }
 

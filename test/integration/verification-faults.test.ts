@@ -194,7 +194,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       ),
       finds: ['cors_allowed'],
       subject: 'shop.localhost',
-      fix: /nothing before the edge takes CORS headers away/,
+      fix: /nothing before the edge removes CORS headers/,
     },
     {
       fault: 'CORS headers allow every origin',
@@ -211,7 +211,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       ),
       finds: ['cors_refused'],
       subject: 'shop.tagyard.localhost',
-      fix: /Take away whatever adds CORS headers/,
+      fix: /Remove whatever adds CORS headers/,
     },
     {
       fault: 'the stores name another web tag, which the vendor doesn’t know',
@@ -339,7 +339,7 @@ describe('checks of the host report', () => {
       'no certificate',
       (host) => certificateOf(host, custom, { validTo: null, problem: 'the handshake was refused' }),
       'certificate',
-      /shows no certificate: the handshake was refused/,
+      /presents no certificate: the handshake was refused/,
       /Put a certificate/,
     ],
     [

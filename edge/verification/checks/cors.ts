@@ -33,7 +33,7 @@ export async function checkCorsAllowed(context: CheckContext) {
         return failed(
           subject,
           `${host.host} doesn’t allow pages of ${domain}: ${described(answer)}${header}`,
-          'Run tagyard plan for the site’s documents in KV, and check that nothing before the edge takes CORS headers away.',
+          'Run tagyard plan for the site’s documents in KV, and check that nothing before the edge removes CORS headers.',
         );
       });
     }),
@@ -55,7 +55,7 @@ export async function checkCorsRefused(context: CheckContext) {
           allowed === null
             ? `${host.host} didn’t refuse a page of a foreign origin: ${described(answer)}`
             : `${host.host} allows pages of ${FOREIGN_ORIGIN} (access-control-allow-origin: ${allowed})`,
-          'Take away whatever adds CORS headers before the edge: a transform rule, a proxy, another worker.',
+          'Remove whatever adds CORS headers before the edge: a transform rule, a proxy, another worker.',
         );
       }),
     ),

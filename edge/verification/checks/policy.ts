@@ -75,7 +75,7 @@ function judged(domain: string, { visit, origin, base, isUsed }: Page): Finding 
   return passed(domain, `${detail}; the page itself has no snippet`, `Where pages have one: ${fix}`);
 }
 
-/** On Cloudflare, a server that doesn't answer is a status, too (520 to 530). */
+/** On Cloudflare, a server that doesn't answer results in a status, too (520 to 530). */
 const isPageAnswer = ({ status }: Visit) => status !== null && status < 500;
 
 function policiesOf({ headers, text }: Visit): string[] {

@@ -71,7 +71,7 @@ async function tryLoader({ site, visit }: CheckContext, { base }: Prefix): Promi
   }
   if (answer.text.includes(JSON.stringify(base))) return { proven: 'it knows the server by its token' };
   return {
-    detail: `${base} leads to the edge, which doesn’t know its server: token or host are wrong`,
+    detail: `${base} leads to the edge, which doesn’t accept its server: the token or the host is wrong`,
     fix: SNIPPET_ADVICE,
   };
 }
@@ -167,7 +167,7 @@ async function tryPlace(context: CheckContext, { base }: Prefix): Promise<Outcom
     return { open: `the visitor’s country (it arrives as ${stated}, on the edge hostname as ${known})` };
   }
   return {
-    detail: `a visitor of ${base} arrives from ${stated}, and from ${known} without it`,
+    detail: `a visitor of ${base} arrives from ${stated}, and on the edge hostname from ${known}`,
     fix: `Set x-tagyard-country and x-tagyard-region to the visitor’s place, or remove them. ${SNIPPET_ADVICE}`,
   };
 }

@@ -13,7 +13,7 @@ const bootAnswer = z.object({
 const edgeProblem = z.object({ code: z.string() });
 
 const STORES_ADVICE =
-  'Run tagyard plan: the route or the documents of the site in KV differ from the manifest; tagyard apply repairs them. Within a minute of a change verify again first: KV shows it late.';
+  'Run tagyard plan: the route or the documents of the site in KV differ from the manifest; tagyard apply repairs them. If something was changed less than a minute ago, verify again first: KV shows changes late.';
 
 /**
  * A setting for regions in the text of a script, such as `"region":["DE"]` or `"region","US-CA"`: in the container's data, in
@@ -24,7 +24,7 @@ const REGIONAL =
 const UNPROVEN_PLACE =
   'it has defaults for some regions, and it isn’t proven that the vendor answers by the visitor’s place';
 const PLACE_ADVICE =
-  'Let pages take the script from the container’s web container client (with the variable Visitor Region) by its tag serving path, set in modules.server_proxy.tagServingPath; below a same-origin prefix /gtm.js is the loader’s, unless modules.custom_loader.scriptPath names another path. Or run npm run conform -- --google and set SCRIPTS_BY_PLACE where it says that gtm.js is that of the stated place.';
+  'Let pages load the script from the container’s web container client (with the variable Visitor Region): set its tag serving path in modules.server_proxy.tagServingPath. Below a same-origin prefix the loader answers /gtm.js, unless modules.custom_loader.scriptPath names another path. Or run npm run conform -- --google, and set SCRIPTS_BY_PLACE if it shows that gtm.js depends on the stated place.';
 
 export async function checkLoader(context: CheckContext) {
   const { site, visit } = context;
