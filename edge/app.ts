@@ -142,10 +142,11 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   }
 
   /**
-   * A wildcard route also catches requests for hosts of others. They and their answers are passed on unchanged to and from
-   * those hosts' own servers, including Cloudflare's own statuses for a server that it can't reach. `undefined`: this is no
-   * such request, or no server answers. Two kinds of requests are never passed on: those from our proxy, because they are
-   * for a site and no other server may see their secret, and those for the cache's own addresses.
+   * The answer of a host's own server to a request for a host of others, which a wildcard route also catches. Request
+   * and answer are passed on unchanged, and so is Cloudflare's own status for a server that it can't reach.
+   * `undefined`: this is no such request, or no server answers. Two kinds of requests are never passed on: those from
+   * our proxy, because they are for a site and no other server may see their secret, and those for the cache's own
+   * addresses.
    */
   async function passed(request: Request, error: unknown): Promise<Response | undefined> {
     const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
@@ -192,7 +193,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const isHead = request.method === 'HEAD';
     const final = isHead ? new Response(null, response) : response;
     const { passing, events } = notes;
-    // A copy: what work in the background notes later is not part of the record.
+    // Copied, because what work in the background notes later is not part of the record.
     const fields = {
       time: new Date(startedAt).toISOString(),
       requestId,

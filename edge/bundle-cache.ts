@@ -54,7 +54,7 @@ export async function cachedBundle(
 
 async function readKept(file: string): Promise<Kept | null> {
   try {
-    return JSON.parse(await readFile(file, 'utf8')) as Kept; // `keep` wrote it whole, or it is no JSON
+    return JSON.parse(await readFile(file, 'utf8')) as Kept; // a file that `keep` didn't write completely isn't JSON
   } catch {
     return null;
   }

@@ -35,7 +35,8 @@ export async function guardHandler(
 
 /**
  * Runs a hook. `check` gets its result and throws if the result is invalid. A failing optional plugin is skipped: the
- * result is `undefined`. A failing mandatory plugin fails the request. Only what a hook promises has a time limit.
+ * result is `undefined`. A failing mandatory plugin fails the request. The time limit applies only if the hook returns
+ * a promise.
  */
 export async function guardHook<T>(
   { name, kind }: Guarded,

@@ -110,8 +110,8 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
 }
 
 /**
- * Loads Miniflare only when it is needed, because an installation without the embedded edge lacks it. It is required as
- * CommonJS: `import` would keep its four megabytes of source twice, and parse them a second time for the names of its
+ * Loads Miniflare only when it is needed, because an installation without the embedded edge lacks it. It is loaded by
+ * `require`: `import` would keep its four megabytes of source twice, and parse them a second time for the names of its
  * exports. A few characters beyond ASCII would double the memory of the source, so they are escaped.
  */
 function loadMiniflare() {

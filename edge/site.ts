@@ -25,7 +25,7 @@ export interface ResolvedSite {
   readonly ownHosts: readonly string[];
   /** The enabled plugins, in list order. */
   readonly enabled: readonly Enabled[];
-  /** The plugins that derive keys of profiles, enabled or not. One whose options name no cookie derives none. */
+  /** The plugins that derive keys of profiles, enabled or not, except those whose options name no cookie. */
   readonly keepers: readonly Enabled[];
   /** Whether an enabled plugin keeps something in profiles; undefined without EDGE_CONFIG. */
   readonly keepsProfiles: boolean | undefined;

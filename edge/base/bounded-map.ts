@@ -1,6 +1,6 @@
 /** Sets an entry of a map of at most `limit` entries. A full map first drops the entry that was set longest ago. */
 export function setBounded<Key, Value>(map: Map<Key, Value>, limit: number, key: Key, value: Value): void {
-  // Deleted first, because a map keeps the position of a key that it has.
+  // Delete the key first: setting an existing key would keep its old position.
   map.delete(key);
   if (map.size >= limit) map.delete(map.keys().next().value as Key);
   map.set(key, value);

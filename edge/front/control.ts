@@ -11,8 +11,9 @@ interface ControlEnv {
 }
 
 /**
- * What the process that started the runtime does in it: reads and writes KV, reads and rewrites the archive, sets the routes.
- * Miniflare's own stubs do the same, but block that process in each first call, by a thread that costs it 0.4 s and 25 MB.
+ * What the process that started the runtime does in it: reads and writes KV, reads and rewrites the archive, sets the
+ * routes. Miniflare's own stubs do the same, but their first calls block that process and start a thread, at a cost of
+ * 0.4 s and 25 MB.
  */
 export default class Control extends WorkerEntrypoint<ControlEnv> {
   override async fetch(request: Request): Promise<Response> {

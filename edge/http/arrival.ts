@@ -43,9 +43,9 @@ interface ArrivalDependencies {
 }
 
 /**
- * Reads which hops are before the edge. Under a prefix it is the domain's own server, if it proves that; behind our own
- * proxy nothing else counts, because a client may have sent the forwarder's headers to it. Throws `not_found` for another
- * spelling of a prefix: what a hop states of such a request wouldn't be read.
+ * Reads which hop is before the edge. Under a prefix it is the domain's own server, if that server proves itself.
+ * Behind our own proxy only the proxy's statements count, because a client may have sent it the forwarder's headers.
+ * Throws `not_found` for another spelling of a prefix, because the forwarder's statements would be ignored there.
  */
 export async function arrive(
   request: Request,

@@ -10,7 +10,7 @@ const TOKEN = /^ft_[A-Za-z0-9_-]{43}$/;
 
 const encoder = new TextEncoder();
 
-/** A domain's proof that it forwards, as its token and its host gave it. */
+/** What a valid token and a host of its domain prove. */
 interface Proof {
   readonly host: string;
   /** When the token's grace ends, milliseconds since the epoch. */
@@ -18,8 +18,9 @@ interface Proof {
 }
 
 /**
- * Proofs by token and stated host, because hashing and comparing cost a request as much as all else here. Kept for one
- * version of the site's documents, so that a rotated token isn't known any longer. A stranger's token is never kept.
+ * Proofs by token and stated host. They are kept because hashing and comparing cost a request as much as all else here,
+ * and only for one version of the site's documents, so that a rotated token isn't known any longer. Invalid tokens
+ * aren't kept.
  */
 const proofs = new WeakMap<readonly RegistryDomain[], Map<string, Proof>>();
 const MAX_PROOFS = 500;
@@ -30,8 +31,9 @@ const MAX_KEY_LENGTH = 512;
 const WITH_PORT = /^(?:([\d.]+)|\[([0-9a-fA-F:.]+)\]):\d{1,5}$/;
 
 /**
- * What a domain's own server states of a request that it forwards. `null` without a valid token of one of `domains`, the
- * domains of the request's prefix, or with a host that isn't that domain's own: then nothing that it states counts.
+ * What a domain's own server states of a request that it forwards. `domains` are those of the request's prefix. `null`:
+ * the token is not a valid one of these domains, or the host isn't that domain's own, so nothing that the headers state
+ * counts.
  */
 export async function readForwarder(
   headers: Headers,

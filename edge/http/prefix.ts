@@ -47,9 +47,9 @@ export function cookieFilter(patterns: readonly string[]): PassesCookie {
 export const DROPPED: readonly string[] = ['authorization', ...Object.values(FORWARDER_HEADERS)];
 
 /**
- * The request as if there were no prefix. The browser addressed it to the pages' own server: only cookies that
- * `passes` accepts are kept, and neither that server's credentials nor what it states to the edge. Takes over a body that
- * has not been read, but none of GET and HEAD, whose bodies mean nothing (RFC 9110, 9.3.1).
+ * The request as if there were no prefix. The browser addressed it to the pages' own server, so the credentials for
+ * that server and its statements to the edge are removed, and of the cookies only those that `passes` accepts are kept.
+ * Takes over a body that has not been read, except that of a GET or HEAD, which means nothing (RFC 9110, 9.3.1).
  */
 export function withoutPrefix(request: Request, prefix: string, passes: PassesCookie): Request {
   const { method, bodyUsed } = request;

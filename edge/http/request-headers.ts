@@ -25,8 +25,8 @@ export const FORWARDER_HEADERS = {
 
 /**
  * Matches headers that claim an address, a host, a scheme, a place, a path or the hop secret. Each platform has its own
- * names; a tag server takes those of Google's front ends for its own platform's. Separators other than hyphens are replaced
- * by hyphens first, because CGI and its successors treat all separators alike.
+ * names, and a tag server trusts those of Google's front ends. Separators other than hyphens are replaced by hyphens
+ * first, because CGI and its successors treat all separators alike.
  */
 const CLAIM = new RegExp(
   [
@@ -44,8 +44,8 @@ const CLAIM = new RegExp(
 );
 
 /**
- * The visitor's place, as the edge states it to a tag server (place.ts). The proxy in front of the containers takes them
- * from the edge only.
+ * The headers in which the edge states the visitor's place to a tag server (place.ts). The proxy in front of the
+ * containers accepts them from the edge only.
  */
 export const PLACE_HEADERS = [
   'x-forwarded-country',
@@ -70,7 +70,8 @@ export function isClaim(name: string): boolean {
 
 /**
  * The common headers that a client must not send, for a proxy that can drop headers only by exact name. `isClaim`
- * covers each of them. `forwarded` and the headers that the proxy sets are not in the list: it treats them itself.
+ * covers each of them. `forwarded` and the headers that the proxy sets are not in the list: the proxy handles those
+ * itself.
  */
 export const COMMON_CLAIMS = [
   'x-forwarded',

@@ -139,7 +139,7 @@ export async function ingest(
 
 /** `raw/dt=YYYY-MM-DD/<time>-<id>.ndjson`: one object for each day that the batches have records of. */
 async function rawObjects(batches: readonly RawBatch[]): Promise<[key: string, lines: string[]][]> {
-  // In one order, so that a delivery that arrives twice, in whatever order, is the same object.
+  // Sorted, so that a delivery that arrives twice gives the same object even if the order of its batches differs.
   const ordered = batches.toSorted((a, b) => (a.id < b.id ? -1 : 1));
   const records = ordered.flatMap(({ id: batch, records }) =>
     records.map((record, index) => ({ ...record, batch, index })),

@@ -4,8 +4,8 @@ import type { ConsentState } from '../../plugins/consent.ts';
 export type Timings = Record<string, number>;
 
 /**
- * One record per request: no cookie value, no full address, no query string, and of what a client sends only names of
- * closed lists and of events. Times in milliseconds.
+ * One record per request. It has no cookie value, no full address and no query string. Of what a client sends, it has
+ * only names from closed lists and names of events. Times in milliseconds.
  */
 export interface RequestRecord {
   readonly time: string;
@@ -41,7 +41,7 @@ export interface RequestRecord {
   readonly probe: boolean;
 }
 
-/** A record in the archive. Its place is made by the edge: a batch counts once, however often it comes. */
+/** A record in the archive. The edge assigns its place: a batch counts once, however often it is delivered. */
 export interface ArchivedRecord extends RequestRecord {
   /** The batch that an isolate has sent, a UUID. */
   readonly batch: string;
