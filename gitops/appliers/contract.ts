@@ -3,35 +3,35 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import type { QuotaFigures } from '../report/quotas.ts';
 import type { Reason } from '../report/report.ts';
 
-/** A kind of thing that an applier applies: `dns`, say. */
+/** A kind of output, which one applier applies: `dns`, for example. */
 export type Target = string;
 
 /** What the core must know of a target besides how it is applied. */
 export interface Traits {
   readonly target: Target;
-  /** All hosts of an instance keep these things in one place, so the new host of a site takes them over there. */
+  /** All hosts of an instance keep these objects in one place, so the new host of a site takes them over there. */
   readonly isShared?: boolean;
   /**
-   * Visitors find the site by these things. When a site is removed, they are removed first. The things of targets that
-   * come earlier in the order stay until DRAIN_SECONDS have passed.
+   * Visitors find the site by these objects. When a site is removed, they are removed first. The objects of targets
+   * that come earlier in the order stay until DRAIN_SECONDS have passed.
    */
   readonly drainsOnRemoval?: boolean;
   /**
-   * The target's things give the site its public names. While one of these names belongs to others, no new thing with
+   * The target's objects give the site its public names. While one of these names belongs to others, no resource with
    * `needsNames` is created.
    */
   readonly givesNames?: boolean;
   /** A failed delete doesn't fail the removal of its site; the next pass repeats it. */
   readonly mayOutliveSite?: boolean;
   /**
-   * The things' name in the guard against mass removal ("4 of 10 DNS records"); unset: the guard doesn't count them.
+   * The objects' name in the guard against mass removal ("4 of 10 DNS records"); unset: the guard doesn't count them.
    */
   readonly countedAs?: string;
 }
 
 /**
- * A thing that a manifest asks for, as canonical data. `hash` covers all of `spec`, and the plaintext of secrets that
- * the spec refers to: equal hashes mean equal things. `summary` contains no secret.
+ * What a manifest asks of one target, as canonical data. `hash` covers all of `spec`, and the plaintext of secrets that
+ * the spec refers to: equal hashes mean equal resources. `summary` contains no secret.
  */
 export interface Resource<Spec = unknown> {
   readonly target: Target;
@@ -41,14 +41,14 @@ export interface Resource<Spec = unknown> {
   /** Eight or more hex digits, see `contentHash`. */
   readonly hash: string;
   readonly summary: string;
-  /** The manifest allows Tagyard to take over an unmarked thing with this key. */
+  /** The manifest allows Tagyard to take over an object with this key that has no mark. */
   readonly adopt: boolean;
   /** Its creation makes the site answer under its public names, so all of them must be free or the site's own. */
   readonly needsNames?: true;
   readonly spec: Spec;
 }
 
-/** A thing that exists. `hash` is `null` if it differs from what was applied: broken, edited, stopped. */
+/** An object that exists in a target. `hash` is `null` if it differs from what was applied: broken, edited, stopped. */
 export interface Observed<Ref = unknown> {
   readonly target: Target;
   readonly key: string;
@@ -83,7 +83,7 @@ export interface Change<Spec = unknown, Ref = unknown> {
   readonly ended?: true;
 }
 
-/** A desired thing whose key a foreign thing has: nothing is written until the manifest says `adopt: true`. */
+/** A desired resource whose key a foreign object has: it isn't written until the manifest says `adopt: true`. */
 export interface Conflict {
   readonly target: Target;
   readonly site: string;
@@ -113,7 +113,7 @@ export interface Shortfall {
   readonly message: string;
 }
 
-/** Takes what a change waits for now, for people; empty: it no longer waits for anything unusual. */
+/** Receives what a change waits for now, for people; empty: it no longer waits for anything unusual. */
 export type Progress = (message: string) => void;
 
 /** What one change can know and say of the run that it belongs to. */
@@ -124,13 +124,13 @@ export interface ApplyRun {
 }
 
 /**
- * Applies one kind of thing.
+ * Applies the resources of one target.
  * - `desired` and `plan` are pure.
  * - `observe` only reads, in bulk: everything that carries our mark, and everything under a desired key. With a
  *   `scope`, at least everything under the desired keys and the scope's.
  * - `apply` makes one idempotent change, alone or in a batch with others in flight. It throws `RetryableError` or
- *   `TerminalError`. `superseded` aborts when a newer revision changes the site: what waits for a long time then throws
- *   its reason.
+ *   `TerminalError`. `superseded` aborts when a newer revision changes the site: a change that is waiting then throws
+ *   the signal's reason.
  */
 export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];
@@ -155,9 +155,9 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   events?(signal: AbortSignal): AsyncIterable<void>;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
-  /** `null`: not observed yet. Without this function, nothing limits the number of the target's things. */
+  /** `null`: not observed yet. Without this function, nothing limits the number of the target's objects. */
   quota?(): QuotaFigures | null;
-  /** True while it starts things that later targets will point to. Those targets may wait, to batch more changes. */
+  /** True while it starts objects that later targets will point to. Those targets may wait, to batch more changes. */
   isBringingUp?(): boolean;
   close?(): Promise<void>;
 }

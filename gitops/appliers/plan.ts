@@ -4,9 +4,9 @@ import type { Change, Conflict, Observed, Plan, Resource, Traits } from './contr
 type PlanOptions = Pick<Traits, 'isShared' | 'givesNames'>;
 
 /**
- * The difference between desired and observed things of one target: pure, sorted by key, empty when converged. Only
- * things that carry our mark are updated or deleted. A foreign thing under a desired key is a conflict, unless it may
- * be taken over (`mayTake`).
+ * The difference between the desired resources and the observed objects of one target: pure, sorted by key, empty when
+ * converged. Only objects that carry our mark are updated or deleted. A foreign object under a desired key is a
+ * conflict, unless it may be taken over (`mayTake`).
  */
 export function planResources<Spec, Ref>(
   desired: readonly Resource<Spec>[],
@@ -51,8 +51,8 @@ export function planResources<Spec, Ref>(
 }
 
 /**
- * True if a foreign thing may be overwritten: the manifest adopts it, or it is shared and another host made it for the
- * same site. In the second case git has moved the site to this host. Removing the thing first would make the site's
+ * True if a foreign object may be overwritten: the manifest adopts it, or it is shared and another host made it for the
+ * same site. In the second case git has moved the site to this host. Removing the object first would make the site's
  * names unreachable in between.
  */
 export function mayTake(
@@ -70,8 +70,8 @@ export function nameConflicts(plans: readonly Plan[]): Conflict[] {
 
 /**
  * The changes that wait until every public name of their site is the site's own; a pure function. These are the creates
- * that need the names. The same sites' deletes wait too, in the targets of these creates and of the names: what has an
- * earlier name must serve the site until then.
+ * that need the names, and the same sites' deletes in the targets of these creates and of the names. Until then, the
+ * site is served under its earlier names, so the objects of these names must stay.
  * `unowned`: sites and targets of names that belong to others or couldn't be observed.
  */
 export function waitingForNames(

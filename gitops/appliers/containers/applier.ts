@@ -131,7 +131,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       const { site, port } = spec;
       if (assigned.addressOf({ site, port, holder: containerKey(spec) }) === spec.boundAddress) continue;
       throw new RetryableError(
-        'the slots of running containers were just read; the next observation uses them',
+        'the slots of containers have changed since the plan began; the next observation uses the new ones',
       );
     }
   }

@@ -5,7 +5,7 @@ import { LONGEST_READ, redact } from './output/redact.ts';
 
 /** After this many failed starts, the spec itself is assumed to be wrong. */
 const FAILURES_UNTIL_TERMINAL = 3;
-/** A start of another container within this time shows that starts are possible on this host, milliseconds. */
+/** A start of another container within this time, in milliseconds, shows that starts are possible on this host. */
 const LATELY_MS = 120_000;
 const SHOWN_LINES = 5;
 const LONGEST_LINE = 300;
@@ -110,12 +110,12 @@ const UNREADABLE = /\bcontainer config\b/i;
 
 const AGAIN = 'copy the one that Tag Manager shows now into the manifest';
 
-/** What a container's output says is wrong with its CONTAINER_CONFIG; `undefined`: nothing. */
+/** The fault of its CONTAINER_CONFIG that a container's output reports; `undefined`: none. */
 function faultOfConfig(output: readonly string[]): string | undefined {
   // The time that the expressions take grows faster than the length of a line.
   const lines = output.map((line) => line.slice(0, LONGEST_READ));
   const status = lines.map((line) => REFUSED.exec(line)?.[1]).find((found) => found !== undefined);
   if (status !== undefined) return `Google refuses its CONTAINER_CONFIG (status ${status}): ${AGAIN}`;
   if (!lines.some((line) => UNREADABLE.test(line))) return undefined;
-  return `its CONTAINER_CONFIG can’t be read: ${AGAIN}, whole`;
+  return `its CONTAINER_CONFIG can’t be read: ${AGAIN}, completely`;
 }

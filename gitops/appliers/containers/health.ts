@@ -82,7 +82,7 @@ async function probeInSlot(endpoint: Endpoint, clock: Clock, signal: AbortSignal
     const slot = clock.sleep(PROBE_SLOT_MS);
     const health = healthOf(endpoint, signal);
     if ((await Promise.race([health, slot])) !== 'healthy') await slot;
-    // Returned in an object, because an async function that returns a promise itself waits for that promise.
+    // Returned in an object, because an async function waits for a promise that it returns.
     return { health };
   });
   return await health;

@@ -17,7 +17,7 @@ interface ImagePruningOptions {
 }
 
 const DAY_MS = 86_400_000;
-/** Least milliseconds between two prunings. */
+/** The shortest time between two prunings, in milliseconds. */
 const INTERVAL_MS = 3_600_000;
 
 /** By image, when it was last desired: milliseconds since 1970. */

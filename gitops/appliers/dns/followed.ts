@@ -26,7 +26,7 @@ export function followedDns(
   const known = async (signal: AbortSignal): Promise<DnsApplier> => {
     await destination.check(signal);
     const current = applier();
-    if (current === null) throw new Error('the destination of names was found, but is not known');
+    if (current === null) throw new Error('the check of the destination of names succeeded, but found none');
     return current;
   };
   return {

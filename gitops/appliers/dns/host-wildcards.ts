@@ -28,7 +28,7 @@ function writtenAt({ modified_on }: ListedRecord): number {
 }
 
 /**
- * The wildcards that `lostWildcard` finds, as observed things for the plan to delete; a pure function. It returns a
+ * The wildcards that `lostWildcard` finds, as observed objects for the plan to delete; a pure function. It returns a
  * wildcard only once all desired names that the wildcard would cover have records of their own. `desired`: the
  * resources of all sites of this host.
  */

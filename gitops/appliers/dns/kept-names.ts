@@ -23,8 +23,8 @@ export function keptName(
 }
 
 /**
- * Returns the observed things; a pure function. A thing counts as outdated if its mark must be written anew to say that
- * the record is kept.
+ * Returns the observed records; a pure function. A record counts as outdated if its mark must be written anew to say
+ * that the record is kept.
  */
 export function withKeptMarks(
   observed: readonly Observed<DnsRef>[],

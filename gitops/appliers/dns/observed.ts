@@ -34,7 +34,7 @@ interface Claimed {
 }
 
 /**
- * Reads observed things from a zone's records, pure. Records with our mark are ours. A foreign record counts only if it
+ * The observed objects of a zone's records, pure. Records with our mark are ours. A foreign record counts only if it
  * points a desired name somewhere; then the name is foreign, even if one of our records exists beside it.
  */
 export function observedRecords(

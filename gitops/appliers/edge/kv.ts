@@ -16,7 +16,7 @@ import { type EdgeStore, readKeyMark } from './store.ts';
 const WINDOW_MS = 20;
 /** How many times a key is sent if bulk calls report it as unsuccessful. */
 const ATTEMPTS = 3;
-/** Before a key is sent again: a key takes one write a second (docs/facts.md, Cloudflare Workers). */
+/** The pause before a key is sent again: KV accepts one write a second per key (docs/facts.md, Cloudflare Workers). */
 const PAUSE_MS = 1100;
 
 interface KvRef {

@@ -38,7 +38,7 @@ interface RouteApplierOptions {
   readonly mode: RouteMode | 'auto';
   /** How many routes the zone may have. */
   readonly limit: number;
-  /** Takes what an operator should know although nothing fails. */
+  /** Receives what an operator should know although nothing has failed. */
   readonly warn?: (message: string) => void;
 }
 

@@ -26,7 +26,7 @@ export interface EdgeStore {
   id(namespace: KvNamespace, signal: AbortSignal): Promise<string>;
   /** What is kept of a visitor of a site, as the edge wrote it; `null`: nothing. */
   profile(site: string, visitor: string, signal: AbortSignal): Promise<string | null>;
-  /** Deletes that. Nothing to delete is no error. */
+  /** Deletes what is kept of a visitor. Succeeds also if there is nothing. */
   forgetProfile(site: string, visitor: string, signal: AbortSignal): Promise<void>;
   /** Deletes the profiles of a site's visitors. */
   forgetProfiles(site: string, signal: AbortSignal): Promise<void>;

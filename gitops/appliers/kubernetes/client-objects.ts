@@ -53,8 +53,8 @@ export class ClientObjects {
   readonly #deps: ClientObjectsDeps;
   readonly #sites: DesiredSites;
   /**
-   * By object of the API server: the rendered object with which it was compared and found right. Most writes find the
-   * same two objects, and need no new comparison.
+   * By object of the API server: the rendered object to which it was found equal. Most writes find the same two
+   * objects, and need no new comparison.
    */
   readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
   /** One write of a client at a time. */
@@ -101,7 +101,7 @@ export class ClientObjects {
     if (!this.#sites.hasClient(client) || this.#sites.objectsOf(client).every((one) => this.#isRight(one)))
       return;
     const places = new Set(this.#sites.objectsOf(client).map(({ object }) => object.metadata.namespace));
-    // The manifest of a site may be unreadable now: its pods need their room all the same.
+    // A site whose manifest can't be read now still needs room for its pods.
     const isKnown = ({ metadata }: KubernetesObject) =>
       this.#sites.has(metadata.labels?.['tagyard/site'] ?? '');
     for (const one of this.#deps.copies.of('Deployment')) {

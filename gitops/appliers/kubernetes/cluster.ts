@@ -33,7 +33,7 @@ export interface GatewaySource {
     readonly tokenOf: PolicyToken;
   };
   instance(): InstanceDocument;
-  /** Brings up to date what the document of the instance is made of; never throws. */
+  /** Reads again what the document of the instance is made from; never throws. */
   refresh(): Promise<void>;
 }
 

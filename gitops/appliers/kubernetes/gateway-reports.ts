@@ -73,8 +73,8 @@ export class GatewayReports {
   }
 
   /**
-   * The names of the Secrets that a gateway which takes requests refuses. `null`: unknown, as no gateway takes requests,
-   * or one of them doesn't serve the Secrets as they are now, or refuses too many to name.
+   * The names of the Secrets that are refused by any of the gateways that take requests. `null`: unknown, because there
+   * is no such gateway, or one of them doesn't serve the Secrets as they are now, or refuses too many to name.
    */
   refused(): ReadonlySet<string> | null {
     const digest = this.#digest();

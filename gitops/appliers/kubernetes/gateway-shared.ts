@@ -83,7 +83,7 @@ export class SharedDeliveries {
     for (const [secret, own] of names) this.#names.set(secret, own);
   }
 
-  /** What these names need, but isn't delivered as it must be; `null`: nothing. */
+  /** What these names need and what isn't delivered as it must be; `null`: nothing. */
   async missing(names: readonly GatewayName[]): Promise<string | null> {
     const { objects, faults } = await this.#certificates(names);
     const missing = [this.#instance(), ...objects].filter((object) => !this.#isApplied(object));
@@ -214,7 +214,7 @@ export class SharedDeliveries {
     refused: ReadonlySet<string>,
   ): Promise<CertificateSummary[]> {
     const { names } = await this.#certificates(among);
-    // Each name in a certificate may be a name that isn't known.
+    // Some names aren't known: each name in a certificate may be one of them.
     const possible = this.#areNamesKnown() ? [] : certificates.flatMap((one) => one.names);
     const others = possible.map((host) => ({ host, stored: null }));
     return unneededCertificates(certificates, { names: [...names, ...others], refused });

@@ -130,7 +130,7 @@ export async function rolledOut(
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, againMs });
   if (!isJudged) {
     throw new RetryableError(
-      `Kubernetes: the rollout of ${address.name} has no end: are the cluster’s controllers running?`,
+      `Kubernetes: the rollout of ${address.name} doesn’t end: check that the cluster’s controllers run`,
     );
   }
   return outcome;
@@ -211,7 +211,7 @@ export class RolloutFailures {
     for (const hash of this.#proven) if (!hashes.has(hash)) this.#proven.delete(hash);
   }
 
-  /** `cause`: why the way back has failed, too. */
+  /** `cause`: why the return to the previous template has failed, too. */
   errorOf(hash: string, message: string, { quota, isLasting }: RolloutFailure, cause?: unknown): Error {
     if (quota === 'other') return new QuotaReachedError(message, { cause });
     // The template isn't at fault.

@@ -53,7 +53,7 @@ export function serviceAddress({ service, services, answers }: ServiceAddressOpt
  */
 export function destinationsOf(object: KubernetesObject | undefined, key: string): readonly string[] {
   if (object === undefined) {
-    throw new RetryableError(`there is no Service ${key}; see KUBERNETES_GATEWAY_SERVICE`);
+    throw new RetryableError(`there is no Service ${key}: create it, or correct KUBERNETES_GATEWAY_SERVICE`);
   }
   const status = balanced.safeParse(object).data?.status.loadBalancer.ingress ?? [];
   const stated = status.flatMap(({ hostname, ip }) => hostname ?? ip ?? []).sort();

@@ -117,7 +117,7 @@ export class SiteSecrets {
       if (wanted.has(key) || owner.kind !== 'ours' || owner.site === NO_SITE) return false;
       return scope === undefined || scope.sites.has(owner.site);
     });
-    // An old pod that is started again, and the way back, need the Secret of their template.
+    // A restart of an old pod and a return to an earlier template need that template's Secret.
     const inUse = await this.#inUse.of(this.#deployed(unwanted, sites), signal);
     const unused = unwanted.filter(({ ref }) => !inUse.has(objectKey(ref.address)));
     return [...present.filter((one) => one !== null), ...unused];

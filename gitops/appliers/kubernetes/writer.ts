@@ -30,7 +30,7 @@ interface ApplyTo {
   /** Or `NO_SITE`. */
   readonly site: string;
   readonly hash: string;
-  /** The manifest allows to take over an object of others. */
+  /** The manifest allows Tagyard to take over an object of others. */
   readonly adopt?: boolean;
   /** The object was observed: it is read if the copies don't have it. */
   readonly isPresent?: boolean;

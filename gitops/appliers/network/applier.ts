@@ -51,7 +51,7 @@ export function networkApplier(options: NetworkOptions): Applier<null, string> {
   let hasNetworks = false;
   /**
    * True if the rules were removed after the last network. False at the start: an earlier process may have ended after
-   * it removed the network, before it removed the rules.
+   * it had removed the network and before it removed the rules.
    */
   let isUnused = false;
 

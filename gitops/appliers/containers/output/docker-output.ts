@@ -10,8 +10,8 @@ import {
 } from './output.ts';
 
 /**
- * The engine reads both streams in parallel, so lines can be out of the order of their times, by far less than this
- * (milliseconds).
+ * The engine reads both streams in parallel, so lines can be out of chronological order. Their times then differ by far
+ * less than this (milliseconds).
  */
 const OVERLAP_MS = 1_000;
 /** `2026-11-23T10:28:20.123456789Z ` precedes each frame. */

@@ -30,7 +30,8 @@ export function availability(manifest: LoadedManifest, settings: ClusterSettings
       metadata,
       spec: {
         scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
-        // Also with equal limits, it keeps the number of pods, so that the applied Deployment never has `replicas`.
+        // Even if both limits are equal, the autoscaler sets the number, so the applied Deployment never has
+        // `replicas`.
         minReplicas: min,
         maxReplicas: max,
         metrics: [

@@ -48,7 +48,7 @@ function added(
 }
 
 const LEVEL = 'restricted';
-/** The API server's own version: a fixed one would miss what later ones forbid. */
+/** The policy's version is that of the API server: a fixed version would miss what later ones forbid. */
 const VERSION = 'latest';
 
 /** The quota counts Secrets, which none of our accounts may list, so that a namespace with others' Secrets isn't deleted. */

@@ -44,7 +44,7 @@ export function podTemplate(manifest: LoadedManifest, role: ContainerRole, setti
       dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
       schedulerName: 'default-scheduler',
       automountServiceAccountToken: false,
-      // Else, the environment would have the address of every Service of the namespace.
+      // Otherwise the environment would have the address of every Service of the namespace.
       enableServiceLinks: false,
       securityContext: {
         ...USER,
@@ -59,7 +59,7 @@ export function podTemplate(manifest: LoadedManifest, role: ContainerRole, setti
         tolerationSeconds: LOST_NODE_SECONDS,
       })),
       topologySpreadConstraints: [
-        // A node's death must not take all pods. A node that is drained or lost doesn't count.
+        // The loss of one node must not end all pods. A node that is drained or lost doesn't count.
         { topologyKey: 'kubernetes.io/hostname', whenUnsatisfiable: 'DoNotSchedule' },
         { topologyKey: 'topology.kubernetes.io/zone', whenUnsatisfiable: 'ScheduleAnyway' },
       ].map((one) => ({

@@ -173,8 +173,9 @@ export class Copies {
   }
 
   /**
-   * Resolves to true when `isSo` returns true. It is called at once, after each change of the object, and after
-   * `againMs()` without one, which is asked after each call. Resolves to false after `timeoutMs`.
+   * Resolves to true when `isSo` returns true, and to false after `timeoutMs`. `isSo` is called at once, after each
+   * change of the object, and if there was none for `againMs()` milliseconds. `againMs` is called after each call of
+   * `isSo`.
    */
   async until(
     address: ObjectAddress,
@@ -210,8 +211,8 @@ export class Copies {
   }
 
   /**
-   * Calls `note` after each change of an object of this kind, until `signal` aborts. An error of it is logged, because it
-   * must not end the loop over the changes.
+   * Calls `note` after each change of an object of this kind, until `signal` aborts. What it throws is logged, because
+   * it must not end the loop over the changes.
    */
   onChange(kind: Kind, note: () => void, signal: AbortSignal): void {
     const warn = warner((message) =>

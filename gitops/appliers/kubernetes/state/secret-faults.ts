@@ -21,6 +21,6 @@ export function unconfirmedRemoval({ name }: ObjectAddress, isThere: true | null
   const found =
     isThere === null
       ? 'may still be there: the API server doesn’t say whether it is'
-      : 'is still there, although its owner is deleted: does the cluster’s garbage collector run, or have others made it again?';
+      : 'is still there, although its owner is deleted: check that the cluster’s garbage collector runs, and that others have not made the Secret again';
   return new RetryableError(`Kubernetes: Secret ${name} ${found}`);
 }

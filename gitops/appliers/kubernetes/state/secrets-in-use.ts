@@ -7,7 +7,7 @@ import { ownersOf, replicaSetsOf, revisionNumber, secretsNamedBy } from './repli
 const SITES_AT_ONCE = 50;
 /** What the API server sets where a Deployment doesn't say how many old ReplicaSets it keeps. */
 const DEFAULT_HISTORY = 10;
-/** Of so many Deployments is known what their ReplicaSets name. */
+/** The most Deployments for which the Secrets of their ReplicaSets are remembered. */
 const MOST_KNOWN = 10_000;
 
 /** A site in one namespace with the Deployments that it has there; `undefined`: one is missing. */
@@ -60,7 +60,7 @@ export class SecretsInUse {
     return found;
   }
 
-  /** Not where the cluster will still remove a ReplicaSet: it does so without a change of the Deployment. */
+  /** Remembers nothing while the cluster has yet to remove a ReplicaSet, because that won't change the Deployment. */
   #remember({ site, namespace, deployments }: DeployedSite, sets: readonly KubernetesObject[]): void {
     const own = sets.filter(
       ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['tagyard/site'] === site,

@@ -3,7 +3,7 @@ import { objectKey } from '../../../clients/kubernetes/address.ts';
 import type { Observed } from '../../contract.ts';
 import type { ObjectRef } from './object-spec.ts';
 
-/** A Secret that is still there after this is taken for one of others, who have made it under the same name. */
+/** A Secret that is still there after this counts as another one, which others have made under the same name. */
 const LONGEST_MS = 60 * 60_000;
 
 /** Secrets whose record was to be deleted, until they are seen gone: nothing else shows them then. */

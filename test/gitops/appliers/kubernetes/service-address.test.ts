@@ -41,7 +41,7 @@ describe('what the status of a Service states', () => {
       'there is no Service',
       undefined,
       RetryableError,
-      'there is no Service tagyard/gateway; see KUBERNETES_GATEWAY_SERVICE',
+      'there is no Service tagyard/gateway: create it, or correct KUBERNETES_GATEWAY_SERVICE',
     ],
     ['it is empty', service(), RetryableError, 'has no address yet'],
     ['it has no status', { ...service(), status: {} }, RetryableError, 'has no address yet'],
