@@ -150,8 +150,8 @@ async function answerRoute(call: Call, { mounted, enabled }: Offered, { params }
 }
 
 /**
- * Runs `before` in list order until one answers, else the handler. Then runs `after` in reverse order. Removes cookies
- * that the site may not set.
+ * Runs `before` in list order until one answers; if none does, runs the handler. Then runs `after` in reverse order.
+ * Removes cookies that the site may not set.
  */
 async function withHooks(
   call: Call,

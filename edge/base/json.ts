@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini';
 
-/** Parses JSON; returns `undefined`, which is no JSON value, where the text is not JSON. */
+/** Parses JSON; returns `undefined`, which isn't a JSON value, if the text isn't JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

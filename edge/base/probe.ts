@@ -27,7 +27,7 @@ async function markOf(sign: Sign, probed: Probed, { minute, name }: Named): Prom
   return `${minute}-${name}-${await sign(`probe ${method} ${hostname} ${pathname} ${minute} ${name}`)}`;
 }
 
-/** The header by which the edge knows a probe of our own, once. `now` in milliseconds since the epoch. */
+/** The header that marks one request as a probe of our own. `now` in milliseconds since the epoch. */
 export async function probeHeader(sign: Sign, probed: Probed, now: number): Promise<Record<string, string>> {
   const name = crypto.randomUUID().replaceAll('-', '');
   return { [PROBE_HEADER]: await markOf(sign, probed, { minute: Math.floor(now / MINUTE_MS), name }) };

@@ -12,8 +12,8 @@ const GOOGLE_ADDRESSES = [
 ];
 
 /**
- * Which of a site's addresses the common blocking lists match. A person's blocker is no fault of the site, so this always
- * passes and gives advice.
+ * Which of a site's addresses the common blocking lists match. A person's blocker isn't a fault of the site, so this
+ * always passes and gives advice.
  */
 export function checkBlockLists({ site }: CheckContext): Finding[] {
   const edge = new URL(site.edge).host;
