@@ -56,7 +56,7 @@ export interface Observed<Ref = unknown> {
   readonly owner: Ownership;
   /**
    * Set only if `hash` is `null`. Nothing was changed from outside: because of a newer release, another setting or a
-   * renewed certificate, Tagyard now derives the resource differently. The update is no repair of drift.
+   * renewed certificate, Tagyard now derives the resource differently. The update is not a repair of drift.
    */
   readonly outdated?: true;
   /** What the applier needs to update or delete it: an id, a path. */

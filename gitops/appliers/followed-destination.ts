@@ -1,4 +1,4 @@
-/** Where origin and preview hostnames point to, if that can change: to the address of a cluster's Service, say. */
+/** Where origin and preview hostnames point to, if that can change: for example, the address of a cluster's Service. */
 export interface FollowedDestination {
   /** An address or a host name; `null`: not known yet. */
   current(): string | null;

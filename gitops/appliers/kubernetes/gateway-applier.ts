@@ -106,7 +106,7 @@ function deliveryApplier(
   const { gateway } = cluster;
   const { copies, writer, reports, shared } = gateway;
   const background = new AbortController();
-  /** Keys of Secrets that are written, but of which not every gateway has reported that it serves them. */
+  /** Keys of Secrets that are written, but that some gateways haven't reported to serve. */
   const unserved = new Set<string>();
 
   async function observe(

@@ -45,13 +45,13 @@ interface SharedDeps {
   instance(): InstanceDocument;
   renderInstance(document: InstanceDocument): KubernetesObject;
   renderCertificate(pair: PemPair): KubernetesObject;
-  /** Brings the data for the document of the instance up to date; never throws. */
+  /** Reads again what the document of the instance is made from; never throws. */
   refresh(): Promise<void>;
 }
 
 interface FoundCertificates {
   readonly objects: readonly KubernetesObject[];
-  /** Why some names have none; the other names are served all the same. */
+  /** Why some names have no certificate; the other names are still served. */
   readonly faults: readonly unknown[];
   /** Each name with the Secret of its certificate. */
   readonly names: readonly { readonly host: string; readonly stored: string | null }[];

@@ -12,7 +12,7 @@ interface Watching {
   readonly kinds: readonly Kind[];
   /** Whether the target has the object. Default: all of its kinds. */
   isOf?(found: KubernetesObject): boolean;
-  /** What else is wrong with an object that is as it was applied, in words. `outdated`: others haven't changed it. */
+  /** In words, what is wrong with an object although it is as it was applied. `outdated`: others haven't changed it. */
   problemOf?(
     resource: Resource<ObjectSpec>,
     found: KubernetesObject,

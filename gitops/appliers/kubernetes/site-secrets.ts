@@ -38,24 +38,24 @@ interface SiteSecretsDeps {
 }
 
 /**
- * The Secrets of sites, with no right on them but to create them. A record of each is watched in its place: it is made
- * before the Secret and owns it, so the cluster removes the Secret after the record. That a Secret is there is checked by
- * a creation that stores nothing.
+ * The Secrets of sites. The account may only create Secrets, so a record of each is watched in its place. The record is
+ * made before the Secret and owns it, so the cluster removes the Secret after the record. The dry run of a creation
+ * shows whether a Secret is there.
  */
 export class SiteSecrets {
   readonly #deps: SiteSecretsDeps;
   readonly #inUse: SecretsInUse;
-  /** The desired ones of this host, by `<namespace>/<name>`. */
+  /** The desired Secrets of this host, by `<namespace>/<name>`. */
   readonly #wanted = new Map<string, Resource<ObjectSpec>>();
-  /** When each was last known to exist, and when it is checked next: monotonic milliseconds. */
+  /** When each Secret was last known to exist, and when it is checked next: monotonic milliseconds. */
   readonly #seenAt = new Map<string, number>();
   readonly #dueAt = new Map<string, number>();
-  /** Those that are missing although their record is there. */
+  /** The Secrets that are missing although their record is there. */
   readonly #missing = new Set<string>();
-  /** Those whose record this process has seen or made: once a record is gone, the cluster removes its Secret. */
+  /** The Secrets whose record this process has seen or made: once a record is gone, the cluster removes its Secret. */
   readonly #known = new Set<string>();
   readonly #removing: UnconfirmedRemovals;
-  /** Those that are being made. */
+  /** The Secrets that are being made. */
   readonly #current = new Map<string, Promise<void>>();
 
   constructor(deps: SiteSecretsDeps) {
@@ -146,7 +146,7 @@ export class SiteSecrets {
     return { ...described, hash };
   }
 
-  /** Those of these sites that have one of the observed Secrets. */
+  /** The sites among these that have one of the observed Secrets, with their Deployments. */
   #deployed(observed: readonly Observed<ObjectRef>[], sites: ReadonlySet<string>): DeployedSite[] {
     const { copies } = this.#deps;
     const found = new Map<string, DeployedSite>();

@@ -29,7 +29,7 @@ interface FirewallOptions {
   readonly clock?: Clock;
 }
 
-/** Every call throws `RetryableError` for a failure other than `denied`: a lock that another program holds, say. */
+/** Every call throws `RetryableError` for a failure other than `denied`, such as a lock that another program holds. */
 export interface Firewall {
   /** Compares the present rules with the desired ones. */
   check(): Promise<FirewallState>;

@@ -54,7 +54,7 @@ function databaseFault(path: string): string | null {
     const { size } = fstatSync(file);
     const end = Buffer.alloc(Math.min(size, MAX_METADATA));
     readSync(file, end, 0, end.length, size - end.length);
-    return end.includes(MARKER) ? null : `${path} is no MaxMind DB file`;
+    return end.includes(MARKER) ? null : `${path} is not a MaxMind DB file`;
   } catch (error) {
     return `${path} can’t be read: ${(error as NodeJS.ErrnoException).code}`; // fs throws nothing else
   } finally {

@@ -16,7 +16,7 @@ const FILES_FOLDER = posix.dirname(TAG_SERVER.keyFile);
 const TEMPORARY = 'tmp';
 const USER = { runAsNonRoot: true, runAsUser: TAG_SERVER.user, runAsGroup: TAG_SERVER.user } as const;
 
-/** Of the gateways' Service for policy scripts. */
+/** The port of the gateways' Service for policy scripts. */
 const POLICY_PORT = 443;
 /** Seconds for which a pod that ends still serves, until every proxy and gateway has dropped its address. */
 const ENDING_SECONDS = 10;

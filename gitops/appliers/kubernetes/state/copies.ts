@@ -55,7 +55,7 @@ export class Copies {
   readonly #waitMs: number;
   readonly #changes = new EventEmitter().setMaxListeners(0);
   readonly #ended = new AbortController();
-  /** Objects that are being written by this process: their changes are no changes from outside. */
+  /** Objects that this process is writing: their changes don't come from outside. */
   readonly #busy = new Map<string, number>();
   /** The objects as they were last written or compared. It is a change from outside if others have set fields since. */
   readonly #known = new Map<string, SentObject>();

@@ -91,7 +91,7 @@ export function outageOf(
   { mayStart = false }: { readonly mayStart?: boolean } = {},
 ): string | null {
   const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
-  // A gateway has set its number of pods, which is no rollout of a template.
+  // A gateway has set its number of pods, which isn't a rollout of a template.
   if (!isSeen && mayStart) return null;
   if (!isSeen || !isDone)
     return `rollout not complete: the newest template has ${updated} of ${counted(replicas, 'pod')}`;

@@ -18,7 +18,7 @@ const FACTORS: Readonly<Record<string, number>> = {
   Ei: 2 ** 60,
 };
 
-/** The number that a Kubernetes quantity means, such as `500m`, `1Gi` or `1e3`; 0 for a text that is no quantity. */
+/** The number that a Kubernetes quantity means, such as `500m`, `1Gi` or `1e3`; 0 for a text that isn't a quantity. */
 export function amountOf(quantity: string): number {
   const match = QUANTITY.exec(quantity);
   if (match === null) return 0;

@@ -6,7 +6,9 @@ import type { ObjectRef } from './object-spec.ts';
 /** A Secret that is still there after this counts as another one, which others have made under the same name. */
 const LONGEST_MS = 60 * 60_000;
 
-/** Secrets whose record was to be deleted, until they are seen gone: nothing else shows them then. */
+/**
+ * Secrets whose record this process deletes, until they are seen to be gone: without a record, nothing else shows them.
+ */
 export class UnconfirmedRemovals {
   readonly #clock: Clock;
   readonly #removals = new Map<string, { readonly secret: Observed<ObjectRef>; readonly until: number }>();
@@ -30,7 +32,7 @@ export class UnconfirmedRemovals {
     return this.#removals.has(name);
   }
 
-  /** Those that have none of these records. */
+  /** The Secrets whose record isn't among these. */
   without(records: readonly Observed<ObjectRef>[]): Observed<ObjectRef>[] {
     const now = this.#clock.now();
     for (const [name, { until }] of this.#removals) if (until <= now) this.#removals.delete(name);
