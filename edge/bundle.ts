@@ -15,7 +15,9 @@ const ROOT = resolve(here, '..');
 /** The package has the bundles ready-made, so that it needs no esbuild. A checkout bundles the sources. */
 const IS_PACKAGE = import.meta.url.endsWith('.js');
 
-/** Where the bundles are written: those that wrangler uploads, in a folder that git ignores, and the package's. */
+/**
+ * The folder of the bundles, `dist`. A checkout writes them to it, and wrangler uploads them; git ignores the folder.
+ */
 const BUILT = resolve(here, IS_PACKAGE ? '..' : '../dist');
 
 /** In the package, the stage's worker in one module; in a checkout, its sources. */

@@ -82,9 +82,9 @@ export async function fetchOrigin(
 }
 
 /**
- * Sends a request, and after a failure again, if the origin can't have got it, or if the request is one that the origin
- * may get twice. The platform chooses the origin's address. The rejection of a `fetch` doesn't say how far the request
- * came, and neither does 520.
+ * Sends a request. After a failure, sends it again if the origin can't have got it, or if the origin may get such a
+ * request twice. The platform chooses the origin's address. The rejection of a `fetch` doesn't say how far the request
+ * got, and neither does 520.
  */
 async function sendTwice(
   send: () => Promise<Response>,

@@ -35,7 +35,7 @@ const LINGER_MS = 1000;
 const MAX_UNSENT = 20;
 /** The longest pause between two deliveries. */
 const MAX_PAUSE_SECONDS = 300;
-/** How long management may take for a delivery. The next one waits for that. */
+/** How long management may take for a delivery. The next delivery waits until then. */
 const INGEST_TIMEOUT_MS = 2000;
 
 /**

@@ -116,7 +116,7 @@ export interface Shortfall {
 /** Receives what a change waits for now, for people; empty: it no longer waits for anything unusual. */
 export type Progress = (message: string) => void;
 
-/** What one change can know and say of the run that it belongs to. */
+/** What one change knows of the run that it belongs to, and where it reports its progress. */
 export interface ApplyRun {
   readonly progress?: Progress;
   /** Aborts when a newer revision changes the site. */

@@ -51,7 +51,7 @@ export interface ContainersSettings {
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** Keeps what containers print. Default: nothing is kept. */
   readonly output?: Pick<OutputSink, 'forget'>;
-  /** Failures of the site's own after which a spec that was never healthy is given up; default 12: half an hour at most. */
+  /** After this many failures of the site's own, a spec that was never healthy is given up; default 12 (≤ 30 min). */
   readonly giveUpAfter?: number;
 }
 

@@ -6,7 +6,7 @@ import type { Launch, Slot } from './runtime.ts';
 
 const SLOT_LABEL = 'tagyard.slot';
 /**
- * Its value is the preview server's address in the container's hosts file; empty: none, or one that the engine chose.
+ * A label with the preview server's address in the container's hosts file; empty: none, or one that the engine chose.
  */
 const PREVIEW_LABEL = 'tagyard.preview-address';
 /** The port on which the image listens in the container. */

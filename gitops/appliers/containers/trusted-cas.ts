@@ -36,7 +36,7 @@ export async function trustedCas(
 ): Promise<TrustedCas> {
   const text = own === undefined ? '' : await readCertificates(own);
   if (inside === null) return own === undefined ? {} : { caFile: own };
-  /** The files that are being made. A file that was made once may be gone with its CA. */
+  /** Only the files that are being made: a file that was made earlier may be gone, together with its CA. */
   const joined = new Map<string, Promise<string>>();
   return {
     caHash: hash16(`${inside.id}\n${text}`),

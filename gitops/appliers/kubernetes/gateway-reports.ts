@@ -7,9 +7,11 @@ import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Copies } from './state/copies.ts';
 
 const POLL_MS = 50;
-/** Longer than a Lease still counts after its gateway has ended without notice. */
+/** How long a change waits for gateways: longer than the Lease of a gateway that ended without notice still counts. */
 const TIMEOUT_MS = 20_000;
-/** The longest time for which a Lease counts, whatever it says itself, so that none delays changes for longer. */
+/**
+ * The longest time for which a Lease counts, even if it states a longer one, so that none delays changes for longer.
+ */
 const LONGEST_LEASE_MS = 15_000;
 const DELIVERED: ReadonlySet<string> = new Set(['site', 'certificate', 'instance']);
 

@@ -63,7 +63,7 @@ export async function rolledOut(
   let seenBefore = false;
   const most = { updated: 0, ready: 0 };
   let noRoomAt: number | null = null;
-  /** True if time alone can end the rollout or ask for a read: pods are refused, or not ready. */
+  /** True if the passing of time alone can end the rollout or make a read due: pods are refused, or not ready. */
   let isTimed = false;
   let outcome: RolloutFailure | null = null;
   /** What keeps the new pods from being ready, as it was last read; empty: nothing is known. */

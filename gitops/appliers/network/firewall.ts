@@ -46,7 +46,7 @@ interface Family {
 
 /** The file exists only where the kernel has IPv6. */
 const IPV6 = '/proc/net/if_inet6';
-/** A host may have thousands of rules. */
+/** Characters of output: a host may have thousands of rules. */
 const MAX_OUTPUT = 32_000_000;
 /** Seconds to wait for another program that changes the firewall. */
 const LOCK_SECONDS = '10';
