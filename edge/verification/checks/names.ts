@@ -58,7 +58,8 @@ export function checkServedCertificate({ host, now }: CheckContext) {
     return [skipped(null, 'only the host can inspect certificates, not the runtime of this check')];
   return host.certificates.map(({ name, validTo, covers, problem }): Finding => {
     const fix = `Put a certificate for ${name} in place (TLS_DIR of the host; for an edge hostname, in its zone) and run tagyard apply; with tls: acme, tagyard status shows the state of its order.`;
-    if (validTo === null) return failed(name, `${name} presents no certificate: ${problem ?? 'no answer'}`, fix);
+    if (validTo === null)
+      return failed(name, `${name} presents no certificate: ${problem ?? 'no answer'}`, fix);
     if (!covers) return failed(name, `the certificate that ${name} presents is for another name`, fix);
     const days = Math.floor((Date.parse(validTo) - now) / DAY_MS);
     const until = `until ${validTo.slice(0, 10)}`;
