@@ -212,7 +212,7 @@ test('a domain whose first page redirects to a host under it is checked there', 
 });
 
 test.each<[string, Partial<Server>, RegExp]>([
-  ['another token', { token: forwarderToken('other') }, /which doesn’t know its server/],
+  ['another token', { token: forwarderToken('other') }, /which doesn’t accept its server/],
   ['no cookies', { cookies: false }, /cookies don’t arrive/],
   [
     'the address that a visitor claims',
@@ -230,7 +230,7 @@ test.each<[string, Partial<Server>, RegExp]>([
     /can claim any address: the server takes it from x-real-ip/,
   ],
   ['the region that a visitor claims', { region: undefined }, /can claim any country or region/],
-  ['a country of its own', { country: 'FR' }, /arrives from FR, and from DE without it/],
+  ['a country of its own', { country: 'FR' }, /arrives from FR, and on the edge hostname from DE/],
   ['the country that a visitor claims', { country: undefined }, /can claim any country/],
   ['the address of a proxy before it', { visitor: () => '10.0.0.7' }, /arrives as 10\.0\.0\.7/],
   ['no address', { visitor: () => '' }, /arrives as no address/],
