@@ -17,10 +17,10 @@ import { profileErased, profileParams, profilePlan, profileView } from './profil
  */
 const SPREAD_SECONDS = 60;
 
-/** The address names a visitor, so the two lines of a request are not logged. */
+/** The URL identifies a visitor, so the log lines at the start and end of these requests are left out. */
 const QUIET = 'warn';
 
-/** What the edge writes, as far as it is shown (docs/stores.md). */
+/** The part of the edge's profile that is shown (docs/stores.md). */
 const stored = z.object({
   session: z.object({ lastSeenAt: z.number() }).nullable(),
   cookies: z.array(
@@ -101,7 +101,7 @@ export function profilesRoutes({ db, provisioner, clock }: Context): FastifyPlug
           operationId: 'eraseProfile',
           summary: 'Erase what the edge keeps of one visitor',
           description:
-            'A visit before `erasedBy` may be kept again from a data centre’s copy: read the profile then, and repeat.',
+            'A visit before `erasedBy` may store the profile again from a data centre’s copy: read the profile after `erasedBy`, and repeat the deletion if it is there.',
           tags: ['requests'],
           params: profileParams,
           querystring: dryRunQuery,
@@ -120,7 +120,7 @@ export function profilesRoutes({ db, provisioner, clock }: Context): FastifyPlug
           return { plan: { cookies: found?.cookies.map(({ name }) => name) ?? [] } };
         }
         const call = { method: 'DELETE', path: pathOf(site, fpid), context } as const;
-        // A key takes one write a second, so a repeated request must not delete again what is gone.
+        // KV accepts one write a second per key, so a repeated request must not delete a profile that is already gone.
         if (found !== null) await orUnavailable(provisioner.ask(deleted, call));
         const erasedBy = new Date(clock.date().getTime() + SPREAD_SECONDS * 1_000).toISOString();
         return { erased: found !== null, erasedBy };

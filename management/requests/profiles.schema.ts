@@ -30,7 +30,7 @@ export const profileView = z
       .nullable()
       .meta({ description: 'null: nothing is kept of the visitor' }),
     consent: z.object(givenConsent).meta({
-      description: 'the container’s rules of consent: what counts where the visitor has not chosen',
+      description: 'the container’s rules of consent, which apply where the visitor has not chosen',
     }),
   })
   .meta({ id: 'VisitorProfile' });
@@ -39,7 +39,7 @@ export const profileErased = z.object({
   erased: z.boolean().meta({ description: 'false: nothing was kept' }),
   erasedBy: z.iso
     .datetime()
-    .meta({ description: 'by then no data centre of Cloudflare’s has a copy any more' }),
+    .meta({ description: 'from this time on, no data centre of Cloudflare’s has a copy' }),
 });
 export const profilePlan = z.object({
   plan: z.object({ cookies: z.array(z.string()).meta({ description: 'names of what would be erased' }) }),

@@ -8,16 +8,20 @@ import { LIVE } from '../lifecycle/status.ts';
 const imageList = z
   .object({
     ofNewSites: z.string().meta({ description: 'TAG_SERVER_IMAGE' }),
-    repositories: z
-      .array(z.string())
-      .meta({ description: 'IMAGE_REPOSITORIES: from where images may be; `local`: images without a name' }),
+    repositories: z.array(z.string()).meta({
+      description:
+        'IMAGE_REPOSITORIES: the repositories that images may come from; `local`: images without a name',
+    }),
     items: z
       .array(z.object({ image: z.string(), sites: z.int() }))
-      .meta({ description: 'the images of live sites, the one of most sites first' }),
+      .meta({ description: 'the images of live sites, the one that most sites have first' }),
   })
   .meta({ id: 'Images' });
 
-/** The images that sites have, and those that they may get. Part of the routes of rollouts, which demand an operator. */
+/**
+ * The images that sites have, and those that they may get. Registered among the routes of rollouts, which demand an
+ * operator.
+ */
 export function imagesRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
   return async (app) => {
     app.get(
@@ -26,7 +30,7 @@ export function imagesRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
         config: { access: 'operate' },
         schema: {
           operationId: 'listImages',
-          summary: 'List the images of live sites, and the repositories from which images may be',
+          summary: 'List the images of live sites, and the repositories that images may come from',
           tags: ['instance'],
           response: { 200: imageList, ...problems('forbidden') },
         },

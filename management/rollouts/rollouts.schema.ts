@@ -54,7 +54,10 @@ const rollout = z.object({
     description: 'stopping: no further site is changed, and the last wave is followed to its end',
   }),
   reason,
-  detail: z.string().nullable().meta({ description: 'of a failure: the site, and what the host says of it' }),
+  detail: z
+    .string()
+    .nullable()
+    .meta({ description: 'after a failure: the site, and what the host says of it' }),
   waveSizes: z.array(z.int()),
   watchSeconds: z.int(),
   actor: z.string(),
@@ -80,9 +83,9 @@ const rolloutSite = z.object({
 
 export const rolloutView = rollout
   .extend({
-    waves: z
-      .array(z.object({ number: z.int(), sites: z.array(rolloutSite) }))
-      .meta({ description: 'those that have begun, then those to follow if no further site is skipped' }),
+    waves: z.array(z.object({ number: z.int(), sites: z.array(rolloutSite) })).meta({
+      description: 'the waves that have begun, then those that follow if no further site is skipped',
+    }),
   })
   .meta({ id: 'ImageRollout' });
 

@@ -14,7 +14,7 @@ export const newInvitation = z
     role: role.meta({ description: 'at most the caller’s own' }),
     expiresAt: z.iso.datetime().optional().meta({
       description:
-        'default: in seven days; at most in thirty, and no later than the expiry of a calling service token',
+        'default: in seven days; at most in thirty, and if a service token makes the invitation, no later than the token expires',
     }),
   })
   .meta(examples({ 'an editor': { email: 'ada@example.com', role: 'editor' } }));
@@ -53,6 +53,8 @@ export const accepted = z
   .object({
     client: z.uuid().nullable(),
     organisation: z.uuid().nullable(),
-    role: z.string().meta({ description: 'a stronger one that the caller had is kept' }),
+    role: z
+      .string()
+      .meta({ description: 'the caller’s role now: a stronger one that the caller had before is kept' }),
   })
   .meta({ id: 'AcceptedInvitation' });

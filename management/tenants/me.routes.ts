@@ -22,7 +22,7 @@ const me = z
     scopes: z
       .array(z.string())
       .nullable()
-      .meta({ description: 'of the service token that called; null: a person called' }),
+      .meta({ description: 'the scopes of the calling service token; null: a person calls' }),
     organisations: z.array(organisationView).meta({ description: 'without archived ones' }),
     clients: z.array(clientView).meta({
       description:

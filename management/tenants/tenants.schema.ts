@@ -8,7 +8,8 @@ import { memberView } from './member.schema.ts';
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
 
 const role = z.enum(['owner', 'admin', 'editor', 'viewer']).nullable().meta({
-  description: 'the caller’s own, the stronger of client and organisation; null: an operator without one',
+  description:
+    'the caller’s role, the stronger one if both client and organisation give one; null: the caller is an operator without a role',
 });
 
 export const organisationView = z
@@ -65,7 +66,7 @@ const q = z
 const archived = z.enum(['0', '1']).default('0').meta({ description: '`1`: archived ones too' });
 
 export const organisationQuery = z.strictObject({ q, archived, ...pageQuery });
-/** Where a page of a list by name begins: the name and id of the last one before. */
+/** Where a page of a list by name begins: the name and id of the last entry of the page before. */
 export const nameKey = z.tuple([z.string(), z.uuid()]);
 
 export const memberQuery = z.strictObject(pageQuery);

@@ -6,8 +6,8 @@ import { collectedUntil } from './leases.ts';
 
 const COUNTERS = {
   objects: ['tagyard_traffic_objects_total', 'Objects of the raw logs that this process has counted'],
-  failed: ['tagyard_traffic_failed_objects_total', 'Reads of objects that failed; they are repeated'],
-  refused: ['tagyard_traffic_refused_objects_total', 'Objects in the bucket that are not of the edge'],
+  failed: ['tagyard_traffic_failed_objects_total', 'Failed reads of objects; they are repeated'],
+  refused: ['tagyard_traffic_refused_objects_total', 'Objects in the bucket that the edge has not written'],
   records: ['tagyard_traffic_records_total', 'Records that this process has counted'],
   doubledBatches: [
     'tagyard_traffic_doubled_batches_total',
@@ -15,7 +15,10 @@ const COUNTERS = {
   ],
 } as const;
 
-/** What the collector of this process does, and how far all of them are. Without a bucket there are no such metrics. */
+/**
+ * What the collector of this process has done, and how far all collectors are. Without a bucket there are no such
+ * metrics.
+ */
 export function registerTrafficMetrics(
   register: Registry,
   { db, collector }: { readonly db: Database; readonly collector: Collector },
@@ -27,7 +30,7 @@ export function registerTrafficMetrics(
       registers: [register],
       collect() {
         this.reset();
-        this.inc(collector.figures[figure as keyof typeof COUNTERS]); // entries forgets the names
+        this.inc(collector.figures[figure as keyof typeof COUNTERS]); // Object.entries drops the key type
       },
     });
   }

@@ -166,7 +166,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
           config: { access: 'read', operators: true },
           schema: {
             operationId: `list${one.of}TrafficDeletions`,
-            summary: `Read how far the deletion of the records of ${what} is`,
+            summary: `Read the progress of the deletion of the records of ${what}`,
             tags,
             params,
             response: { 200: deletionList, ...problems('invalid_request', one.unknown) },

@@ -15,30 +15,31 @@ const point = z
     cache: byValue.meta({
       description: 'requests of routes with a cache, by `hit`, `miss`, `stale`, `bypass`',
     }),
-    blocked: z.int().meta({ description: 'reports of pages that something was blocked' }),
+    blocked: z.int().meta({ description: 'reports by pages that something was blocked' }),
     reports: z.int().meta({ description: 'all reports about blockers' }),
     errors: z.int().meta({ description: 'requests that were answered with an error code' }),
     latency: z
       .object({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
-      .meta({ description: 'until the head of the answer; at most a tenth off' }),
+      .meta({ description: 'from the request to the head of the answer; the error is at most a tenth' }),
     consent: byValue.meta({
       description: 'requests whose consent is known, by `all`, `analytics`, `ads`, `none`',
     }),
-    consentShare: z
-      .number()
-      .nullable()
-      .meta({ description: 'the fraction of `all` among them; null: of none it is known' }),
+    consentShare: z.number().nullable().meta({
+      description: 'the fraction of `all` among the requests whose consent is known; null: there are none',
+    }),
     countries: byValue.meta({ description: 'requests by the visitor’s country' }),
     bytesIn: z.int().meta({ description: 'octets of the bodies that were received' }),
     bytesOut: z.int().meta({ description: 'octets of the bodies that were sent' }),
     bots: z.int(),
-    webContainerVersions: byValue.meta({ description: 'scripts that passed, by the version that they say' }),
+    webContainerVersions: byValue.meta({
+      description: 'delivered scripts of the web container, by the version that they state',
+    }),
   })
   .meta({ id: 'TrafficPoint' });
 
 export const rangeList = z.array(z.object({ from: z.iso.datetime(), to: z.iso.datetime() })).meta({
   description:
-    'times of which nothing or not everything is known: not collected yet or any more, or too old for this step. A step within them has no point unless something is known of it',
+    'times that are not, or not completely, known: not collected yet, deleted, or too old for this step. A step within them has a point only if a part of it is known',
 });
 
 export const trafficView = z
@@ -57,7 +58,7 @@ export const trafficView = z
 
 export const trafficQuery = z.strictObject({
   from: z.iso.datetime({ offset: true }).optional().meta({ description: 'default: 24 hours before `to`' }),
-  to: z.iso.datetime({ offset: true }).optional().meta({ description: 'may lie ahead; default: now' }),
+  to: z.iso.datetime({ offset: true }).optional().meta({ description: 'may be in the future; default: now' }),
   step: z
     .enum(['60', '3600', '86400'])
     .default('3600')
@@ -80,7 +81,8 @@ export const deletionList = z
           description: 'null: the raw logs are still being searched; what arrives late is deleted on arrival',
         }),
         logsDeletedAt: z.iso.datetime().nullable().meta({
-          description: 'when the host had deleted what the tag servers have printed (`…/container-logs`)',
+          description:
+            'when the host finished deleting what the tag servers had printed (`…/container-logs`)',
         }),
       }),
     ),

@@ -18,7 +18,7 @@ import { rangeList } from './traffic.schema.ts';
 import { listUsage, type UsageRow } from './usage.ts';
 
 const MOST_DAYS = 400;
-/** Dates are compared as text, so their years have four digits, also in the zones ahead. */
+/** Dates are compared as text, so their years must have four digits, also in time zones ahead of UTC. */
 const YEARS = { first: '1970-01-02', last: '9998-12-31' };
 const HOUR = 3_600;
 const DAY = 86_400;
@@ -31,7 +31,7 @@ const usageQuery = z.strictObject({
   to: z.iso.date().optional().meta({ description: 'the last day; default: today' }),
   timeZone: z.string().max(64).default('UTC').meta({
     description:
-      'the zone whose days are listed, such as `Europe/Berlin`; in zones other than UTC, only days of which sums of hours are kept are known; `missing` says what is not known',
+      'the zone whose days are listed, such as `Europe/Berlin`; in zones other than UTC, a day is known only while its hourly sums are kept; `missing` has the days that are not known',
   }),
   probes: probesQuery,
 });
@@ -42,7 +42,7 @@ const usageItem = z
     day: z.iso.date(),
     from: z.iso.datetime(),
     to: z.iso.datetime(),
-    client: z.uuid().meta({ description: 'that has the container now' }),
+    client: z.uuid().meta({ description: 'the client that has the container now' }),
     clientId: z.uuid().meta({ description: 'the same as `client`', deprecated: true }),
     containerId: z.uuid(),
     requests: z.int(),
@@ -57,8 +57,13 @@ const usageItem = z
         queueOperations: operations,
         r2Writes: operations,
       })
-      .meta({ description: 'requests to the worker, and what as many requests of usual visits cause' }),
-    listPrice: z.number().meta({ description: 'US dollars for these at Cloudflare’s list prices' }),
+      .meta({
+        description:
+          'the requests to the worker, and the other operations that as many requests of usual visits cause',
+      }),
+    listPrice: z
+      .number()
+      .meta({ description: 'US dollars for these operations at Cloudflare’s list prices' }),
     warnings: z
       .array(z.enum(['requests', 'events']))
       .meta({ description: 'soft limits that were exceeded; nothing is stopped' }),

@@ -78,7 +78,7 @@ export const containerView = z
     ...givenConsent,
     hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),
     loaderToken: z.string(),
-    snippet: z.string().meta({ description: 'what to paste into the pages of the first domain' }),
+    snippet: z.string().meta({ description: 'the HTML to paste into the pages of the first domain' }),
     domains: z.array(
       z.object({
         domain: z.string(),
@@ -96,7 +96,7 @@ export const containerView = z
     customDomains: z.array(z.string()),
     warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
       description:
-        'hosts of the container that a common blocking list names; in the answer to a creation also a hostname that is not made from the name, because a list names the one that would be',
+        'the container’s hosts that a common blocking list names; in the answer to a creation also the edge hostname, if it is not made from the container’s name because a list names the hostname that the name gives',
     }),
     serviceAccount: serviceAccountFacts.nullable().meta({
       description: 'the Google Cloud service account of the tag server; no answer contains its key',

@@ -59,7 +59,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
         schema: {
           operationId: 'createWebhook',
           summary: 'Create a webhook of a client or an organisation',
-          description: 'The answer shows its secret, which no later answer shows.',
+          description: 'Only this answer shows its secret.',
           tags,
           headers: creationHeaders,
           querystring: dryRunQuery,
@@ -197,7 +197,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
         schema: {
           operationId: 'rotateWebhookSecret',
           summary: 'Replace the secret of a webhook',
-          description: 'For a day, messages have a signature of the previous secret too.',
+          description: 'For a day, messages are also signed with the previous secret.',
           tags,
           params: webhookParams,
           querystring: dryRunQuery,

@@ -8,7 +8,7 @@ const TYPES = EVENT_KINDS.map((kind): EventType => `container.${kind}`);
 const eventType = z.enum(TYPES as [EventType, ...EventType[]]); // there is at least one kind
 
 /** The event's kind in the database. */
-export const kindOf = (type: EventType): EventKind => type.slice('container.'.length) as EventKind; // as `EventType` says
+export const kindOf = (type: EventType): EventKind => type.slice('container.'.length) as EventKind; // by its template type
 export const typeOf = (kind: EventKind | 'test') =>
   kind === 'test' ? ('webhook.test' as const) : (`container.${kind}` as const);
 
@@ -73,7 +73,7 @@ export const webhookView = z
     notice: z
       .object({ at: z.iso.datetime(), text: z.string() })
       .nullable()
-      .meta({ description: 'that a delivery was given up, or why the webhook was switched off' }),
+      .meta({ description: 'says that a delivery was given up, or why the webhook was switched off' }),
     createdAt: z.iso.datetime(),
   })
   .meta({ id: 'Webhook' });

@@ -28,7 +28,11 @@ export const recordedRequest = z.object({
   method: z.enum(METHODS).catch('other'),
   route: z.string().max(300).catch('').meta({ description: 'the pattern, never the path; empty: none' }),
   status: z.number().int().min(100).max(999),
-  duration: z.number().nonnegative().catch(0).meta({ description: 'milliseconds until the answer’s head' }),
+  duration: z
+    .number()
+    .nonnegative()
+    .catch(0)
+    .meta({ description: 'milliseconds until the head of the answer' }),
   cache: z.enum(['hit', 'miss', 'stale', 'bypass']).nullable().catch(null),
   colo: shortText,
   country: shortText,
@@ -75,12 +79,12 @@ export interface KeyedRow extends RowKey {
 /** The search stores the index as an INTEGER of 32 bits. */
 const MOST_INDEX = 2_147_483_647;
 const place = z.object({ batch: z.uuid(), index: z.number().int().min(0).max(MOST_INDEX) });
-/** Half of a surrogate pair, perhaps: DuckDB refuses it, and with it all other lines. */
+/** Perhaps half of a surrogate pair. DuckDB refuses such a line, and with it all other lines of the file. */
 const SURROGATE = /\\ud[89a-f]/i;
 
 /**
- * The record of a line, or `null` if the line is no record. Records of earlier releases don't name their place: `fallback`
- * is the key of their object, and the number of the line. Without it they count as invalid.
+ * The record of a line, or `null` if the line is no record. Records of earlier releases don't name their place:
+ * `fallback` is the key of their object and the number of the line. If it is `null`, such records count as invalid.
  */
 export function keyedRow(line: string, fallback: Pick<RowKey, 'batch' | 'index'> | null): KeyedRow | null {
   let value: unknown;
