@@ -2,7 +2,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import { exportForms } from '../http/export-forms.ts';
 import type { RequestRow } from './rows/record.ts';
 
-/** The forms of an export. */
+/** The formats of an export. */
 export const REQUEST_EXPORTS = exportForms<RequestRow>([
   'time',
   'requestId',
@@ -35,9 +35,9 @@ interface ExportPage {
 }
 
 /**
- * All rows as text, page by page as the reader takes them. Throws `search_unavailable` before any text if a day can't be
- * read wholly yet: an export can't say that rows are missing. If rows are found missing later, the export ends with a
- * broken connection.
+ * All rows as text, page by page as the reader takes them. Throws `search_unavailable` before any text if a day can't
+ * be read wholly yet: an export has no place to say that rows are missing. If rows are found missing later, the
+ * connection is broken off.
  */
 export async function* exportedRequests(
   read: (cursor: string | undefined) => Promise<ExportPage>,

@@ -42,7 +42,9 @@ export function ingestRoutes(
         if (!equalSecrets(ingestSecret, given)) throw new ManagementProblem('invalid_token');
         if (open >= MOST_AT_ONCE) {
           reply.header('retry-after', 1);
-          throw new ManagementProblem('rate_limited', { detail: `${open} deliveries are being read` });
+          throw new ManagementProblem('rate_limited', {
+            detail: `${open} other deliveries are being processed`,
+          });
         }
         open += 1;
         reply.raw.once('close', () => {
@@ -55,15 +57,15 @@ export function ingestRoutes(
         let refused = 0;
         for (const [index, line] of lines.entries()) {
           if (line.trim() === '') continue;
-          // Other requests are answered meanwhile.
+          // Lets the process answer other requests in between.
           if (index % LINES_AT_ONCE === LINES_AT_ONCE - 1) await setImmediate();
           const row = keyedRow(line, null);
           if (row === null) refused += 1;
           else rows.push(row);
         }
-        if (refused > 0) log.warn({ refused }, 'lines that the edge has sent are no records');
+        if (refused > 0) log.warn({ refused }, 'invalid lines from the edge were dropped');
         live.push(recent.add(rows, clock.date().getTime()));
-        // Otherwise its connection, kept alive for 72 s, can delay a stop.
+        // Otherwise the connection of the sender, kept alive for 72 s, can delay a stop.
         reply.header('connection', 'close');
         return reply.status(202).send({ accepted: rows.length, refused });
       },

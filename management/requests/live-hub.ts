@@ -6,7 +6,7 @@ import { type Follower, LiveSubscription } from './live-subscription.ts';
 import type { RecentRequests } from './recent.ts';
 import type { KeyedRow, RequestRow } from './rows/record.ts';
 
-/** Callers whose access is checked at one interval. With more of them, each is checked after several intervals. */
+/** How many callers are checked per interval. If there are more, it takes several intervals until each was checked. */
 const CHECKED = 100;
 
 type Parts = Pick<Context, 'authenticate' | 'db' | 'settings' | 'clock' | 'log'>;
@@ -63,11 +63,12 @@ export class LiveRequests {
         for (const key of keys.splice(0, CHECKED)) await this.#check(callers.get(key) ?? []);
       }
     } catch (err) {
-      if (!signal.aborted) log.fatal({ err }, 'the access of live streams is no longer checked');
+      if (!signal.aborted)
+        log.fatal({ err }, 'the check of who may read live streams has stopped; restart the process');
     }
   }
 
-  /** All streams of one token to one container. They end also if the check itself fails. */
+  /** All streams of one token to one container. They also end if the check itself fails. */
   async #check(streams: readonly LiveSubscription[]): Promise<void> {
     const [first] = streams;
     if (first === undefined) return;

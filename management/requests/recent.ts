@@ -17,7 +17,8 @@ interface RecentLimits {
 
 /**
  * The newest requests of each container, in the memory of this process: what live streams read, and what search shows
- * before it is in an object of the bucket. Losing them loses nothing, because the objects are the truth.
+ * before it is in an object of the bucket. This memory may be lost at any time, because the objects of the bucket have
+ * all requests.
  */
 export class RecentRequests {
   readonly #limits: RecentLimits;
@@ -74,8 +75,8 @@ export class RecentRequests {
   }
 
   /**
-   * Drops rows of the longest list, so that a busy site never displaces a quiet one's rows: a quarter of it at once,
-   * because finding it takes time.
+   * Drops rows of the longest list, so that a busy site never displaces a quiet one's rows. Drops a quarter of the list
+   * at once, because finding the longest list takes time.
    */
   #dropOfLongest(): void {
     let longest: [string, { readonly arrivedAt: number; readonly row: KeyedRow }[]] | null = null;

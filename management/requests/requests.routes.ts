@@ -65,7 +65,7 @@ export function requestsRoutes(
       const to = page.to ?? clock.date().toISOString();
       const from = page.from ?? new Date(Date.parse(to) - DAY_MS).toISOString();
       const rows = exportedRequests((cursor) => read({ from, to, limit: 1_000, cursor }), format);
-      // What the first page throws is answered as a problem, before the answer has begun.
+      // Read before the answer begins, so that an error of the first page can be answered as a problem.
       const text = Readable.from(prefetched(await rows.next(), rows));
       reply.header('content-disposition', `attachment; filename="requests.${format}"`);
       return reply.type(`${REQUEST_EXPORTS[format].type}; charset=utf-8`).send(text as never); // no schema

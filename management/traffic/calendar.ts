@@ -1,8 +1,8 @@
 const DAY_MS = 86_400_000;
 const TEN_MINUTES_MS = 600_000;
 /**
- * How far the time in a new object's key, that of its first record, may be from now. Before: the waits of isolate and queue,
- * the write, and a clock that differs. After: a clock that differs. Milliseconds.
+ * How many milliseconds the time in a new object's key (the time of its first record) may be before or after now.
+ * Before: isolate and queue wait, the write takes time, and clocks differ. After: clocks differ.
  */
 const BEHIND_MS = 300_000;
 const AHEAD_MS = 60_000;

@@ -20,13 +20,13 @@ const OLD_SWEEP_MS = 3_600_000;
 const NOTE_MS = 5_000;
 /** After a longer pause, new objects may have keys that no longer count as recent. */
 const GAP_MS = 180_000;
-/** Octets and objects that are counted in one transaction. */
+/** The most octets and objects that are counted in one transaction. */
 const SET_OCTETS = 8 * 2 ** 20;
 const SET_OBJECTS = 500;
-/** Larger objects aren't of the edge: a delivery has at most 100 messages of 128 KB. */
+/** The edge writes no larger objects: a delivery has at most 100 messages of 128 KB. */
 const LARGEST = 64 * 2 ** 20;
 const READS_AT_ONCE = 4;
-/** Names of recent objects that need no further query. */
+/** How many ids of counted objects are remembered, so that they need no query. */
 const REMEMBERED = 20_000;
 
 /**
@@ -34,7 +34,7 @@ const REMEMBERED = 20_000;
  * process or the next start continues, and sums are exact (docs/traffic.md).
  */
 export class Collector {
-  /** The name under which it holds its leases. */
+  /** The name under which the collector holds its leases. */
   readonly id = randomUUID();
   /** What this process has done since its start. */
   readonly figures = { objects: 0, failed: 0, refused: 0, records: 0, doubledBatches: 0 };
@@ -43,7 +43,7 @@ export class Collector {
   #held: ReadonlySet<number> = new Set();
   /** Parts that the present pass collects: those that were held when it began and at each renewal since. */
   #passing: ReadonlySet<number> = new Set();
-  /** Parts whose days were all listed since this process has them. */
+  /** Parts whose days were all listed since this process leased them. */
   #swept: ReadonlySet<number> = new Set();
   #known = new Set<string>();
   #polledAt = Number.NEGATIVE_INFINITY;
@@ -63,7 +63,7 @@ export class Collector {
     while (!signal.aborted) {
       try {
         await this.collect(signal);
-        // One process searches all days for the records that are to be deleted.
+        // Only the process that has part 0 searches the bucket for the records that are to be deleted.
         if (this.#held.has(0)) await continueDeletions(this.#parts, signal);
       } catch (err) {
         log.error({ err }, 'traffic can’t be collected; it is tried again');
@@ -71,10 +71,12 @@ export class Collector {
       await clock.sleep(settings.traffic.pollMs, { signal, ref: false });
     }
     await Promise.all([renewing, pruning]);
-    await dropLeases(db, this.id).catch((err: unknown) => log.warn({ err }, 'leases end by themselves'));
+    await dropLeases(db, this.id).catch((err: unknown) =>
+      log.warn({ err }, 'the leases of the raw logs could not be released; they end by themselves'),
+    );
   }
 
-  /** Counts the objects that are new, once. */
+  /** One pass: counts the objects that are new. */
   async collect(signal?: AbortSignal): Promise<void> {
     const { clock, db } = this.#parts;
     if (this.#held.size === 0) await this.#renew();
@@ -113,11 +115,11 @@ export class Collector {
     );
   }
 
-  /** The prefixes to list now. Infinity marks the sweeps that this poll makes, until all that they find is counted. */
+  /** The prefixes to list now. Infinity marks the sweeps of this pass, until all objects that they find are counted. */
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {
-      // After a deletion, an object that was read may have been delivered again.
+      // An object that was read may have been delivered again after a deletion.
       this.#known.clear();
       return days.map((day) => `raw/dt=${day}/`);
     };
@@ -202,7 +204,7 @@ export class Collector {
           }),
         ),
     );
-    // One that is gone was removed on purpose.
+    // An object that is gone was removed on purpose.
     const objects = bodies.filter((one): one is ReadObject => one !== null && one.body !== null);
     if (objects.length > 0) {
       const { records, doubledBatches, faults, deletedIn } = await storeObjects(db, objects);
@@ -212,7 +214,8 @@ export class Collector {
       for (const object of objects) {
         if (!deletedIn.includes(object.key)) this.#remember(objectId(object));
       }
-      for (const fault of faults) log.warn(fault, 'lines of an object of the raw logs are no records');
+      for (const fault of faults)
+        log.warn(fault, 'invalid lines of an object of the raw logs are not counted');
       for (const key of deletedIn) await rewriteObject(this.#parts, key);
       log.debug({ objects: objects.length, records }, 'records were counted');
     }
@@ -231,7 +234,7 @@ export class Collector {
       );
     });
     for (const { key, size } of objects)
-      log.warn({ key, size }, 'an object of the raw logs is not the edge’s');
+      log.warn({ key, size }, 'an object in the bucket is not one that the edge writes; it is not counted');
   }
 
   async #renew(): Promise<void> {
@@ -239,7 +242,7 @@ export class Collector {
     try {
       const held = await renewLeases(db, this.id);
       this.#swept = new Set([...this.#swept].filter((part) => held.has(part)));
-      // A part that comes back later has to be listed anew.
+      // A lost part is no longer of this pass, even if it comes back: its objects must be listed anew.
       this.#passing = new Set([...this.#passing].filter((part) => held.has(part)));
       this.#held = held;
     } catch (err) {

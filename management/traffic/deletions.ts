@@ -16,7 +16,7 @@ import {
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
-/** After this number of objects, the search records its position. */
+/** The search records its position after each such number of objects. */
 const PER_NOTE = 50;
 /** A multiple of `PER_NOTE`. */
 const OBJECTS_AT_ONCE = 200;
@@ -85,8 +85,9 @@ export async function listDeletions(db: Database, containers: readonly string[])
 }
 
 /**
- * Searches the bucket for the records of one demanded deletion at a time, from where the last call or process ended. A call
- * ends after some objects: the bucket has those of all clients, whose new objects must be counted meanwhile.
+ * Searches the bucket for the records of one demanded deletion at a time, and continues where the last call or process
+ * ended. A call ends after some objects, so that new objects are counted in between: the bucket has the objects of all
+ * clients.
  */
 export async function continueDeletions(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, rawObjects, log } = parts;
@@ -153,7 +154,7 @@ export async function rewriteObject({ db, rawObjects }: Parts, key: string): Pro
   // With its new size it counts as a new object. Its other records are counted already.
   const read = await readBefore(db, [objectId({ key, size: body.length })]);
   if (read.size > 0) await noteObjects(db, [{ key, size: rewritten.length }]);
-  // A queue may write it again with the deleted records.
+  // A queue may deliver the object again with the deleted records: then it must be read again.
   await forgetObject(db, { key, size: body.length });
   await rawObjects.write(key, rewritten);
   return removed;

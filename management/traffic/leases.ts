@@ -3,7 +3,7 @@ import type { Database } from '../db/database.ts';
 
 /** The number of parts that the objects are divided into, by their names. The migration makes a row for each. */
 const PARTS = 16;
-/** A process that didn't renew its parts for this long has lost them to the others. */
+/** If a process didn't renew its parts for this long, the others may lease them. */
 const LEASE_SECONDS = 15;
 /** Processes that were not seen for this long are forgotten. */
 const FORGET_SECONDS = 3_600;

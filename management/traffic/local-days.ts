@@ -10,7 +10,7 @@ export interface LocalDay {
   readonly to: Date;
 }
 
-/** The zone's days can't be made of quarters of the hours of UTC, or there is no such zone. */
+/** There is no such zone, or its days don't begin at quarters of an hour of UTC. */
 export class TimeZoneError extends Error {
   override name = 'TimeZoneError';
 }

@@ -9,8 +9,10 @@ export interface ReadObject {
   readonly body: Buffer;
 }
 
-/** `torn`: the last line ends within a record; `unreadable`: another line does; `foreign`: it is no record; `misplaced`: its
- * day is not that of the object. */
+/**
+ * `torn`: the last line is no whole JSON value; `unreadable`: another line is none; `foreign`: the line is JSON, but no
+ * record; `misplaced`: the record's day is not that of the object.
+ */
 type LineFault = 'torn' | 'unreadable' | 'foreign' | 'misplaced';
 
 /** Up to 52 records of one batch: as many bits as a number holds exactly. */
@@ -50,7 +52,7 @@ const PER_BLOCK = 52;
 const MOST_BLOCKS = 32_767;
 const BITS = Array.from({ length: PER_BLOCK }, (_, bit) => 2 ** bit);
 
-/** `null`: this is no object of the edge. */
+/** The day of an object's key; `null`: the edge writes no object with such a key. */
 export const dayOf = (key: string): string | null => KEY.exec(key)?.[1] ?? null;
 
 export const hasBit = (seen: number, bit: number): boolean => Math.floor(seen / (BITS[bit] ?? 1)) % 2 === 1;
@@ -65,8 +67,8 @@ export function uuidOf(text: string): string {
 }
 
 /**
- * Sums the records of objects. A record counts once, by its batch and its index there. Records in `counted` are left
- * out, and records of a container in `deleted` from before the time that it has there (ISO 8601).
+ * Sums the records of objects. A record counts once, by its batch and its index there. Omits records in `counted`, and
+ * the records of each container in `deleted` that are from before its time there (ISO 8601).
  */
 export function sumObjects(
   objects: readonly ReadObject[],

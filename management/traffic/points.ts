@@ -36,7 +36,7 @@ interface KnownPoints {
   readonly sampled: boolean;
 }
 
-/** Beyond this many rows, the database sums them. */
+/** If a range has more rows, the database sums them. */
 const MOST_ROWS = 20_000;
 
 /**

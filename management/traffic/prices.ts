@@ -1,4 +1,7 @@
-/** Operations of Cloudflare that 1,000 requests of usual visits cause, and list prices per million (docs/costs.md). */
+/**
+ * The operations at Cloudflare that 1,000 requests of usual visits cause, and their list prices per million
+ * (docs/costs.md).
+ */
 const PER_VISITS = {
   requests: 5800,
   kvReads: 6100,

@@ -11,7 +11,7 @@ const FAULT_DAYS = 30;
 const BATCH = 20_000;
 
 /**
- * Notes since when there are records: the time in the oldest key that was listed, or now. A key is
+ * Notes since when records are known: from the time in the key `oldest`, or from now if no object was listed. A key is
  * `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
  */
 export async function extendCoverage(db: Database, oldest: string | null, now: Date): Promise<void> {
@@ -22,8 +22,8 @@ export async function extendCoverage(db: Database, oldest: string | null, now: D
 }
 
 /**
- * Removes sums that are older than the settings keep, and the notes of what was counted of days that no late object can
- * belong to any more.
+ * Removes sums that are older than the settings allow. For days of which no late object can arrive any more, also
+ * removes the notes of what was counted.
  */
 export async function pruneTraffic({
   db,
@@ -40,7 +40,8 @@ export async function pruneTraffic({
       const days = keep[Number(seconds) as keyof typeof keep]; // the keys of TRAFFIC_SPANS
       if (days === 0) continue;
       const time = new Date(daysBefore(now, days));
-      // Whole hours of minutes, whole days of the others, so that sums of longer spans are never partial.
+      // Removes minutes by whole hours, and hours and days by whole days, so that no longer span loses only some of its
+      // sums.
       const until =
         seconds === '60' ? Math.floor(time.getTime() / hourMs) * hourMs : Date.parse(dayAt(time.getTime()));
       await pruneSums(db, { table, from, until: new Date(until).toISOString() });

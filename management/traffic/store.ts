@@ -25,7 +25,7 @@ export const TRAFFIC_SPANS = {
 type Span = keyof typeof TRAFFIC_SPANS;
 export const spanOf = (seconds: number) => TRAFFIC_SPANS[seconds as Span]; // the callers' schemas name the same three
 
-/** The name of an object in the list of those that were read: one that has grown since is another one. */
+/** The id of an object in the list of objects that were read. An object that has grown since gets another id. */
 export const objectId = ({ key, size }: { readonly key: string; readonly size: number }): string =>
   uuidOf(`${size} ${key}`);
 
@@ -37,7 +37,7 @@ export async function lockDeletions(trx: Database): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
 }
 
-/** The first day of which all counted objects and records are noted; empty: those of all days are. */
+/** The first day whose counted objects and records are all noted; empty: they are noted for all days. */
 export async function notedFrom(db: Database): Promise<string> {
   const { rows } = await sql<{
     day: string | null;
@@ -62,7 +62,7 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
     await sql`select pg_advisory_xact_lock_shared(hashtext(${DELETIONS}))`.execute(trx);
     const deleted = await deletedContainers(trx);
     const first = await notedFrom(trx);
-    // What was counted of earlier days isn't known any more.
+    // For earlier days, the notes of what was counted are removed: their objects could count twice.
     const objects = given.filter(({ key }) => (dayOf(key) ?? '') >= first);
     let sums = sumObjects(objects, { counted: new Map(), deleted });
     const counted = await claimRecords(trx, sums);
@@ -86,7 +86,8 @@ export async function deletedContainers(db: Database): Promise<Map<string, strin
 
 /**
  * Notes the records as counted. Resolves to those of the same blocks that were counted before; a process that counts
- * copies of them at the same time waits for the other's end. Everyone takes the rows in the same order.
+ * copies of them at the same time waits for the other's end. All processes lock the rows in the same order, so that
+ * none deadlocks.
  */
 async function claimRecords(db: Database, { blocks }: SetSums): Promise<Map<string, number>> {
   const rows = JSON.stringify([...blocks.values()]);
@@ -132,7 +133,8 @@ async function addSums(db: Database, minutes: Iterable<Sum>): Promise<void> {
       .filter(({ time }) => time >= oldest);
     return { table, rows };
   });
-  // Every process adds to the totals: they come last, so that others wait for their rows as short as possible.
+  // Every process adds to the totals: they come last, so that other processes wait for these rows as briefly as
+  // possible.
   for (const isTotal of [false, true]) {
     for (const { table, rows } of spans) {
       const some = rows.filter(({ container }) => (container === TOTAL) === isTotal);
@@ -162,7 +164,7 @@ export async function readBefore(db: Database, ids: readonly string[]): Promise<
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Forgets that an object was read, so that the same object is read again if it comes again. */
+/** Forgets that an object was read, so that it is read again if it is delivered again. */
 export async function forgetObject(db: Database, object: Pick<ReadObject, 'key' | 'size'>): Promise<void> {
   await db.deleteFrom('traffic_objects').where('id', '=', objectId(object)).execute();
 }

@@ -28,7 +28,9 @@ interface UsageQuery {
 
 const countOf = (name: string) => sql`coalesce((sums.counts->>${name})::bigint, 0)`;
 
-/** The part of an hour's count that is of the day. The first quarter's count is the hour's without the other three. */
+/**
+ * The part of an hour's count that falls in the day. The first quarter's count is the hour's without the other three.
+ */
 function countOfQuarters(name: string) {
   const others = [1, 2, 3].map((quarter) => countOf(`${name}${quarter}`));
   const first = sql`${countOf(name)} - ${sql.join(others, sql` - `)}`;
@@ -39,11 +41,11 @@ function countOfQuarters(name: string) {
   return sql.join(parts, sql` + `);
 }
 
-/** Sums by day, client and container, of those that had requests, in this order. */
+/** Sums by day, client and container, sorted in this order. Omits those without requests. */
 export async function listUsage(db: Database, query: UsageQuery): Promise<UsageRow[]> {
   const { span, days, clients, container, probes, after, limit } = query;
   const { table } = spanOf(span);
-  // An hour may be of two days: then each has its quarters.
+  // An hour may belong to two days: then each day gets its own quarters of the hour.
   const isOfHours = areOfHours(days);
   const total = (name: string) => sql`coalesce(sum(${isOfHours ? countOf(name) : countOfQuarters(name)}), 0)`;
   const earliest = isOfHours ? sql`days."from"` : sql`days."from" - interval '45 minutes'`;

@@ -59,7 +59,10 @@ export class DayCache {
     this.#apply(entry.parse(change));
   }
 
-  /** Deletes files that were replaced before the last call, when queries have ended that may have read them. */
+  /**
+   * Deletes the replaced files. Called when the next fill or erasure of the day begins: by then, the queries that may
+   * read them have ended.
+   */
   async sweep(): Promise<void> {
     const names = this.#replaced;
     this.#replaced = [];
@@ -81,11 +84,11 @@ export class DayCache {
     for (const name of replaced) if (this.#files.delete(name)) this.#replaced.push(name);
   }
 
-  /** `false`: damaged. A last line that was cut off counts as never written. */
+  /** `false`: the journal is damaged, its last line was cut off, or a file has another size. */
   async #load(): Promise<boolean> {
     const journal = await readFile(join(this.dir, JOURNAL), 'utf8').catch(() => '');
     const lines = journal.split('\n');
-    // After a line that was cut off, the next one would be appended to it.
+    // If the last line was cut off, the next entry would be appended to it.
     if (lines.pop() !== '') return false;
     try {
       for (const line of lines) this.#apply(entry.parse(JSON.parse(line)));

@@ -9,7 +9,10 @@ import { isErased, mergeFiles } from './parquet.ts';
 const DONE = 'erased.json';
 const done = z.record(z.string(), z.number());
 
-/** Which deletions the whole cache has followed: a file beside the days, which outlives the process. */
+/**
+ * Applies deletions to the whole cache. A file beside the days records which deletions were applied, so that a restart
+ * doesn't apply them again.
+ */
 export class Erasure {
   readonly #dir: string;
   readonly #version: string;
@@ -22,8 +25,8 @@ export class Erasure {
   }
 
   /**
-   * Deletes these requests from all days of the cache, once. `within` calls the work with a day that nothing else writes to
-   * meanwhile; what is read later must know of the deletions.
+   * Deletes these requests from all days of the cache, once. `within` calls the work with a day while nothing else
+   * writes to that day. Objects that are read later must be filtered by the same deletions.
    */
   async follow(
     deleted: DeletedRequests,
@@ -49,7 +52,7 @@ export class Erasure {
   }
 }
 
-/** Writes those files of a day anew that have rows of deleted requests. `false`: none has. */
+/** Rewrites the files of a day that have rows of deleted requests. `false`: no file has any. */
 async function eraseRows(duck: DuckDb, cache: DayCache, deleted: DeletedRequests): Promise<boolean> {
   const { condition, parameters } = isErased(deleted);
   let hasChanged = false;

@@ -19,14 +19,14 @@ const MOST_FILES = 8;
 /** How long an object may take from its first record until it is listed. Later ones are found by a whole listing. */
 const OVERLAP_MS = 10 * 60_000;
 
-/** Where the objects of a day (`YYYY-MM-DD`) begin. */
+/** The common prefix of the keys of a day's objects (`YYYY-MM-DD`). */
 const prefixOf = (day: string): string => `raw/dt=${day}/`;
 
 interface FillParts {
   readonly objects: RawObjects;
   readonly duck: DuckDb;
   readonly signal: AbortSignal;
-  /** Requests that the cache doesn't get. */
+  /** Requests that must not get into the cache. */
   readonly deleted: DeletedRequests;
 }
 
@@ -108,7 +108,7 @@ async function convert(
     for (const { key, body } of read) {
       for (const row of rowsOf(key, body?.toString('utf8') ?? '')) {
         parsed += 1;
-        // Other requests are answered meanwhile.
+        // Lets the process answer other requests in between.
         if (parsed % AT_ONCE === 0) await setImmediate();
         const hour = row === null ? -1 : Math.floor((row.at - start) / HOUR_MS);
         // An object of a day has only records of that day.
@@ -144,7 +144,8 @@ async function compact(duck: DuckDb, cache: DayCache, signal: AbortSignal): Prom
     if (signal.aborted || all.length <= MOST_FILES) continue;
     const sizes = all.map(({ rows }) => rows).sort((a, b) => a - b);
     const small = sizes.slice(0, -1).reduce((sum, rows) => sum + rows, 0);
-    // A large file is written again only when the small ones together are half as large: so each row is written seldom.
+    // A large file is rewritten only when the small ones together are at least half as large, so each row is rewritten
+    // rarely.
     const largest = sizes.at(-1) ?? 0;
     const files = small * 2 < largest ? all.filter(({ rows }) => rows < largest) : all;
     const merged = await mergeFiles(duck, cache, { hour, files });

@@ -13,7 +13,7 @@ export interface SearchOptions {
   readonly objects: RawObjects;
   /** Days that the cache holds at most. */
   readonly days: number;
-  /** What must not be kept. */
+  /** Requests that must not be kept in the cache. */
   readonly deleted: () => Promise<DeletedRequests>;
 }
 
@@ -41,7 +41,7 @@ export async function openCache(
   };
 }
 
-/** Why the search can't be used before it is installed; `null`: it can. */
+/** Why the search can't be used if a package is missing; `null`: none is. */
 export const notInstalled = (): string | null =>
   missingPackages(['@duckdb/node-api']).length > 0
     ? 'the package @duckdb/node-api is not installed; install it: npm install --include=optional'

@@ -6,7 +6,10 @@ import { type KeyedRow, recordedRequest } from '../rows/record.ts';
 import type { CachedFile, DayCache } from './day-cache.ts';
 import type { DuckDb, Parameters } from './duckdb.ts';
 
-/** What is searched by is a column; all else is JSON in `rest`, which is read for the rows of a page only. */
+/**
+ * Fields that searches filter or sort by are columns. All others are JSON in `rest`, which is read only for the rows of
+ * a page.
+ */
 const COLUMNS = {
   at: 'BIGINT',
   batch: 'VARCHAR',
@@ -76,7 +79,7 @@ export async function writeRows(
   return { name, hour, rows: lines.length, bytes: (await stat(day.pathOf({ name }))).size };
 }
 
-/** True for rows of deleted requests, and its parameters. */
+/** An SQL condition that is true for rows of deleted requests, and its parameters. */
 export function isErased(deleted: DeletedRequests): { condition: string; parameters: Parameters } {
   return {
     condition: `coalesce("at" < map_from_entries(list_zip($erased, $until::BIGINT[]))["container"], false)`,
@@ -87,7 +90,7 @@ export function isErased(deleted: DeletedRequests): { condition: string; paramet
 interface MergedFiles {
   readonly hour: number;
   readonly files: readonly CachedFile[];
-  /** Requests that the file doesn't get. */
+  /** Requests that must not get into the file. */
   readonly deleted?: DeletedRequests;
 }
 
@@ -116,7 +119,7 @@ const stored = z.object({
   rest: z.string().transform((text): unknown => JSON.parse(text)),
 });
 
-/** A row of a file. Throws where the file isn't one of these. */
+/** A row of a file. Throws if the file isn't one of the search. */
 export function readRow(columns: Readonly<Record<string, unknown>>): KeyedRow {
   const { at, batch, idx: index, rest } = stored.parse(columns);
   const row = recordedRequest.parse({ ...columns, ...Object(rest) });

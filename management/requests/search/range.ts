@@ -20,7 +20,7 @@ export interface FoundRows {
   readonly missing: string[];
 }
 
-/** What a range is read by. */
+/** How the rows of a range are read. */
 export interface RangeReader {
   /** Paths of the files of the hour of this time. */
   files(at: number): Promise<readonly string[]>;
@@ -33,7 +33,9 @@ interface RangeRows {
   readonly damaged: readonly { readonly at: number; readonly cause: unknown }[];
 }
 
-/** The newest rows of some hours, each record once. If the files of an hour are damaged, only those of the other hours. */
+/**
+ * The newest rows of some hours, each record once. An hour whose files are damaged is left out and named in `damaged`.
+ */
 export async function readRange(
   reader: RangeReader,
   filter: RequestFilter,

@@ -40,7 +40,7 @@ interface SearchLog {
 interface Day {
   readonly name: string;
   readonly cache: DayCache;
-  /** When it was last listed, and as a whole, by `clock.now()`; `null`: not since the start. */
+  /** When it was last listed, and last listed as a whole, by `clock.now()`; `null`: not since the start. */
   listedAt: number | null;
   wholeAt: number | null;
   usedAt: number;
@@ -70,7 +70,7 @@ export class RequestSearch {
     this.#log = log;
   }
 
-  /** Why it can't be used now; `null`: it can. */
+  /** Why the search can't be used now; `null`: it can. */
   async unavailable(): Promise<string | null> {
     if (this.#open === null) return this.#reason;
     try {
@@ -92,7 +92,7 @@ export class RequestSearch {
     const rows: KeyedRow[] = [];
     const newest = Math.min(to, (after?.at ?? to) + 1) - 1;
     let end = newest - (newest % HOUR_MS) + HOUR_MS;
-    // More hours at once each time: a query costs some milliseconds, however few rows it finds.
+    // Each query reads more hours than the last one: even one that finds few rows takes some milliseconds.
     for (let hours = 1; end > from; hours = Math.min(2 * hours, MOST_HOURS)) {
       const start = end - hours * HOUR_MS;
       const range = { from: Math.max(from, start), to: Math.min(to, end) };
@@ -133,7 +133,7 @@ export class RequestSearch {
       const most = this.#isCurrent(name) ? 2 * FILL_MS : WHOLE_MS;
       return wholeAt === null || listedAt === null || now - listedAt > most;
     });
-    // The others are named as missing, and are read when they are asked for again.
+    // The other stale days are named as missing, and are read when they are asked for again.
     const able = stale.filter((day) => this.#isCurrent(day.name) || this.#fills.hasRoom);
     const reading = Promise.all(able.map((day) => this.#fill(day)));
     if (stale.length > 0) await Promise.race([reading, this.#clock.sleep(WAIT_MS, { ref: false })]);
@@ -151,7 +151,7 @@ export class RequestSearch {
           await this.#fillCurrent();
           await this.#erase();
         } catch (err) {
-          this.#log.error({ err }, 'the search cache can’t be kept');
+          this.#log.error({ err }, 'the search cache can’t be updated; it is tried again');
         }
         await this.#clock.sleep(FILL_MS, { signal, ref: false });
       }
@@ -184,7 +184,7 @@ export class RequestSearch {
     return this.#open;
   }
 
-  /** `null`: it can't be used now. */
+  /** Opens the cache, and returns how to close it; `null`: it can't be opened now. */
   async #start(signal: AbortSignal): Promise<(() => Promise<void>) | null> {
     const missing = notInstalled();
     if (missing !== null) {
@@ -211,7 +211,7 @@ export class RequestSearch {
   }
 
   async #day(name: string): Promise<Day> {
-    // A page may outlive its reader: it opens no day once the folder is another process's.
+    // A search may still run when the folder belongs to another process. Then it must open no day.
     this.#demandOpen();
     const known = this.#days.get(name);
     if (known !== undefined) return await known;
@@ -248,19 +248,19 @@ export class RequestSearch {
       const deleted = await this.#options.deleted();
       const parts = { objects: this.#options.objects, duck, signal, deleted };
       const invalid = await fillDay(parts, { day: day.name, cache: day.cache, since });
-      if (invalid > 0) this.#log.warn({ day: day.name, invalid }, 'lines of raw logs are no records');
+      if (invalid > 0) this.#log.warn({ day: day.name, invalid }, 'invalid lines of raw logs are skipped');
       if (signal.aborted) return;
       day.listedAt = this.#clock.now();
       if (isWhole) day.wholeAt = startedAt;
     } catch (err) {
-      this.#log.error({ err, day: day.name }, 'raw logs can’t be read for the search');
+      this.#log.error({ err, day: day.name }, 'raw logs can’t be read for the search; it is tried again');
     }
   }
 
   async #remake(at: number, err: unknown): Promise<void> {
     const day = await this.#day(dayOf(at));
     if (day.wholeAt === null) return; // it is made again already
-    this.#log.error({ err, day: day.name }, 'the search cache is damaged and is made again');
+    this.#log.error({ err, day: day.name }, 'the search cache of a day is damaged and is made again');
     await this.#clear(day);
   }
 
