@@ -28,12 +28,15 @@ type BegunCreation =
   | { readonly made: string }
   | { readonly refused: 'idempotency_key_reused' | 'request_in_progress' };
 
-/** How long a creation is taken to run. No request takes as long. After it, a repeated request continues the creation. */
+/**
+ * How long a creation counts as running; no request takes that long. After this time, a repeated request continues it.
+ */
 const RUNNING = sql<Date>`now() + interval '2 minutes'`;
 
 /**
- * Begins a creation that isn't a container's, or continues one whose process died or that ended unclearly. Resolves to
- * the stored answer, or to the id of what is created: the same in each attempt, so that nothing is created twice.
+ * Begins the creation of anything but a container. Continues an earlier attempt if its process died or it ended without
+ * a clear result. Resolves to the stored answer, or to the id of the new object. The id is the same in each attempt, so
+ * that nothing is created twice.
  */
 export async function beginCreation(
   db: Database,

@@ -17,7 +17,9 @@ interface Before {
   readonly history: readonly { readonly revision: string; readonly subject: string }[];
 }
 
-/** Whether a site is changed, has the image already, or says nothing about the image. */
+/**
+ * Whether a site gets the image, has it already, or is skipped, because such a site can't show whether the image works.
+ */
 export function startOfSite({ site, status, manifest, shown, history }: Before, image: string): WaveStart {
   const start = { site, fromImage: manifest.image, reason: null, detail: null };
   if (!CHANGEABLE.includes(status)) return { ...start, state: 'skipped', reason: 'not_live', detail: status };
@@ -40,7 +42,8 @@ interface Observed {
 
 /** `ready`: the host has applied the change in full, and its own checks of the site pass. */
 export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'ready' | 'pending' {
-  // What changes nothing on the host is applied without an attempt, for example a way back before the change began.
+  // A commit that changes nothing on the host is applied without an attempt, for example a way back before the change
+  // began.
   if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
   if (condition !== 'ready') return condition;

@@ -12,7 +12,7 @@ export type RolloutRow = Selectable<Tables['image_rollouts']>;
 export type RolloutSite = Selectable<Tables['image_rollout_sites']>;
 type SiteValues = Updateable<Tables['image_rollout_sites']>;
 
-/** How long a process has a rollout to itself without renewing that. */
+/** How long a process has a rollout to itself if it doesn't renew its lease. */
 const LEASE = sql<Date>`now() + interval '15 seconds'`;
 /** Rows that one statement inserts: PostgreSQL takes 65,535 parameters. */
 const BATCH = 1_000;
@@ -202,7 +202,7 @@ export async function moveRollout(
 }
 
 /**
- * Lets no further wave begin, because a site has failed. Only the first failure is recorded, and none on the way back.
+ * Lets no further wave begin, because a site has failed. Only the first failure is recorded; on the way back, none is.
  */
 export async function stopAfterFailure(db: Database, id: string, detail: string): Promise<void> {
   await db
@@ -214,7 +214,7 @@ export async function stopAfterFailure(db: Database, id: string, detail: string)
     .execute();
 }
 
-/** Starts the way back, of all sites that the rollout has changed. `false`: another rollout is active. */
+/** Starts the way back of all sites that the rollout has changed. `false`: another rollout is active. */
 export async function revertRollout(db: Database, id: string, at: Date): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     // If two rollouts start at the same moment, the second one waits here, and then sees the first.

@@ -29,12 +29,12 @@ import { nextWave } from './waves.ts';
 const IDLE_MS = 5_000;
 /** A rollout is polled this many times less often than an operation: each poll asks the host for each changing site. */
 const POLL_FACTOR = 4;
-/** A site must be ready within this time after its change. Longer than a swap on a busy host takes. */
+/** A site must be ready within this time after its change. A swap takes less, even on a busy host. */
 const READY_MS = 30 * 60_000;
-/** Characters of a reason that is kept. */
+/** The most characters of a detail that are kept. */
 const LONGEST_DETAIL = 1_000;
 
-/** Refusals of a change that pass by themselves. */
+/** Refusals of a change that end without anyone's action: the change is tried again. */
 const PASSING: readonly ManagementErrorCode[] = [
   'container_busy',
   'projection_failed',
@@ -56,7 +56,7 @@ export class RolloutRunner {
     this.#projection = projection;
   }
 
-  /** Announces a rollout that has begun or was changed. */
+  /** Makes the runner check at once, because a rollout was started or changed. */
   trigger(): void {
     this.#endPause();
   }
@@ -79,7 +79,10 @@ export class RolloutRunner {
       clearTimeout(timer);
     }
     await releaseRollouts(db, this.#process).catch((err: unknown) =>
-      log.warn({ err }, 'another process can continue the image rollout only after a moment'),
+      log.warn(
+        { err },
+        'the lease of the image rollout could not be released; another process can continue after some seconds',
+      ),
     );
   }
 
@@ -186,7 +189,7 @@ export class RolloutRunner {
     const isBack = site.state === 'reverting';
     const row = await findContainer(db, site.container_id);
     if (row?.manifest.image !== wantedImage(rollout.image, site)) {
-      // A process that was slow may have made its commit after that of the way back.
+      // A slow process may have committed the rollout's image after the commit of the way back.
       if (isBack && row?.manifest.image === rollout.image) return await this.#again(site);
       if (isBack) return await this.#skip(site, 'changed_since', null);
       return await this.#fail(rollout, site, 'changed_since', null);
@@ -289,7 +292,7 @@ function withImage(current: Manifest, image: string, site: RolloutSite): Manifes
   return { ...current, image: wanted };
 }
 
-/** A text of the host may quote a log with characters that can't be stored. */
+/** A detail as it can be stored: the host may quote a log whose characters the database refuses. */
 function kept(text: string): string {
   return replaceHidden(text).slice(0, LONGEST_DETAIL).toWellFormed();
 }

@@ -20,7 +20,7 @@ export function allWaves<Site extends Progress>(
     ({ wave }) => wave ?? 0,
   );
   const shown = [...begun].toSorted(([a], [b]) => a - b).map(([number, own]) => ({ number, sites: own }));
-  // What has failed doesn't matter here: the next waves are those of a rollout that had continued.
+  // Failures don't count here: the next waves are shown as if the rollout had continued.
   const outcomes = new Map(
     sites
       .filter(({ state }) => state !== 'pending')

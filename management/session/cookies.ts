@@ -18,7 +18,8 @@ export class SessionCookies {
 
   set(reply: FastifyReply, name: string, { value, seconds }: { value: string; seconds: number }): void {
     const secure = this.#isSecure ? '; Secure' : '';
-    // Lax, not Strict: else links from a mail, and the provider's way back, would arrive without the session.
+    // Lax, not Strict: with Strict, requests from links in a mail and the provider's redirect would arrive without the
+    // session.
     const attributes = `Path=/; Max-Age=${seconds}; HttpOnly; SameSite=Lax${secure}`;
     reply.header('set-cookie', `${this.#nameOf(name)}=${value}; ${attributes}`);
   }

@@ -19,7 +19,7 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** What a person reads, by the problem's code. */
+/** The texts of the page, by the problem's code. */
 const TEXTS: Readonly<Record<string, readonly [heading: string, next: string]>> = {
   login_unavailable: [
     'You can’t log in now',
@@ -31,7 +31,7 @@ const TEXTS: Readonly<Record<string, readonly [heading: string, next: string]>> 
   ],
 };
 
-/** Answers a failed step of a login: a page for a browser that opens one, else the problem itself. */
+/** Answers a failed step of a login: with a page if a browser navigates, else with the problem itself. */
 export function answerFailedLogin(
   error: unknown,
   { request, reply, returnTo }: { request: FastifyRequest; reply: FastifyReply; returnTo: string },

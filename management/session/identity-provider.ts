@@ -14,7 +14,10 @@ const TIMEOUT_SECONDS = 5;
 const METADATA_MS = 600_000;
 /** Milliseconds for which a provider that answered counts as reachable for a new login. */
 const PRESENT_MS = 5_000;
-/** Milliseconds between two fetches of keys. Short, because a logout token with a new key is sent only once. */
+/**
+ * Milliseconds between two fetches of keys. Short, because the provider sends a logout token only once, even if its key
+ * is new.
+ */
 const KEYS_PAUSE_MS = 1_000;
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
@@ -58,14 +61,14 @@ export class IdentityProvider {
     this.#clock = clock;
   }
 
-  /** Begins a login, of the account that `hint` names. Throws `login_unavailable`. */
+  /** Begins a login; with `hint`, of the account that it names. Throws `login_unavailable`. */
   async begin(hint?: string): Promise<{ readonly url: URL; readonly attempt: LoginAttempt }> {
     const attempt = {
       state: openid.randomState(),
       nonce: openid.randomNonce(),
       verifier: openid.randomPKCECodeVerifier(),
     };
-    // The browser would only find that nothing answers at the provider's address.
+    // Checked here, because a browser that is sent to an unreachable provider shows only its own error page.
     await this.#readMetadata({ isPresent: true });
     const url = openid.buildAuthorizationUrl(await this.#configuration(), {
       redirect_uri: this.#at('/session/callback'),
@@ -106,7 +109,7 @@ export class IdentityProvider {
     }
   }
 
-  /** Where the browser ends its login at the provider; `null`: the provider has no such address, or is away. */
+  /** Where the browser ends its login at the provider; `null`: the provider has no such address, or is unreachable. */
   async logoutUrl(idToken: string): Promise<string | null> {
     const configuration = await this.#configuration().catch(() => null);
     if (configuration?.serverMetadata().end_session_endpoint === undefined) return null;

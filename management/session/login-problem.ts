@@ -9,18 +9,18 @@ export function loginProblem(cause: unknown): ManagementProblem {
   if (isOutage(cause)) return new ManagementProblem('login_unavailable', { cause });
   if (cause instanceof openid.ResponseBodyError && REFUSED_CLIENT.includes(cause.error)) {
     const detail =
-      'The identity provider refuses this installation: its operator checks OIDC_CLIENT_ID and OIDC_CLIENT_SECRET';
+      'The identity provider refuses this installation: ask its operator to check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET';
     return new ManagementProblem('login_unavailable', { detail, cause });
   }
   if (cause instanceof openid.ClientError && cause.code === 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED') {
     const detail =
-      'By this host’s clock, the identity provider’s answer is not valid now: the host’s operator compares both clocks';
+      'By this host’s clock, the identity provider’s answer is not valid now: ask the host’s operator to check its clock';
     return new ManagementProblem('invalid_login', { detail, cause });
   }
   return new ManagementProblem('invalid_login', { cause });
 }
 
-/** Whether the provider could not be reached, or failed itself: the same login may succeed later. */
+/** Whether the provider was unreachable or answered with a server error: the same login may succeed later. */
 function isOutage(cause: unknown): boolean {
   if (cause instanceof TypeError) return true;
   if (!(cause instanceof openid.ClientError)) return false;

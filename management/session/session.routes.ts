@@ -12,7 +12,7 @@ import { csrfTokenOf } from './session-id.ts';
 import { deleteSessionsOf } from './sessions.repository.ts';
 
 const ATTEMPT_SECONDS = 600;
-/** Seconds after which a login can be tried again while the provider is away. */
+/** Seconds after which a login can be tried again while the provider is unreachable. */
 const RETRY_SECONDS = 5;
 const HIDDEN = { schema: { hide: true } };
 
@@ -70,7 +70,9 @@ export function ownSessionRoutes({ settings }: Context, login: Login): FastifyPl
 
 function demandSession({ sessionId }: FastifyRequest): string {
   if (sessionId !== null) return sessionId;
-  throw new ManagementProblem('expired_session', { detail: 'the request has a token, but no session' });
+  throw new ManagementProblem('expired_session', {
+    detail: 'the request has a token, but no session; send it with a session’s cookie and without the token',
+  });
 }
 
 /** What browsers and the provider request to log a person in and out: no caller is known yet. */
@@ -141,7 +143,7 @@ function attemptOf(cookie: string | null) {
   }
 }
 
-/** Says when to try again, if the provider is away. */
+/** Says when to try again, if the provider is unreachable. */
 async function orRetry<Value>(reply: FastifyReply, work: Promise<Value>): Promise<Value> {
   try {
     return await work;

@@ -22,7 +22,7 @@ export const loggedOut = z
   })
   .meta({ id: 'LoggedOut' });
 
-/** A path of this origin. Backslashes and a second slash would make it another one. */
+/** A path of this origin. With a backslash, or a second slash at its start, it could lead to another origin. */
 const ownPath = z
   .string()
   .max(2_000)

@@ -62,7 +62,7 @@ export class Sessions {
   }
 
   /**
-   * The session's person. `isUsed: false`: the check is no use of the session, so it may become idle. Throws
+   * The session's person. `isUsed: false`: the check doesn't count as use, so the session may become idle. Throws
    * `expired_session` if it has ended.
    */
   async identify(id: string, { isUsed = true } = {}): Promise<Actor> {
@@ -104,8 +104,8 @@ export class Sessions {
   }
 
   /**
-   * `authenticate`, but sessions are accepted, too, under a scheme of their own. Event streams often check callers by
-   * it.
+   * Like `authenticate`, but also accepts sessions, under a scheme of their own. Event streams often check their
+   * callers this way.
    */
   accept(authenticate: Authenticate): Authenticate {
     return async (authorization) => {
@@ -135,8 +135,8 @@ export class Sessions {
   }
 
   /**
-   * The identity as the provider has it now. It stays as it is while the provider is away, or its answer is not a valid
-   * one. Throws `expired_session` if the provider has ended the login.
+   * The identity as the provider has it now. It stays as it is while the provider is unreachable or its answer isn't
+   * valid. Throws `expired_session` if the provider has ended the login.
    */
   async #refresh(id: string, row: SessionRow, now: Date): Promise<Pick<Actor, 'name' | 'email'>> {
     const { db, log } = this.#parts;

@@ -33,7 +33,7 @@ export function judgeHealth({ reason, message, health }: ProvisionerSite): Healt
 }
 
 /**
- * Whether a verdict differs from what a container shows. A reason other than the host's stays, and then only the health
+ * Whether a verdict differs from what a container shows. A reason that isn't the host's stays; then only the health
  * shows the verdict.
  */
 export function isHealthChange(
@@ -53,7 +53,10 @@ type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>
  */
 export class HostWatch {
   readonly #context: Watched;
-  /** The provisioner's last detail of each container, and what its client sees of it: a redaction reads much. */
+  /**
+   * The provisioner's last detail of each container, and its redacted text for the client. Cached, because a redaction
+   * reads much of the database.
+   */
   readonly #redacted = new Map<string, { readonly detail: string; readonly shown: string }>();
 
   constructor(context: Watched) {

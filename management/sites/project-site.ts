@@ -52,8 +52,8 @@ export async function refuseVersion(
 }
 
 /**
- * Applies an edit of a live site. Domains and ports that another site holds stay with it. Where another site holds one
- * of the edit's hostnames, nothing of the edit is applied, because a site can't work without its hostnames.
+ * Applies an edit of a live site. Domains and ports that another site holds stay with that site. If another site holds
+ * one of the edit's hostnames, nothing of the edit is applied, because a site can't work without its hostnames.
  */
 export async function applyEdit(parts: Parts, version: ManifestVersion): Promise<void> {
   const { site, manifest, at, cause } = version;

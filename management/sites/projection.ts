@@ -85,18 +85,18 @@ export class Projection {
     const { repo, log } = this.#context;
     // An abort of the signal makes the timer throw.
     const retrying = this.#retry(signal).catch((err) => {
-      if (!signal.aborted) log.error({ err }, 'the checks for sites that wait for others have ended');
+      if (!signal.aborted) log.error({ err }, 'sites that wait are no longer checked; restart the process');
     });
     const onUnwatched = (err: unknown) =>
       log.warn({ err }, 'the sites repository can’t be watched; it is polled instead');
     for await (const revision of repo.changes(signal, onUnwatched)) {
-      // A new repository: what only the database has is written to it.
+      // The repository is new: the tenants that only the database has are written to it.
       if (revision === null) await this.#tenants.run(null);
       if (revision === null) continue;
       await this.run().catch((err) => log.error({ err, revision }, 'a revision could not be projected'));
     }
     await retrying;
-    // Waits for passes that requests have started.
+    // Waits until the passes that requests have started have ended.
     await this.#mutex(async () => undefined);
   }
 
@@ -180,7 +180,7 @@ export class Projection {
     outcome: PassOutcome,
   ): Promise<void> {
     const { db } = this.#context;
-    // The blob is forgotten, so that the site is projected again even if git restores the same text.
+    // No blob is recorded, so that the site is projected again even if git restores the same text.
     const at = { revision, blob: null };
     const absences = await this.#absences.at(
       revision,
@@ -219,7 +219,7 @@ export class Projection {
     const parsed = await readManifest(file.text, file.path);
     const decision = decideProjection(known, parsed);
     if (decision === 'remember') {
-      // A tombstone ends the wait of a removed site that git had brought back.
+      // With a tombstone, a removed site that git had brought back no longer waits for its restoration.
       if (known?.status === 'removed')
         await setObstacle(db, known, null, await this.#causeOf(file.site, revision));
       return await rememberBlob(db, file.site, at);
@@ -245,7 +245,7 @@ export class Projection {
     if (decision === 'remove') {
       await applyRemoval({ db }, site, at, cause);
     } else if (decision === 'edit') await applyEdit({ db }, version);
-    // Never by an outdated listing: the creation may have failed since, and the file be withdrawn.
+    // Never restore from an outdated listing: the creation may have failed since, and its file may have been withdrawn.
     else if ((await repo.head()) !== revision) throw new OutdatedPass(file.site);
     else await startRestore({ db }, version);
     this.#onOperation();
