@@ -4,8 +4,8 @@ import { ANSWER_SECONDS, CONNECT_SECONDS, cookieNames, nameOf, preamble } from '
 const VARIABLE = 'PMUSER_TAGYARD_COOKIES';
 
 /**
- * A rule for the end of the property's rule tree, and the variable that it needs. The variable has only the
- * cookies that are allowed: a name begins at the start or behind a separator.
+ * A rule for the end of the property's rule tree, and the variable that it needs. The variable has only the allowed
+ * cookies; a cookie's name begins at the start of the header or after a separator.
  */
 export function akamaiSnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;
@@ -13,7 +13,7 @@ export function akamaiSnippet(forwarder: Forwarder): string {
     name: nameOf(forwarder),
     comments: preamble(
       forwarder,
-      'Add the variable to those of the default rule, and this rule to its children, at the end.',
+      'Add the variable to the variables of the default rule, and this rule as the last of its children.',
     ).join(' '),
     criteria: [
       {

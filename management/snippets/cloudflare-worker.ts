@@ -2,7 +2,10 @@ import { forwardFunction } from './fetch-function.ts';
 import type { Forwarder } from './forwarder.ts';
 import { comment, preamble } from './parts.ts';
 
-/** Cloudflare sets `cf-connecting-ip` itself; in a subrequest to another zone it would be the worker's own address. */
+/**
+ * Cloudflare sets `cf-connecting-ip` itself. In a subrequest to another zone, it would be the worker's own address, so
+ * the visitor's is forwarded by a header of our own.
+ */
 export function cloudflareWorkerSnippet(forwarder: Forwarder): string {
   const { domain, path } = forwarder;
   return `${comment('//', [

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hostname } from '../../gitops/manifest/schema.ts';
 
-/** A cookie name, or a prefix of names with `*` at its end, of characters that have no meaning in any product's language. */
+/** A cookie name, or a prefix with `*` at its end. Its characters have no meaning in any product's language. */
 const COOKIE = /^[A-Za-z0-9_.-]{1,127}\*?$/;
 
 const edge = z
@@ -19,15 +19,15 @@ const edge = z
       isTls,
       host: name.data,
       port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
-      /** With the port where it isn't the scheme's. */
+      /** With the port, unless it is the scheme's default. */
       authority: url.host,
       origin: url.origin,
     };
   });
 
 /**
- * What a snippet is made of. Values are refused, never escaped: what passes has no character with a meaning in the
- * language of any of the products.
+ * The values of a snippet. They are refused instead of escaped: an accepted value has no character with a meaning in
+ * any product's language.
  */
 const forwarderSchema = z.strictObject({
   /** Base URL of the site's edge hostname. */
@@ -37,7 +37,11 @@ const forwarderSchema = z.strictObject({
   domain: hostname,
   token: z.string().regex(/^ft_[A-Za-z0-9_-]{16,128}$/, 'must be a forwarder’s token'),
   /** The cookies that are passed on: names, and prefixes of names with `*` at their end. */
-  cookies: z.array(z.string().regex(COOKIE, 'must be of letters, digits, _, - and .')).min(1),
+  cookies: z
+    .array(
+      z.string().regex(COOKIE, 'must consist of letters, digits, _, - and ., with an optional * at the end'),
+    )
+    .min(1),
 });
 export type Forwarder = z.output<typeof forwarderSchema>;
 export type ForwarderInput = z.input<typeof forwarderSchema>;

@@ -2,8 +2,8 @@ import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieName, preamble } from './parts.ts';
 
 /**
- * nginx has no replacement of all matches: each allowed name is one `if` that takes its cookie, a prefix takes up to
- * four. An `if` with nothing but `set` is safe in a location (ngx_http_rewrite_module has the same example).
+ * nginx can't replace all matches, so there is one `if` per allowed name that takes its cookie, or up to four cookies
+ * of a prefix. An `if` with nothing but `set` is safe in a location (ngx_http_rewrite_module has the same example).
  */
 export function nginxSnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;

@@ -17,7 +17,7 @@ export function cookieNames(cookies: readonly string[]): string {
   return cookies.map(cookieName).join('|');
 }
 
-/** One of them. */
+/** One allowed name as a regular expression. */
 export function cookieName(pattern: string): string {
   const name = pattern.replaceAll('.', '[.]');
   return name.endsWith('*') ? `${name.slice(0, -1)}[^=; ]*` : name;

@@ -24,7 +24,10 @@ interface TenantChange {
   /** Subject of the commit. */
   readonly subject: string;
   readonly ifMatch?: string | undefined;
-  /** Edits what git holds now (`null`: nothing), or throws a `ManagementProblem`. Called again after a lost race. */
+  /**
+   * Edits what git holds now (`null`: nothing), or throws a `ManagementProblem`. Called again if another commit came
+   * first.
+   */
   edit(current: Tenant | null): Tenant;
 }
 

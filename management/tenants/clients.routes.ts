@@ -229,7 +229,7 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
   };
 }
 
-/** Throws where the client was removed meanwhile. */
+/** Throws if the client was removed in the meantime. */
 function existing(current: Tenant | null): Tenant {
   if (current === null) throw new ManagementProblem('unknown_client');
   return current;

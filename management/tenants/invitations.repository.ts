@@ -13,7 +13,7 @@ interface NewInvitation
 
 /**
  * An existing row gets the new token: it is from an earlier attempt of the same creation, whose token was never
- * answered.
+ * returned.
  */
 export async function insertInvitation(db: Database, { of, ...row }: NewInvitation): Promise<InvitationRow> {
   return await db
@@ -139,7 +139,10 @@ export async function takeInvitation(
     .executeTakeFirst();
 }
 
-/** After a failure: the invitation can be accepted again, by `subject` only unless that is `null`. */
+/**
+ * After a failure: makes the invitation acceptable again, by `subject` only or, if that is `null`, by anyone with the
+ * token.
+ */
 export async function putBackInvitation(db: Database, id: string, subject: string | null): Promise<void> {
   await db
     .updateTable('invitations')

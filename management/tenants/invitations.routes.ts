@@ -274,7 +274,7 @@ function changeOf(request: FastifyRequest, row: InvitationRow) {
   };
 }
 
-/** The one who invited must still be allowed to: otherwise a removed admin could come back. */
+/** The inviter must still be allowed to invite. Otherwise a removed admin could invite themselves back. */
 async function demandInviter(context: Context, row: InvitationRow): Promise<void> {
   const role = roleFrom(row.role);
   const inviter = await roleIn(context, tenantOf(row), { subject: row.created_by });

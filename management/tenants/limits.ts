@@ -8,7 +8,7 @@ import type { Tenant } from './tenant-file.ts';
 
 /**
  * Throws `limit_reached` if a change of a client adds one client too many to its organisation or to a new member.
- * Archived clients don't count. Requests at the same moment may pass it together.
+ * Archived clients don't count. Requests at the same moment may together exceed the limit.
  */
 export async function demandClientLimits(
   { db, settings }: Pick<Context, 'db' | 'settings'>,
@@ -36,7 +36,7 @@ export async function demandClientLimits(
   });
 }
 
-/** How many others the organisation has. */
+/** How many clients other than `but` the organisation has. */
 async function countClients(db: Database, organisation: string, but: string): Promise<number> {
   const { count } = await db
     .selectFrom('clients')
@@ -71,7 +71,7 @@ async function fullSubject(
 
 /**
  * Throws if a change archives a client that has containers, or an organisation that has clients, or if it brings a client
- * into an organisation that is archived. Requests at the same moment may pass it together.
+ * into an archived organisation. It may miss a request that runs at the same moment.
  */
 export async function demandArchivable(
   db: Database,

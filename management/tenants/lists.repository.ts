@@ -17,9 +17,9 @@ interface ListedClient extends ListedOrganisation {
 
 interface Filter {
   readonly subject: string;
-  /** All, not only those where the subject has a role. */
+  /** `true`: lists also those in which the subject has no role. */
   readonly all: boolean;
-  /** Also archived ones. */
+  /** `true`: lists also archived ones. */
   readonly archived: boolean;
   readonly q?: string | undefined;
   /** Name and id of the last one of the previous page. */

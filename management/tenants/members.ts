@@ -4,8 +4,8 @@ import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import type { Member, Tenant } from './tenant-file.ts';
 
 /**
- * The tenant, in which the member has this role. Throws `forbidden` if it is stronger than the caller's, or
- * `last_owner`.
+ * The tenant with this member, whose earlier role is replaced. Throws `last_owner`, or `forbidden` if the earlier or
+ * the new role is stronger than the caller's.
  */
 export function withMember(tenant: Tenant, member: Member, caller: Role): Tenant {
   demandMayGive(caller, member.role);
@@ -31,7 +31,7 @@ function replaced(tenant: Tenant, subject: string, by: readonly Member[], caller
   return { ...tenant, members };
 }
 
-/** The tenant, in which the subject has at least this role. */
+/** The tenant with the subject as a member with at least this role. */
 export function withRole(tenant: Tenant, subject: string, role: Role): Tenant {
   const before = tenant.members.find((member) => member.subject === subject);
   if (before !== undefined && isAtLeast(roleFrom(before.role), role)) return tenant;

@@ -22,7 +22,7 @@ export interface Tenant {
   readonly members: readonly Member[];
 }
 
-/** A file with more can't be read back (`refuseHostileYaml`). */
+/** A file with more members is refused when it is read (`refuseHostileYaml`). */
 export const MOST_MEMBERS = 1_000;
 
 const subjects = z.array(memberSubject).max(MOST_MEMBERS).optional();
@@ -50,7 +50,7 @@ type ParsedTenant =
   | { readonly ok: true; readonly tenant: Tenant }
   | { readonly ok: false; readonly problem: string };
 
-/** Path without the ending: what the sites repository names the file by. */
+/** The name of a file in the sites repository: its path without the ending. */
 export const tenantName = ({ kind, id }: TenantRef): string => `${kind}/${id}`;
 
 /** Parses `clients/<id>.yaml` or `organisations/<id>.yaml`; never throws. */

@@ -12,7 +12,7 @@ interface NewToken extends Pick<TokenRow, 'id' | 'hash' | 'name' | 'role' | 'cre
 
 /**
  * The token is a member from now on. An existing token gets the new value: it is from an earlier attempt of the same
- * creation, whose value was never answered.
+ * creation, whose value was never returned.
  */
 export async function insertToken(db: Database, { of, ...row }: NewToken): Promise<TokenRow> {
   const isClient = of.kind === 'clients';
@@ -41,8 +41,8 @@ export async function insertToken(db: Database, { of, ...row }: NewToken): Promi
 }
 
 /**
- * The tokens that it made end with it, and so do their memberships and event streams: otherwise a thief of a token would
- * keep the tokens that were made with it.
+ * Also revokes the tokens that were made with this one, with their memberships and event streams: otherwise a thief of
+ * a token would keep the tokens that were made with it.
  */
 export async function revokeToken(db: Database, id: string): Promise<void> {
   await db.transaction().execute(async (trx) => {
@@ -104,7 +104,8 @@ interface TokenFilter {
 }
 
 /**
- * Cut to the millisecond, as in cursors: else pages would skip rows between a cursor's millisecond and the next one.
+ * Cut to the millisecond, as in cursors: otherwise a page would skip rows that were created later within the cursor's
+ * millisecond.
  */
 const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;
 

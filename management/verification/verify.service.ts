@@ -23,7 +23,7 @@ import { addVerification } from './verification.repository.ts';
 const BUDGET_MS = 10_000;
 /** Reserved for recording the result. */
 const MARGIN_MS = 500;
-/** Timeout of the host report, so that the worker has the rest even where the host doesn't answer. */
+/** Timeout of the host report, so that the worker still has time if the host doesn't answer. */
 const HOST_MS = 4_500;
 /** TLS port of the hosts, used if there is no host report. */
 const TLS_PORT = 443;
@@ -45,7 +45,7 @@ export type RunningVerifications = Map<string, Promise<VerificationReport>>;
 
 /**
  * Gets the host's report, has the verification worker judge the whole site, and sets the container's status by the
- * verdict. Throws `verification_unavailable` where there is no verdict; then the status is unchanged.
+ * verdict. Throws `verification_unavailable` if there is no verdict; then the status is unchanged.
  */
 export async function verifyContainer(
   context: Context,
@@ -63,7 +63,7 @@ export async function verifyContainer(
   return { container, verification };
 }
 
-/** The container, where the caller may verify it now. Throws the problem to answer otherwise. */
+/** The container, if the caller may verify it now. Otherwise throws the problem to answer. */
 export async function verifiableContainer(
   { db }: Context,
   { id, caller, ifMatch }: Omit<VerifyRequest, 'requestId'>,
@@ -102,7 +102,7 @@ interface StatusAfter {
   readonly to: 'verified' | 'verification_failed';
   readonly reason: StatusReason | null;
   readonly detail: string | null;
-  /** The reason is the one from before the verification, which stays. */
+  /** The reason from before the verification stays. */
   readonly isKept: boolean;
 }
 
@@ -140,7 +140,7 @@ async function requestVerdict(
     if (host === null) hostProblem = 'it doesn’t know the site';
   } catch (error) {
     if (!(error instanceof ProvisionerError)) throw error;
-    log.warn({ err: error, site: site_id }, 'no host report');
+    log.warn({ err: error, site: site_id }, 'the verification continues without a host report');
     hostProblem = await withoutForeignNames(db, id, error.message);
   }
   const { edgePublicUrl } = settings;

@@ -25,7 +25,10 @@ export function pageSchema<Item extends z.ZodType>(item: Item) {
   });
 }
 
-/** One page of `rows`, of which one more than `limit` was read. `keyOf` is where the next page begins. */
+/**
+ * One page of `rows`. The caller reads one row more than `limit`, if there is one. `keyOf` of the page's last row is
+ * where the next page begins.
+ */
 export function listPage<Row>(
   rows: readonly Row[],
   limit: number,
@@ -34,7 +37,10 @@ export function listPage<Row>(
   return paged(rows, limit, (row) => Buffer.from(JSON.stringify(keyOf(row))).toString('base64url'));
 }
 
-/** What the previous page's `keyOf` gave; `null`: the first page. Throws `invalid_request` where no page gave the cursor. */
+/**
+ * The key that the previous page's `keyOf` returned; `null`: this is the first page. Throws `invalid_request` if the
+ * cursor is not from such a page.
+ */
 export function keyFrom<Key>(cursor: string | undefined, schema: z.ZodType<Key>): Key | null {
   if (cursor === undefined) return null;
   const key = schema.safeParse(decoded(cursor));
@@ -42,7 +48,7 @@ export function keyFrom<Key>(cursor: string | undefined, schema: z.ZodType<Key>)
   throw wrongCursor();
 }
 
-/** No page of the list gave the cursor. */
+/** The problem for a cursor that is not from a page of the list. */
 export function wrongCursor(): ManagementProblem {
   const message = 'must be `next` of a page of this list in this order';
   return new ManagementProblem('invalid_request', {
@@ -59,7 +65,7 @@ function decoded(cursor: string): unknown {
   }
 }
 
-/** A page from one row more than its limit. The cursor is that of its last row. */
+/** Like `listPage`, with `cursorOf` instead of a key. */
 export function paged<Row>(rows: readonly Row[], limit: number, cursorOf: (row: Row) => string) {
   const items = rows.slice(0, limit);
   const last = items.at(-1);

@@ -25,7 +25,10 @@ export const dryRun = z
   .optional()
   .meta({ description: '`1`: answers what would change, and changes nothing' });
 
-/** The query of a mutation that has no other parameters. With a misspelled `dryRun`, the change would be made after all. */
+/**
+ * The query of a mutation that has no other parameters. Refuses a misspelled `dryRun`: otherwise the change would be
+ * made.
+ */
 export const dryRunQuery = z.looseObject({ dryRun }).superRefine((query, context) => {
   for (const key of Object.keys(query)) {
     if (key === 'dryRun' || key.toLowerCase().replace(/[^a-z]/g, '') !== 'dryrun') continue;
@@ -60,8 +63,8 @@ const IDENTITIES = ['id', 'domain', 'token', 'subject'] as const;
 type Members = Readonly<Record<string, unknown>>;
 
 /**
- * What distinguishes two versions of something, value by value. `null`: there is no such version. The entries of lists
- * are compared by what identifies them, so that a new first entry is one change.
+ * What distinguishes two versions of something, value by value. `null`: there is no such version. List entries are
+ * matched by the member that identifies them, so that a new first entry is one change.
  */
 export function planOf(before: object | null, after: object | null): { changes: ValueChange[] } {
   return { changes: differences('', { ...before }, { ...after }) };
@@ -77,7 +80,7 @@ function differences(path: string, from: unknown, to: unknown): ValueChange[] {
   }
   const [before, after] = [byIdentity(from), byIdentity(to)];
   if (before === null || after === null) {
-    // A member that is missing is shown as null, so there is nothing to say where the other one is null.
+    // A missing member is shown as null, so missing and null are no difference.
     return (from ?? null) === (to ?? null) ? [] : [{ path, from: shown(from), to: shown(to) }];
   }
   const entries = [...new Set([...before.keys(), ...after.keys()])].flatMap((name) =>
@@ -96,7 +99,7 @@ function secretChange(path: string, from: unknown, to: unknown): ValueChange[] {
   return [{ path, from: hidden(from, SECRET), to: hidden(to, isNew ? NEW_SECRET : SECRET) }];
 }
 
-/** The entries of a list by what identifies them; `null`: this is no list of identified entries. */
+/** The entries of a list by the member that identifies them; `null`: this is no list of such entries. */
 function byIdentity(value: unknown): ReadonlyMap<string, unknown> | null {
   if (!Array.isArray(value) || !value.every(isMembers)) return null;
   if (value.length === 0) return new Map();

@@ -13,7 +13,7 @@ import type { ContainerView } from './container-view.ts';
 import { missingProofs, presentProof } from './proof.ts';
 import { presentSameOrigin } from './same-origin.ts';
 
-/** A container as the API answers it. `role` is the caller's, where the answer is for one caller. */
+/** A container as the API answers it. `role` is the caller's role, if the answer is for one caller. */
 export function presentContainer(
   row: ContainerWithOperation & { readonly role?: Role },
   settings: Pick<
@@ -120,8 +120,8 @@ export function blockedHostWarnings({
 }
 
 /**
- * The reason, also one that only the manifest shows: a suspension (even before the host has reported which changes
- * wait), serving that is off, or a domain without a proof. These never hide another reason.
+ * The reason that the database has. If it has none, one that the manifest shows: a suspension (even before the host has
+ * reported which changes wait), serving that is off, or a domain without a proof.
  */
 function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainProof'>) {
   const { status, status_reason, status_detail, manifest } = row;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Whether requests of our own probes are asked for, too; they are left out otherwise. */
+/** Whether the answer includes the requests of Tagyard's own probes. */
 export const probesQuery = z
   .stringbool({ truthy: ['1', 'true'], falsy: ['0', 'false'] })
   .default(false)

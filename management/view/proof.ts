@@ -7,7 +7,10 @@ import type { ContainerView } from './container-view.ts';
 type ProofView = ContainerView['domains'][number]['proof'];
 type Proven = Pick<ContainerWithOperation, 'client_id' | 'manifest' | 'proofs'>;
 
-/** The proof of a name's registrable domain in the API's answers. What the manifest says decides what is served. */
+/**
+ * The proof of a name's registrable domain, as the API answers it. It is only shown: the manifest alone decides what is
+ * served.
+ */
 export function presentProof(
   name: string,
   { client_id: client, manifest, proofs = [] }: Proven,

@@ -23,14 +23,14 @@ import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 const AT_ONCE = 32;
 const PER_WEBHOOK = 8;
 const PER_OWNER = 8;
-/** After this time, a queue waits until the others that are due have been sent. */
+/** After this time, a queue pauses until the other due queues have been sent. */
 const SLICE_MS = 30_000;
 /** Deliveries that are read at once. */
 const BATCH = 50;
-/** Interval of the checks while nothing is announced: a retry may be due, or another process was killed. */
+/** Interval of the checks without a trigger: a retry may be due, or another process may have been killed. */
 const IDLE_MS = 1_000;
 const PRUNE_MS = 3_600_000;
-/** Pauses of one queue after failures in a row, and of a whole webhook. */
+/** Pauses after failures in a row: of one queue (`RETRIES`), and of a whole webhook (`PAUSES`). */
 const RETRIES = { firstMs: 5_000, longestMs: 8 * 3_600_000 };
 const PAUSES = { firstMs: 5_000, longestMs: 3_600_000 };
 /** Failures in a row, of any of its queues, after which a webhook pauses. */
@@ -53,7 +53,7 @@ export class Deliverer {
     this.#client = new WebhookClient(addressRules(parts.settings));
   }
 
-  /** Announces that something is due. */
+  /** Makes the deliverer check at once, because a delivery is due. */
   trigger(): void {
     this.#isTriggered = true;
     this.#endPause();
@@ -128,7 +128,7 @@ export class Deliverer {
       if (webhook === undefined || next === null) return;
       if (signal.aborted || !webhook.enabled) return await releaseQueue(db, leased, null);
       for (const delivery of next.deliveries) {
-        // A released queue is due now, so it is sent after all that waited.
+        // A released queue is due from now on, so queues that have waited longer are sent first.
         const isOver = clock.now() - begun >= SLICE_MS;
         if (signal.aborted || isOver) return await releaseQueue(db, leased, null);
         if (!(await this.#attempt({ ...leased, attempts }, webhook, delivery, signal))) return;
@@ -196,7 +196,7 @@ function noticeOf(
   return `a delivery was given up after three days; the last attempt: ${error ?? `status ${answer}`}`;
 }
 
-/** Says nothing about what listens at a refused address. */
+/** Why a call failed, for the webhook's owner. Doesn't reveal what listens at a refused address. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'the receiver can’t be reached';
   const cause = error.cause instanceof AddressError ? error.cause : error;

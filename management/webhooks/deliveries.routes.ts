@@ -24,7 +24,7 @@ import {
   webhookParams,
 } from './webhooks.schema.ts';
 
-/** When this many deliveries of a webhook wait, callers can't add another one. Events are queued all the same. */
+/** While this many deliveries of a webhook wait, callers can't add another one. Events are still queued. */
 const MOST_PENDING = 1_000;
 
 function presentDelivery(row: DeliveryRow): z.output<typeof deliveryView> {

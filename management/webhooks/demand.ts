@@ -20,7 +20,7 @@ export async function demandOwner(
   demandSufficient(role, 'act');
 }
 
-/** The webhook, where the caller may `act` in its client or organisation. Throws the problem to answer otherwise. */
+/** The webhook, if the caller may `act` in its client or organisation. Otherwise throws the problem to answer. */
 export async function demandWebhook(db: Database, id: string, caller: Actor): Promise<WebhookRow> {
   const webhook = await findWebhook(db, id);
   if (webhook === undefined) throw new ManagementProblem('unknown_webhook');

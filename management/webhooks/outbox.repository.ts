@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import type { EventKind } from '../lifecycle/status.ts';
 
-/** Seconds for which a process has a queue to itself. Each delivery renews them. Longer than a call may take. */
+/** How long a process has a queue to itself: longer than a call may take. Each delivery renews the lease. */
 const LEASE = sql`interval '60 seconds'`;
 /** How long a delivery is tried. */
 const TRIED = sql`interval '3 days'`;
@@ -21,14 +21,14 @@ interface LeaseLimits {
   readonly perWebhook: number;
   /** For all webhooks of one client or organisation together, in all processes. */
   readonly perOwner: number;
-  /** Webhooks of which nothing is leased, because this process already sends as many of their queues as it may. */
+  /** Webhooks whose queues are not leased, because this process already sends as many of them as it may. */
   readonly busy: readonly string[];
 }
 
 /**
- * Leases queues that are due, at most `perWebhook` of each webhook and `perOwner` of each owner. No two processes get the
- * same: a queue that another process is just leasing is skipped, and a leased one is not due. Two processes that lease at
- * the same moment may pass `perOwner` together.
+ * Leases queues that are due, at most `perWebhook` of each webhook and `perOwner` of each owner. No two processes get
+ * the same: a queue that another process is just leasing is skipped, and a leased queue is not due. Two processes that
+ * lease at the same moment may together exceed `perOwner`.
  */
 export async function leaseQueues(
   db: Database,
@@ -69,14 +69,14 @@ export async function leaseQueues(
 
 const uuid = (id: string) => sql`${id}::uuid`;
 
-/** A delivery with what is sent. */
+/** A delivery with the data of its message. */
 export interface Outgoing {
   readonly id: string;
   readonly kind: EventKind | 'test';
   readonly attempts: number;
   readonly queued_at: Date;
   readonly event_seq: string | null;
-  /** Of the event. */
+  /** The event's position; `null`: the message has no event. */
   readonly position: string | null;
   readonly container_id: string | null;
   readonly client_id: string | null;

@@ -10,7 +10,7 @@ export function presentWebhook(row: WebhookRow): z.output<typeof webhookView> {
     client: client_id,
     organisation: organisation_id,
     url,
-    events: events.map(typeOf) as z.output<typeof webhookView>['events'], // never a test
+    events: events.map(typeOf) as z.output<typeof webhookView>['events'], // no webhook subscribes to tests
     enabled,
     pausedUntil: paused_until === null || paused_until < new Date() ? null : paused_until.toISOString(),
     notice: notice === null || notice_at === null ? null : { at: notice_at.toISOString(), text: notice },

@@ -7,7 +7,7 @@ export type WebhookRow = Selectable<Tables['webhooks']>;
 
 /** Bytes of a secret's key (Standard Webhooks: 24 to 64). */
 const KEY_BYTES = 32;
-/** How long the previous secret signs too. */
+/** For how long messages are also signed with the previous secret. */
 const ROTATION = sql<Date>`now() + interval '1 day'`;
 
 function newSecret(): string {
@@ -81,13 +81,13 @@ export async function insertWebhook(
   return await db
     .insertInto('webhooks')
     .values({ ...row, secret: newSecret() })
-    // An update of nothing, so that the row is returned.
+    // Changes nothing; it makes PostgreSQL return the existing row.
     .onConflict((conflict) => conflict.column('id').doUpdateSet({ id: row.id }))
     .returningAll()
     .executeTakeFirstOrThrow();
 }
 
-/** A change ends the pause and the notice, because it may have repaired what the notice was about. */
+/** A change ends the pause and the notice, because it may have repaired their cause. */
 export async function changeWebhook(
   db: Database,
   id: string,
@@ -108,7 +108,7 @@ export async function changeWebhook(
     .executeTakeFirstOrThrow();
 }
 
-/** The previous secret signs beside the new one for a day. */
+/** Replaces the secret. For a day, messages are signed with both the new secret and the previous one. */
 export async function rotateSecret(db: Database, id: string): Promise<WebhookRow> {
   return await db
     .updateTable('webhooks')
