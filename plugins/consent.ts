@@ -3,7 +3,10 @@ import type { ConsentMode, FALLBACKS, LOADING_MODES } from './document.ts';
 
 const choice = z.optional(z.literal(['granted', 'denied']));
 
-/** The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. Others are dropped. */
+/**
+ * The visitor's choices on the page, by Google's names of purposes, as a request's body contains them. Other names are
+ * dropped.
+ */
 export const consentChoices = z.optional(
   z.object({
     analytics_storage: choice,
@@ -23,7 +26,7 @@ export interface ConsentRules {
   readonly maxDays: number;
 }
 
-/** How choices are judged under these rules: where nothing may load before a grant, only a grant counts. */
+/** How choices are judged under these rules: if nothing may load before a grant, only a grant allows anything. */
 export const modeOf = ({ consent, consentMode }: ConsentRules): ConsentMode =>
   consentMode === 'basic' ? 'required' : consent;
 
@@ -37,7 +40,7 @@ export function consentState(ads: boolean, analytics: boolean): ConsentState {
 
 /** What the visitor's choices, `Sec-GPC` and the site's consent mode allow. */
 export interface Consent {
-  /** Whether storage is allowed for any purpose: without one, the visitor gets no id. */
+  /** Whether storage is allowed for at least one purpose. Otherwise the visitor gets no id. */
   readonly identify: boolean;
   /** Whether storage is denied for a purpose: by a choice on the page or `Sec-GPC`, not by the site's mode alone. */
   readonly isDenied: boolean;
@@ -45,7 +48,10 @@ export interface Consent {
   readonly analytics: boolean;
   /** For which purposes storage is allowed, in one word. */
   readonly state: ConsentState;
-  /** Whether data of the visitor may be sent for ads, and used to personalize them. Storage does not depend on them. */
+  /**
+   * Whether the visitor's data may be sent for ads, and whether it may be used to personalize ads. Neither affects
+   * storage.
+   */
   readonly adUserData: boolean;
   readonly adPersonalization: boolean;
   /** Whether a cookie of this name may be stored and restored, by the purpose of its name. */

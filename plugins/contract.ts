@@ -22,7 +22,7 @@ export interface RestoredCookie {
   readonly secure: boolean;
 }
 
-/** What the plugins' `boot` hooks learn of a bootstrap. The profile's record is theirs to change. */
+/** What the plugins' `boot` hooks get of a bootstrap. They may change the profile's record. */
 export interface BootDraft {
   readonly domain: RegistryDomain;
   readonly consent: Consent;
@@ -30,16 +30,16 @@ export interface BootDraft {
   readonly id: string | null;
   /** The cookies that the page sent, untrusted. */
   readonly sentCookies: Readonly<Record<string, string>>;
-  /** Names of all cookies that the request has: those that the page sent and, on a first-party host, its header's. */
+  /** Names of all cookies of the request: in its body and, on a first-party host, in its `cookie` header. */
   readonly presentCookies: ReadonlySet<string>;
   /**
-   * The profile's record. After all hooks it is stored if they changed it, and deleted if they keep nothing. Null
-   * where there is no id, no enabled plugin `keeps` anything, or the store can't be read.
+   * The profile's record. After all hooks, it is stored if they changed it, and deleted if nothing is left in it. Null
+   * if there is no id, no enabled plugin `keeps` anything, or the store can't be read.
    */
   readonly record: ProfileRecord | null;
-  /** True where the record is stored under a key that a plugin derived, not under the visitor's id. */
+  /** True if the record is stored under a key that a plugin derived, not under the visitor's id. */
   readonly isDerivedKey: boolean;
-  /** When the identity ends, and with it all that is kept of it; in milliseconds since the epoch. */
+  /** When the identity ends, and with it everything that is kept of the visitor; in milliseconds since the epoch. */
   readonly endsAt: number;
   /** `Set-Cookie` lines that a hook adds to the answer of a first-party host: cookies that no script may set. */
   readonly setCookies: string[];
@@ -76,16 +76,16 @@ export interface Site {
   readonly dataLayers: readonly string[];
 }
 
-/** What the edge knows of the visitor, whichever hops are between. */
+/** What the edge knows of the visitor, also if there are hops between them. */
 interface Visitor {
-  /** Null where it is unknown. */
+  /** Null if it is unknown. */
   readonly address: string | null;
-  /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null where unknown. */
+  /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null if unknown. */
   readonly country: string | null;
   readonly region: string | null;
   /**
-   * The platform or a hop with a valid secret or token states the address. False where the peer may be a server in between:
-   * then the address may be that server's.
+   * True if the platform, or a hop with a valid secret or token, states the address. Otherwise the address may be that
+   * of a server in between.
    */
   readonly isTrusted: boolean;
 }
@@ -107,16 +107,16 @@ export interface CacheScope {
   shared(key: string, run: () => Promise<SharedBody>): Promise<SharedBody>;
 }
 
-/** All that a plugin may use. `memory` and `shared` are private to the site; `acrossSites` is not. A copy lacks members. */
+/** All that a plugin may use. `memory` and `shared` are private to the site. A spread copy lacks members. */
 export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly settings: Settings;
   readonly site: Site;
-  /** The URL as the visitor's browser sees it, with scheme, host and port. Under a prefix, its first reader parses it. */
+  /** The URL as the visitor's browser sees it, with scheme, host and port. Under a prefix, the first use parses it. */
   readonly url: URL;
-  /** Its host without the port, and its query with `?` or empty: without parsing. */
+  /** The URL's host without the port, and its query (with `?`, or empty). Reading them parses nothing. */
   readonly hostname: string;
   readonly search: string;
-  /** The origin of `url` and the prefix of a same-origin domain, without a slash at the end: all URLs for the page begin so. */
+  /** The origin of `url` and, if there is one, the prefix; no slash at the end. All URLs for the page begin with it. */
   readonly base: string;
   readonly visitor: Visitor;
   /** Base URL of the vendor's scripts. */
@@ -130,9 +130,9 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** The cookies from which plugins, disabled ones included, derive keys of profiles. */
   readonly keyCookies: readonly string[];
   readonly profiles: ProfileStore;
-  /** A cache of data that is the same for every site and reveals nothing of any. Its key must name what the data depends on. */
+  /** A cache across sites, for data that reveals nothing of any site. Keys must name all that the data depends on. */
   readonly acrossSites: CacheScope;
-  /** The data centre's cache; `key` is a path of the plugin's choice. */
+  /** The data centre's cache; `key` is a path that the plugin chooses. */
   readonly cache: {
     match(key: string): Promise<Response | undefined>;
     /** Stores the response by its own `cache-control`. Never rejects: a failure is logged. */
@@ -142,12 +142,12 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly now: () => number;
   /** The active domain that `host` equals or is under; the longest match wins. */
   domainOf(host: string): RegistryDomain | undefined;
-  /** True where the loader token belongs to this site and has not expired. */
+  /** True if the loader token belongs to this site and has not expired. */
   ownsLoader(token: string): Promise<boolean>;
   /** True for a verified or self-declared bot. It gets no id, and nothing is stored, restored or deleted for it. */
   readonly isBot: boolean;
   /**
-   * Whether an enabled plugin keeps something in the profile's record; undefined while EDGE_CONFIG can't be read. Where it
+   * Whether an enabled plugin keeps something in the profile's record; undefined while EDGE_CONFIG can't be read. If it
    * is false, an earlier record is deleted.
    */
   readonly keepsProfiles: boolean | undefined;
@@ -158,11 +158,11 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   /** HMAC-SHA256 of a text as 64 hex digits, with a key of the deployment; differs between plugins and sites. */
   sign(text: string): Promise<string>;
   /**
-   * Whether EDGE_CONFIG allows this plugin. If the document is late, waits for the end of the lookup that the request has
-   * already begun; there is no second lookup. A document that can't be read forbids nothing.
+   * Whether EDGE_CONFIG allows this plugin. If the document is late, this waits for the lookup that the request has
+   * already begun, and starts no second one. If the document can't be read, the plugin is allowed.
    */
   isConfirmed(): Promise<boolean>;
-  /** The site's rules of consent at the visitor's place; the strictest ones where the place is unknown. */
+  /** The site's rules of consent at the visitor's place; the strictest ones if the place is unknown. */
   readonly consentRules: ConsentRules;
   /** What the visitor allows, given the choices made on the page. */
   consent(choices: ConsentChoices): Consent;
@@ -177,14 +177,14 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   log(fields: {
     cache?: 'hit' | 'miss' | 'stale' | 'bypass';
     signals?: Readonly<Record<string, boolean>>;
-    /** What the visitor allows, where the request states it. */
+    /** What the visitor allows, if the request states it. */
     consent?: ConsentState;
-    /** The version of the web container whose script is the answer. */
+    /** The version of the web container, if its script is the answer. */
     webContainerVersion?: string | null;
-    /** Why a call of another server failed, without anything of the visitor. */
+    /** Why a call of another server failed. Must contain no data of the visitor. */
     cause?: string;
   }): void;
-  /** Logs an event that an operator has to know of, with the site's id. */
+  /** Logs an event that an operator should know of, with the site's id. */
   report(event: string): void;
   waitUntil(work: Promise<unknown>): void;
   /** A strong entity tag for these octets. */
@@ -202,7 +202,7 @@ export interface OriginRequest {
 /** What a route's handler gets: the request, the decoded path parameters and the parsed body. */
 export interface RouteInput<Body = unknown> {
   readonly request: Request;
-  /** Its header of this name, in lower case. Under a prefix, reading only headers costs no copy of the request. */
+  /** The request's header of this name (in lower case). Unlike `request`, it costs no copy under a prefix. */
   header(name: string): string | null;
   readonly params: Readonly<Record<string, string>>;
   readonly body: Body;
@@ -213,16 +213,16 @@ export interface Route<Settings = unknown, Body = unknown> {
   readonly method: 'GET' | 'POST' | 'ALL';
   /** `/x/:name.js`, `/x/*` or an exact path. */
   readonly path: string;
-  /** Lets pages of the site's domains read the answer across origins, with credentials, and no other page. */
+  /** Lets only pages of the site's domains read the answer across origins, with credentials. */
   readonly cors?: true;
-  /** Its handler may set the cookie `_fpid`, which is removed from every other answer. Only one route may set this. */
+  /** May set the cookie `_fpid`, which is removed from all other routes' answers. Only one route may have this. */
   readonly setsId?: true;
-  /** Answers 304 where `if-none-match` names the response's etag. */
+  /** Answers 304 if `if-none-match` names the response's etag. */
   readonly conditional?: true;
   /** Schema of a JSON body. Without one the body is not read. */
   readonly body?: z.ZodMiniType<Body>;
   handle(input: RouteInput<Body>, context: PluginContext<Settings>): Response | Promise<Response>;
-  /** The answer where the site has disabled the plugin. Without it, the path is unknown there. */
+  /** The answer if the site has disabled the plugin. Without `whenOff`, the path is then unknown. */
   whenOff?(): Response;
 }
 
@@ -231,16 +231,16 @@ interface PluginBase<Settings> {
   readonly name: string;
   readonly config: z.ZodMiniType<Settings>;
   readonly routes: readonly Route<Settings>[];
-  /** Names of the worker's environment variables that it reads: settings for all sites of a deployment. */
+  /** Names of the worker's environment variables that the plugin reads: settings for all sites of a deployment. */
   readonly variables?: readonly string[];
-  /** Paths that only the site's own documents name. They match after all literal routes. */
+  /** Routes whose paths are named only by the site's documents. They match after all literal routes. */
   readonly dynamic?: {
     owns(path: string, site: Site): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /**
-   * Addresses below a domain's prefix that other software has chosen, for GET, recognised by path and query. They match before
-   * all routes but those of many paths (`/_/*`). Answers 304 where `if-none-match` names the response's etag.
+   * Addresses below a domain's prefix that other software has chosen, for GET, recognised by path and query. They
+   * precede all routes except those that end with `/*`. Answers 304 if `if-none-match` names the response's etag.
    */
   readonly prefixed?: {
     /** `path` is without the prefix; `query` begins with `?`, or is empty. */
@@ -249,9 +249,9 @@ interface PluginBase<Settings> {
   };
   /** Days from an identity's start to its end, as the site's options say. */
   identityDays?(settings: Settings): number | undefined;
-  /** True where it keeps something in the profiles' records. */
+  /** True if the plugin keeps something in the profiles' records. */
   readonly keeps?: true;
-  /** Derives the key of the visitor's record, in place of the id. Also called if the plugin is off, to delete all. */
+  /** Derives the key of the visitor's record, in place of the id. Also called if the plugin is off, to delete it. */
   profileKey?(cookies: NamedCookies, context: PluginContext<Settings>): Promise<string | undefined>;
   /**
    * Names of the cookies from which `profileKey` derives its keys. The loader sends them with a withdrawal, too. If the list
@@ -259,8 +259,8 @@ interface PluginBase<Settings> {
    */
   keyCookies?(settings: Settings): readonly string[];
   /**
-   * Learns of the `Set-Cookie` lines that an answer other than the bootstrap's sets, after the core has dropped those that
-   * the site may not set. Runs after the response is sent.
+   * Gets the `Set-Cookie` lines of an answer other than the bootstrap's, without the lines that the site may not set.
+   * Runs after the response is sent.
    */
   passedCookies?(lines: readonly string[], request: Request, context: PluginContext<Settings>): Promise<void>;
   /** Text of a script that is sent with the loader. */
@@ -271,9 +271,9 @@ interface PluginBase<Settings> {
   before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
   /** Runs after the route, in reverse order. */
   after?(response: Response, request: Request, context: PluginContext<Settings>): Promise<Response>;
-  /** Takes part in the bootstrap. Its result is the answer's member of the plugin's name, as JSON; `undefined`: none. */
+  /** Takes part in the bootstrap. The result, if any, is the answer's member with the plugin's name, as JSON. */
   boot?(context: PluginContext<Settings>, draft: BootDraft): unknown;
-  /** The member that `boot` returns, where it is one of `BootMembers` and not that of the plugin's name. */
+  /** The name of the member that `boot` returns, if it is not the plugin's name but one of `BootMembers`. */
   readonly bootMember?: string;
   /** Chooses the domains to serve; inactive ones are never served. If no enabled plugin has this hook: the first domain. */
   domains?(all: readonly RegistryDomain[]): readonly RegistryDomain[];

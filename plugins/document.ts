@@ -56,7 +56,7 @@ export type ConsentMode = (typeof CONSENT_MODES)[number];
 
 /** `basic`: no tag loads before a grant. `advanced`: the web tag's script loads, and its tags follow Consent Mode. */
 export const LOADING_MODES = ['basic', 'advanced'] as const;
-/** `vendor`: where the edge fails, pages load the vendor's script directly. `none`: they don't. */
+/** `vendor`: if the edge fails, pages load the vendor's script directly. `none`: they don't. */
 export const FALLBACKS = ['vendor', 'none'] as const;
 
 /** The rules of consent for some places: a country (`DE`) or a part of one (`US-CA`), by ISO 3166. */
@@ -119,7 +119,7 @@ const registryDomain = z.object({
   token: z.string(),
   cookieDomain: z.nullable(z.string()),
   active: z.boolean(),
-  /** It isn't proven that the domain is the client's: only the edge hostname serves it. */
+  /** Set if the domain isn't proven to be the client's: then only the edge hostname serves it. */
   unproven: z.optional(z.literal(true)),
   sameOrigin: z.optional(sameOrigin),
 });
@@ -136,11 +136,11 @@ export const registryDocument = z.object({
   containerId: z.string(),
   domains: z.array(registryDomain),
   proxyPaths: z.array(z.string()),
-  /** The edge answers nothing of the site. */
+  /** Set if the edge must answer nothing of the site. */
   off: z.optional(z.literal(true)),
   /** The site's data layer names. EDGE_CONFIG has them too, like the rules of consent. */
   dataLayers: z.optional(z.array(z.string())),
-  /** The same as in EDGE_CONFIG, which may be unreadable: the rules of consent must not depend on one store. */
+  /** The same as in EDGE_CONFIG: the rules of consent must also be known while EDGE_CONFIG can't be read. */
   ...consentSettings,
 });
 export type RegistryDocument = z.infer<typeof registryDocument>;

@@ -27,7 +27,7 @@ export interface ProfileRecord {
   isShared?: boolean | undefined;
 }
 
-/** Whether a JSON value is a record. Not by a schema, which would cost a bootstrap a twentieth of its time. */
+/** Whether a JSON value is a record. Not checked by a schema, which would cost a bootstrap a twentieth of its time. */
 export function isProfileRecord(value: unknown): value is ProfileRecord {
   const { version, session, cookies, startedAt = 0, browsers = [], isShared = false } = Object(value);
   return (
@@ -69,14 +69,14 @@ export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): num
 
 /** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
 export interface ProfileStore {
-  /** `undefined` where the store can't be read, `null` where it has no record of that id. */
+  /** `undefined`: the store can't be read. `null`: it has no record of that id. */
   read(id: string): Promise<ProfileRecord | null | undefined>;
   /** Stores the record until `endsAt` (milliseconds since the epoch). */
   write(id: string, record: ProfileRecord, endsAt: number): Promise<void>;
   delete(id: string): Promise<void>;
 }
 
-/** The cookies that a request names its visitor by. */
+/** The cookies by which a request identifies its visitor. */
 export interface NamedCookies {
   /** The page's own, as the bootstrap's body contains them. */
   readonly sent: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** What a form shows of a plugin. It is apart from the schema, so that the worker's bundle omits it. */
+/** The texts that a form shows of a plugin. They are apart from the schema, so that the worker's bundle omits them. */
 export interface PluginTexts {
   readonly title: string;
   readonly description: string;
