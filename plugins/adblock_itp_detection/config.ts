@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 
 export const config = z.strictObject({
-  /** `false`: signals are accepted and dropped, not forwarded to the tag server. */
+  /** `false`: signals are accepted, but not forwarded to the tag server. */
   enabled: z._default(z.boolean(), true),
 });
 

@@ -7,7 +7,10 @@ import pageScript from './page/detect.ts?page';
 const MAX_SIGNALS = 20;
 const SIGNAL = /^[a-z][a-z0-9_]{0,31}$/;
 const SESSION_ID = /^[0-9a-f]{32}$/;
-/** The signals of the page script (page/detect.ts): the record has no other name, which a stranger could choose. */
+/**
+ * The signals of the page script (page/detect.ts). The log counts any other name as `other`, because anyone can send
+ * any name.
+ */
 const RECORDED = /^(adblock|bait_hidden|tag_stubbed|tag_blocked|itp|itp_measured|id_capped|bait_blocked)$/;
 
 /** The tag server's path for signals, unless the deployment's variable `DETECTION_PATH` names another. */
@@ -63,7 +66,7 @@ export default definePlugin({
         ) {
           throw context.problem(
             'malformed_request',
-            `signals: at most ${MAX_SIGNALS}, named like bait_hidden`,
+            `signals must have at most ${MAX_SIGNALS} names of the form bait_hidden, and session.id 32 hex digits`,
           );
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
@@ -75,7 +78,8 @@ export default definePlugin({
         const { state, analytics } = context.consent(consent ?? {});
         context.log({ signals: recorded, consent: state });
         if (context.isBot || !analytics) return accepted(false);
-        // A document that is late may forbid what follows, and the page waits for nothing.
+        // EDGE_CONFIG may forbid to forward the signals, so wait for it if it is late: the page doesn't wait for this
+        // answer.
         if (!(await context.isConfirmed())) return accepted(false);
         const { siteId: site } = context.site;
         const at = new Date(context.now()).toISOString();
@@ -85,7 +89,7 @@ export default definePlugin({
       },
     }),
     {
-      // Blockers' lists contain this URL: a page that gets the answer is not blocked.
+      // Common blocking lists contain this URL: if a page gets the answer, nothing blocks its requests.
       method: 'GET',
       path: BAIT_PATH,
       handle: () => new Response(null, { status: 204, headers: BAIT_HEADERS }),

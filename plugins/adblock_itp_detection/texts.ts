@@ -4,6 +4,6 @@ export const adblockItpDetectionTexts: PluginTexts = {
   title: 'Detection of ad blockers and ITP',
   description: 'Reports to the tag server where a browser blocks tags or shortens the lifetime of cookies.',
   options: {
-    enabled: ['Enabled', 'Off: signals of pages are accepted and dropped, not forwarded to the tag server.'],
+    enabled: ['Enabled', 'Off: signals of pages are accepted, but not forwarded to the tag server.'],
   },
 };

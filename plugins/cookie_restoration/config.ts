@@ -23,8 +23,8 @@ export const config = z.strictObject({
     DEFAULT_COOKIES,
   ),
   /**
-   * An id cookie that the site's own server sets, with at least 128 random bits: the key of what is kept, in place of
-   * `_fpid`. Not a default, so that documents without it stay as they are.
+   * An id cookie that the site's own server sets, with at least 128 random bits. Cookies are kept under its value in
+   * place of `_fpid`. It has no default, so that documents without it stay as they are.
    */
   masterCookie: z.optional(
     z

@@ -3,8 +3,9 @@ import type { RestoredCookie } from '../contract.ts';
 import type { StoredCookie } from '../profile.ts';
 
 /**
- * Cookies that count a session's hits, so that their values change with every page view. Replacing a stored
- * value within half an hour would cost a write a view; a restored one continues the count of the session before.
+ * Cookies that count a session's hits, so that their values change with every page view. A stored value is not replaced
+ * within half an hour, because that would cost one write per page view. If it is restored, it continues the count of
+ * the earlier session.
  */
 const COUNTER = /^_ga_/;
 const COUNTER_MS = 30 * 60_000;
@@ -22,7 +23,7 @@ const VALUE = /^(?! )[\x20-\x3a\x3c-\x7e]*(?<! )$/;
 /** Prefixes with conditions that a restored, domain-wide cookie does not meet (RFC 6265bis 4.1.3). */
 const RESERVED_PREFIX = /^__(?:host|secure|http|host-http)-/i;
 
-/** True where `name` is one of the patterns, or starts with one that ends in `*`. */
+/** True if `name` is one of the patterns, or starts with a pattern that ends in `*`. */
 function isListed(name: string, patterns: readonly string[]): boolean {
   for (const pattern of patterns) {
     if (pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern) return true;
@@ -30,7 +31,10 @@ function isListed(name: string, patterns: readonly string[]): boolean {
   return false;
 }
 
-/** True if a browser accepts the pair in a `Set-Cookie`. The visitor's id is never restored, even if it is listed. */
+/**
+ * True if the cookie may be stored and a browser accepts it in `Set-Cookie`. False for the visitor's id, even if it is
+ * listed.
+ */
 export function isStorable(name: string, value: string): boolean {
   return (
     NAME.test(name) &&
@@ -50,9 +54,9 @@ interface MergeRules {
 }
 
 /**
- * The cookies to store, of the `held` and the `sent` ones: allowed by list and consent, not expired, the newer of two
- * with one name, within a profile's limits. Each ends with the identity, or a restored cookie would never expire. The
- * tag server's ids are kept without being listed.
+ * Merges the `held` and the `sent` cookies into those to store: they are allowed by list and consent, not expired, and
+ * within a profile's limits. Of two with the same name, the newer one stays. Each ends with the identity: otherwise a
+ * restored cookie would never expire. The tag server's ids need not be listed.
  */
 export function mergeCookies(
   held: readonly StoredCookie[],
@@ -66,7 +70,8 @@ export function mergeCookies(
   const isKept = (name: string, value: string) =>
     kept.some((own) => own.name === name && own.value === value);
   const changed = Object.entries(sent).filter(([name, value]) => !isKept(name, value));
-  // Most pages change nothing, and what is stored is sorted and within the limits. An earlier version stored some names twice.
+  // Most pages change nothing, and stored cookies are already sorted and within the limits. But an earlier version
+  // stored some names twice.
   if (changed.length === 0 && new Set(kept.map(({ name }) => name)).size === kept.length) return kept;
   const byName = new Map(kept.map((cookie) => [cookie.name, cookie]));
   for (const [name, value] of changed) {
@@ -78,7 +83,10 @@ export function mergeCookies(
   return withinLimits([...byName.values()]);
 }
 
-/** The stored cookies with those of the tag server's answer in place of older ones: for each name, the last valid line. */
+/**
+ * The stored cookies, in which those of the tag server's answer replace older ones. For each name, its last valid line
+ * counts.
+ */
 export function withHttpCookies(
   held: readonly StoredCookie[],
   passed: readonly StoredCookie[],
@@ -101,7 +109,7 @@ function withinLimits(cookies: readonly StoredCookie[]): StoredCookie[] {
     });
 }
 
-/** A cookie as the answer of a bootstrap contains it, with its remaining life. */
+/** A cookie as a bootstrap's answer contains it, with its remaining lifetime. */
 export function restored(cookie: StoredCookie, domain: string | null, now: number): RestoredCookie {
   return {
     name: cookie.name,

@@ -3,7 +3,8 @@ import { isStorable } from './cookies.ts';
 
 /**
  * The tag server's own ids: `FPID`, which scripts don't see, and `FPLC`, a hash of it that scripts read for links to
- * other domains (docs/facts.md, Cookies and browsers). An `FPID` that scripts see may have been set by one of them.
+ * other domains (docs/facts.md, Cookies and browsers). An `FPID` without `HttpOnly` is not kept: a script may have set
+ * it.
  */
 const isKept = (name: string, isHttpOnly: boolean) => name === 'FPLC' || (name === 'FPID' && isHttpOnly);
 
@@ -16,9 +17,8 @@ interface Passing {
 }
 
 /**
- * The tag server's ids that the `Set-Cookie` lines set, with their attributes. Omits a cookie that the
- * browser has sent with the same value, because it is known already. A cookie that a line deletes is in the result as
- * expired.
+ * The tag server's ids that the `Set-Cookie` lines set, with their attributes. Omits a cookie that the browser has sent
+ * with the same value, because it is known already. If a line deletes a cookie, the result has it as expired.
  */
 export function httpCookies(lines: readonly string[], { header, now, endsAt }: Passing): StoredCookie[] {
   return lines.flatMap((line): StoredCookie[] => {

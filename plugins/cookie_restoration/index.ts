@@ -5,7 +5,7 @@ import { setCookieLine } from './http-cookies.ts';
 import { countBrowser, type MasterUse, masterKey, masterValue } from './master-cookie.ts';
 import { keepPassed } from './passed.ts';
 
-/** Whether what is kept under the record's key may be used; the visitor's own id always may. */
+/** What the record may be used for: everything, if its key is the visitor's own id. */
 function useOf({ isDerivedKey, record, id }: BootDraft, context: PluginContext): MasterUse {
   if (!isDerivedKey || record === null || id === null) return 'restore';
   const use = countBrowser(record, id, context.now());
@@ -46,7 +46,7 @@ export default definePlugin({
     if (use === 'refuse') return [];
     record.cookies = mergeCookies(record.cookies, sent, { patterns, consent: draft.consent, now, endsAt });
     if (use === 'store') return [];
-    // Only what the request lacks: a newer value in the browser must not be overwritten.
+    // Only cookies that the request lacks: a newer value in the browser must not be overwritten.
     const missing = record.cookies.filter(({ name }) => !presentCookies.has(name));
     const hidden = missing.filter(({ attributes }) => attributes !== undefined);
     draft.setCookies.push(...hidden.map((cookie) => setCookieLine(cookie, now)));

@@ -14,13 +14,16 @@ const ALPHABETS: readonly (readonly [RegExp, bits: number])[] = [
   [/^[\w+/=-]+$/, 6],
 ];
 const UUID = /^[\da-f]{8}-[\da-f]{4}-([\da-f])[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/i;
-/** The only version that is random; the others contain a time or a name (RFC 9562). */
+/** The only UUID version that is wholly random; the others contain a time or a name (RFC 9562). */
 const RANDOM_UUID = '4';
 
-/** A browser that has lost its id comes back with a new one: this many in a month may be one visitor's. */
+/** A browser that has lost its id gets a new one. Up to this many ids in a month may belong to one visitor. */
 const MAX_BROWSERS = 10;
 const MONTH_MS = 30 * 86_400_000;
-/** How long a value is only watched: a shared value has come from many browsers by then. */
+/**
+ * How long nothing is restored to other browsers under a new value: after this time, a shared value would have come
+ * from many.
+ */
 const TRIAL_MS = 86_400_000;
 
 /** The value of the master cookie, if it can be a random value that only this visitor has. */
@@ -41,7 +44,10 @@ function isRandom(part: string): boolean {
   return version === RANDOM_UUID && text.length * bits >= MIN_BITS && new Set(text).size >= MIN_DISTINCT;
 }
 
-/** The key of a visitor's record: HMAC-SHA256 of the value for this site, so that the store has no visitor's cookie. */
+/**
+ * The key of a visitor's record: HMAC-SHA256 of the value for this site, so that the store doesn't contain the cookie's
+ * value.
+ */
 export async function masterKey(siteId: string, value: string): Promise<string> {
   const encoder = new TextEncoder();
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
@@ -54,8 +60,8 @@ export async function masterKey(siteId: string, value: string): Promise<string> 
 export type MasterUse = 'restore' | 'store' | 'refuse';
 
 /**
- * Counts the browser, and decides. A browser that has stored something under the key may have it back at once, others only
- * after a day, and none once too many have been seen.
+ * Counts the browser and decides. A browser that was seen with the key before gets its cookies back at once, others
+ * only after a day. Once there were too many browsers, no browser gets any.
  */
 export function countBrowser(record: ProfileRecord, id: string, now: number): MasterUse {
   const short = id.slice(0, 8);

@@ -7,9 +7,9 @@ const ID = /^[0-9a-f]{32}$/;
 const GRANTED = { analytics_storage: 'granted', ad_storage: 'granted' } as const;
 
 /**
- * Keeps the tag server's ids as they pass. A hit doesn't say what the visitor has chosen. Where a choice is needed, only a
- * record that a bootstrap has stored shows that there was one; the next bootstrap deletes what the choice doesn't allow.
- * `Sec-GPC` always counts.
+ * Keeps the tag server's ids when an answer sets them. A hit doesn't say what the visitor has chosen. If a grant is
+ * needed, only a record that a bootstrap has stored shows that there was one. The next bootstrap deletes the ids that
+ * the visitor's choice doesn't allow. `Sec-GPC` always counts.
  */
 export async function keepPassed(
   lines: readonly string[],

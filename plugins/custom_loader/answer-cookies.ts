@@ -4,7 +4,7 @@ import { endCookie, serializeCookie, setsId } from './cookie-header.ts';
 
 interface AnswerCookies {
   readonly restored: readonly RestoredCookie[];
-  /** Those that the visitor has denied. */
+  /** The cookies that the visitor has denied. */
   readonly ended: readonly StoredCookie[];
   /** The ids in the request's own `cookie` header, whatever its host. */
   readonly cookieIds: readonly string[];
@@ -31,7 +31,7 @@ export function answerCookies(
     lines.push(serializeCookie({ name: '_fpid', value: id, maxAge, domain }));
   }
   if (!firstParty) return lines;
-  // No plugin may set an id: this answer sets the visitor's own.
+  // No plugin may set the id cookie: only this function sets it, to the visitor's own id.
   const add = (line: string) => setsId(line) || lines.push(line);
   for (const cookie of ended) add(endCookie(cookie, domain));
   for (const cookie of restored) add(serializeCookie(cookie));

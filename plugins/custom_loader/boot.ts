@@ -24,7 +24,7 @@ const bootRequest = z.object({
   session: z.optional(z.object({ id: z.string() })),
   consent: consentChoices,
   cookies: z.optional(z.catchall(z.object({}), z.string())),
-  /** The visitor has denied what `consent` denies: it isn't only a default of the page. */
+  /** True if the visitor has denied what `consent` denies; otherwise it may be only a default of the page. */
   withdrawn: z.optional(z.boolean()),
 });
 
@@ -51,8 +51,8 @@ export const bootRoute = defineRoute({
     const cookieIds = cookieValues(cookieHeader, '_fpid');
     const sentId = wellFormedId(...(isOwnHost ? cookieIds : []), body.fpid);
     if (context.isBot || !consent.identify) {
-      // A denial deletes the stored profile. A visitor who has not chosen yet has denied nothing: the place may be unknown
-      // only this time, so that stricter rules apply. For a bot nothing is written.
+      // A denial deletes the stored profile. A visitor who has not chosen yet has denied nothing: perhaps stricter
+      // rules apply only this time, because the place is unknown. For a bot, nothing is written.
       const ended = context.isBot || !consent.isDenied ? [] : await withdraw(context, sentId, cookies);
       const none = { sent: {}, header: null };
       return await answer(context, { domain, consent, cookies: none, cookieIds, visitor: null, ended });
@@ -71,7 +71,7 @@ interface Visit {
   /** The ids in the request's own `cookie` header, whatever its host. */
   readonly cookieIds: readonly string[];
   readonly visitor: IdentifiedVisitor | null;
-  /** What was kept until the visitor denied it. */
+  /** The cookies that were kept until the visitor denied them. */
   readonly ended: readonly StoredCookie[];
 }
 
@@ -80,7 +80,7 @@ const ANSWER = {
   headers: new Headers({ 'content-type': 'application/json', 'cache-control': 'no-store' }),
 };
 
-/** JSON of which each character is one octet, so that its length is known without encoding it first. */
+/** JSON with ASCII characters only, so that its length in octets is known without encoding it. */
 const asciiJson = (value: object) =>
   JSON.stringify(value).replaceAll(
     /[^\0-\x7f]/g,
@@ -108,7 +108,7 @@ async function answer(
             ...profile.record,
             version: 1,
             session: { id: session.id, lastSeenAt: now },
-            // A withdrawn consent deletes cookies, whichever plugins are on.
+            // Cookies without consent are deleted, whichever plugins are on.
             cookies: (profile.record?.cookies ?? []).filter(({ name }) => consent.allows(name)),
             startedAt: profile.endsAt - context.identityMs,
           },
@@ -117,7 +117,7 @@ async function answer(
     setCookies: [],
   };
   const given = await context.bootstrap(draft);
-  // No plugin may restore an id: this route sets the visitor's own id.
+  // No plugin may restore the id cookie: this route sets it, to the visitor's own id.
   const restoreCookies = (given.restoreCookies ?? []).filter(
     ({ name, value }) => !setsId(`${name}=${value}`),
   );
@@ -129,7 +129,7 @@ async function answer(
     ended,
     now,
   });
-  // Cookies that scripts can't read are deleted by `Set-Cookie` only.
+  // Cookies that scripts can't read can only be deleted by `Set-Cookie`, so the page gets only the names of the others.
   const seen = ended.filter(({ attributes }) => !/httponly/i.test(`${attributes}`)).map(({ name }) => name);
   const core: CoreMembers = {
     container: {
@@ -159,7 +159,7 @@ async function answer(
   return response;
 }
 
-/** The domain of the page that sends the request. Throws where the page or its loader is not the site's. */
+/** The domain of the page that sends the request. Throws if the page or its loader is not the site's. */
 async function domainOf({ loader, url }: BootRequest, context: PluginContext): Promise<RegistryDomain> {
   const domain = domainOfPage(url, context);
   if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
@@ -170,7 +170,10 @@ async function domainOf({ loader, url }: BootRequest, context: PluginContext): P
 /** The domains of origins that the isolate has seen, because parsing an address is slow. Dropped with the site's documents. */
 const origins = new WeakMap<PluginContext['site'], Map<string, RegistryDomain>>();
 const MAX_ORIGINS = 100;
-/** `https://`, the longest host name of DNS, and a port. `URL` accepts hosts as long as a body may be. */
+/**
+ * `https://`, the longest host name of DNS, and a port. Longer ones are not remembered: `URL` accepts hosts of any
+ * length.
+ */
 const MAX_ORIGIN_LENGTH = 8 + 253 + 6;
 
 function domainOfPage(url: string, { site, domainOf, problem }: PluginContext): RegistryDomain | undefined {
@@ -182,7 +185,7 @@ function domainOfPage(url: string, { site, domainOf, problem }: PluginContext): 
     throw problem('malformed_request', 'url must be an http(s) address');
   }
   const domain = domainOf(page.hostname);
-  // An older loader's whole address would take the place of an origin.
+  // The whole addresses that older loaders send are not remembered: they would displace origins.
   if (domain !== undefined && url === page.origin && url.length <= MAX_ORIGIN_LENGTH) {
     origins.set(site, (known && known.size < MAX_ORIGINS ? known : new Map()).set(url, domain));
   }

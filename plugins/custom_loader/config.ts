@@ -1,12 +1,14 @@
 import * as z from 'zod/mini';
 
-/** The options that a manifest may set. A function, so that the worker's bundle, which doesn't check them, omits it. */
+/**
+ * The options that a manifest may set. A function, so that the worker's bundle omits it: the worker doesn't check them.
+ */
 export function customLoaderConfig() {
   return z.strictObject({
     enabled: z._default(z.boolean(), true),
     /**
-     * The end of the addresses by which a shop's or CMS's own plugin gets the loader, under a domain's prefix. Not a
-     * default, so that documents without it stay as they are.
+     * The end of the addresses from which a shop's or CMS's own plugin requests the loader, under a domain's prefix. It
+     * has no default here, so that documents without it stay as they are.
      */
     scriptPath: z.optional(
       z
@@ -19,8 +21,9 @@ export function customLoaderConfig() {
         ),
     ),
     /**
-     * Days after which a visitor's id and all that is kept of it end, counted from the start; nothing extends them. Not a
-     * default, so that documents without it stay as they are. Without it: 395, which are never more than 13 months.
+     * Days from the start of a visitor's id until it ends, with all that is kept under it; nothing extends them. It has
+     * no default here, so that documents without it stay as they are: they get 395 days, which is never more than 13
+     * months.
      */
     identityDays: z.optional(z.int().check(z.minimum(1), z.maximum(400))),
   });

@@ -15,7 +15,10 @@ export function serializeCookie({ name, value, maxAge, domain }: CookieToSet): s
   return `${name}=${value}; Path=/; Max-Age=${maxAge}${scope}; Secure; SameSite=Lax`;
 }
 
-/** The line that ends a cookie in the browser: in the scope that it was restored in, or that the tag server gave it. */
+/**
+ * The line that deletes a cookie in the browser. It has the scope in which the cookie was restored, or which the tag
+ * server gave it.
+ */
 export function endCookie({ name, attributes }: StoredCookie, domain: string | null): string {
   if (attributes === undefined) return serializeCookie({ name, value: '', maxAge: 0, domain });
   return [`${name}=`, 'Max-Age=0', ...(attributes ? [attributes] : [])].join('; ');

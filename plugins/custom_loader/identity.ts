@@ -15,7 +15,7 @@ export function wellFormedId(...candidates: readonly (string | undefined)[]): st
   return candidates.find((candidate) => candidate !== undefined && ID.test(candidate));
 }
 
-/** An identified visitor: its id, its session and what is kept of it. */
+/** An identified visitor: the id, the session, and what is kept of the visitor. */
 export interface IdentifiedVisitor {
   readonly id: string;
   readonly isNew: boolean;
@@ -23,7 +23,7 @@ export interface IdentifiedVisitor {
   readonly profile: Profile;
 }
 
-/** What a request names. */
+/** What a request says of the visitor. */
 interface Named {
   /** A well-formed id. */
   readonly sentId: string | undefined;
@@ -61,7 +61,7 @@ export async function withdraw(
   const kept = await Promise.all(
     keys.map(async (key) => {
       const record = await profiles.read(key);
-      // A shared key is refused for good, and nothing is kept under it.
+      // The record of a shared key stays, so that the key stays refused; it has no cookies.
       if (record?.isShared) return [];
       await profiles.delete(key);
       return record?.cookies ?? [];

@@ -11,18 +11,22 @@ interface Rendered {
 }
 
 /**
- * Scripts by edge URL, token, query, the visitor's place and its rules of consent: a few per site and data centre, but a
- * visitor can request any port. Keyed by the site's list of cookies, so that they are dropped when the site's documents
- * change. The context's `memory` would need a key with the whole script: hashing it costs every request about 20 µs.
+ * Rendered scripts by edge URL, token, query, the visitor's place and its rules of consent. There are only a few per
+ * site and data centre, unless visitors request other ports. The outer key is the site's list of cookies, so that
+ * scripts are dropped when the site's documents change. The context's `memory` is not used, because its key would need
+ * a hash of the whole script, which costs every request about 20 µs.
  */
 const rendered = new WeakMap<readonly string[], Map<string, Rendered>>();
 const MAX_RENDERED = 100;
-/** More than a real address needs. One of 16 KB would be in the key and in the script. */
+/**
+ * More than a real address needs. Scripts with a longer key are not remembered: an address of 16 KB would be in both
+ * key and script.
+ */
 const MAX_KEY_LENGTH = 1024;
 
 interface Asked {
   readonly token: string;
-  /** `DE` or `US-CA`, by ISO 3166; empty where the country is unknown. */
+  /** `DE` or `US-CA`, by ISO 3166; empty if the country is unknown. */
   readonly place: string;
   readonly snippet: Snippet | undefined;
 }
@@ -46,7 +50,7 @@ async function loaderFor(context: PluginContext, { token, place, snippet }: Aske
     'access-control-allow-origin': '*',
     // A page under `cross-origin-embedder-policy: require-corp` requires this header.
     'cross-origin-resource-policy': 'cross-origin',
-    // It ends with the place, so that a verification can read which one the edge knows.
+    // The etag ends with the place, so that a verification can read which place the edge knows.
     'content-length': String(octets.byteLength),
     etag: place ? hash.replace(/"$/, `-${place}"`) : hash,
   });
@@ -86,7 +90,8 @@ export default definePlugin({
     owns: (address, site, { scriptPath = SNIPPET_PATH }) => isScriptAddress(address, site, scriptPath),
     async handle({ request }, context) {
       const snippet = readSnippet(new URL(request.url));
-      if (snippet === null) throw context.problem('malformed_request', 'l must be an identifier');
+      if (snippet === null)
+        throw context.problem('malformed_request', 'the parameter l must be an identifier');
       return answerLoader(context, loaderOf(context.site) ?? '', snippet);
     },
   },

@@ -4,11 +4,11 @@ import type { Proven } from './session.ts';
 
 /** What the store has of a visitor. */
 export interface Profile {
-  /** Where the visitor's record is, or will be. */
+  /** The key under which the visitor's record is stored, or will be. */
   readonly key: string;
   /** Null: the store has no record. Undefined: none was read, because nothing is kept or the store failed. */
   readonly record: ProfileRecord | null | undefined;
-  /** The session of the record, also of one that has been deleted. */
+  /** The session of the record, even if the record has just been deleted. */
   readonly session: ProfileRecord['session'];
   /** When the identity ends, in milliseconds since the epoch. */
   readonly endsAt: number;
@@ -18,7 +18,10 @@ export interface Profile {
 
 interface Named {
   readonly id: string;
-  /** False for an id that the edge has just made: KV would cache that its key is missing. */
+  /**
+   * False for an id that the edge has just made. It is not read from the store, because KV would cache that its key is
+   * missing.
+   */
   readonly isKnown: boolean;
   readonly cookies: NamedCookies;
   readonly proven: Proven | null;
@@ -31,7 +34,7 @@ export function newProfile({ now, identityMs }: Pick<Stores, 'now' | 'identityMs
   return { key, record: null, session: null, endsAt: now() + identityMs, isKept: true };
 }
 
-/** Reads the visitor's record: one read, or none where nothing can be found. */
+/** Reads the visitor's record, with no read if nothing can be found. */
 export async function readProfile(
   context: Stores,
   { id, isKnown, cookies, proven }: Named,
@@ -86,7 +89,7 @@ export async function keepProfile(
   await profiles.write(key, record, endsAt);
 }
 
-/** Whether a write would change nothing but the session, which alone is no reason for one. */
+/** Whether only the session has changed, which alone is no reason for a write. */
 function keepsTheSame(before: ProfileRecord, after: ProfileRecord): boolean {
   const { isShared = false, browsers = [] } = before;
   return (

@@ -6,9 +6,9 @@ const [head = '', between = '', tail = ''] = template.split(/TAGYARD_VALUES|TAGY
 
 /**
  * A site's values. `edge` is the edge's base URL without a slash at the end, `loader` the loader token, `cookies` the
- * names of the cookies to send. `keys` are those of them by which the edge finds what its store keeps of the visitor.
- * `life` is the lifetime of a visitor's id in seconds. `layer` and `query` are those of the page's own snippet,
- * which has already started the data layer.
+ * names of the cookies to send. `keys` are those of them from whose values the edge derives keys of its store. `life`
+ * is the lifetime of a visitor's id in seconds. `layer` and `query` are those of the page's own snippet, which has
+ * already started the data layer.
  */
 interface LoaderValues {
   readonly edge: string;

@@ -15,7 +15,9 @@ export interface Session {
   readonly isNew: boolean;
 }
 
-/** What the page sends of its session: the signed token, or only the id if its loader has an earlier version. */
+/**
+ * What the page sends of its session (`text`): the signed token, or only the id if the loader is of an earlier version.
+ */
 interface Named {
   readonly profile: string;
   readonly text: string | undefined;
@@ -31,8 +33,8 @@ export interface Proven {
 type Signing = Pick<PluginContext, 'sign' | 'now' | 'site'>;
 
 /**
- * Profiles and their tokens that the isolate has made or found genuine, so that the next page of a visit costs one signature
- * and not two. Dropped with the site's documents.
+ * Profiles and their tokens that the isolate has made or found genuine, so that the next page of a visit costs one
+ * signature instead of two. Dropped with the site's documents.
  */
 const genuine = new WeakMap<PluginContext['site'], Set<string>>();
 const MAX_GENUINE = 1000;
@@ -43,8 +45,8 @@ function keepGenuine({ site }: Signing, named: string): void {
 }
 
 /**
- * 32 hex digits: the second at which the session began, and a signature of it for this site and profile. So any data
- * centre recognizes the id without a store.
+ * 32 hex digits: the second at which the session began, and a signature of it for this site and profile. With it, any
+ * data centre recognizes the id without a store.
  */
 async function idOf(context: Signing, profile: string, start: string): Promise<string> {
   return start + (await context.sign(`session ${profile} ${start}`)).slice(0, 24);

@@ -1,7 +1,7 @@
 import type { Site } from '../contract.ts';
 import { isNamedBy } from '../paths.ts';
 
-/** What the snippet of a shop's or CMS's own plugin says in the address of its script. */
+/** What the snippet of a shop's or CMS's own plugin states in the address of its script. */
 export interface Snippet {
   /** The name of the page's data layer, which the snippet has started. */
   readonly layer: string;
@@ -10,7 +10,7 @@ export interface Snippet {
 }
 
 const LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
-/** `/*` names every path that isn't the edge's own; the loader's path is the edge's own. */
+/** `/*` doesn't count: it names every path that isn't the edge's own, and the loader's path is the edge's own. */
 const isNarrow = (path: string) => path !== '/*';
 const ENVIRONMENT = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'];
 
@@ -19,9 +19,10 @@ export const loaderOf = ({ domains }: Site): string | undefined =>
   domains.find(({ sameOrigin }) => sameOrigin?.loader !== undefined)?.sameOrigin?.loader;
 
 /**
- * True where the path ends with `scriptPath` and the query names a web tag of the site: `?id=GTM-ABC1234` or
- * `?GTM-ABC1234`. If `scriptPath` is the whole path, the query may name none: some plugins can omit the id. False for
- * the paths that the site names for its container, whose web container client serves a script of that name, too.
+ * True if the path ends with `scriptPath` and the query names a web tag of the site: `?id=GTM-ABC1234` or
+ * `?GTM-ABC1234`. If `scriptPath` is the whole path, the query may name none, because some plugins can omit the id.
+ * False for paths that the site forwards to its tag server: a web container client there may serve a script of the same
+ * name.
  */
 export function isScriptAddress(
   { path, query }: { readonly path: string; readonly query: string },

@@ -20,8 +20,8 @@ const EDGE_TIMEOUT_MS = 3000;
  * script is preloaded, and added after it has arrived: if the server hangs, a script would delay the page's `load`
  * event, but a preload doesn't. If the page's CSP or the browser refuses preloads, the script is added directly. A page
  * with `require-trusted-types-for 'script'` must allow the policies `tagyard` (snippet) and `tagyard-loader` (loader).
- * Calls of `tagyard.consent.update` are kept for the loader. The edge's scripts are requested without credentials: a
- * browser would send the cookies of the site's domain to a host under it.
+ * Calls of `tagyard.consent.update` are kept for the loader. The edge's scripts are requested without credentials: with
+ * them, a browser would send the cookies of the site's domain to a host under it.
  */
 export function renderSnippet({
   edgeUrl,
@@ -53,7 +53,7 @@ t.add(u,null,t.direct);${waits ? '' : `setTimeout(t.direct,${EDGE_TIMEOUT_MS});`
 </script>`;
 }
 
-/** A JSON literal that can end neither the script element around it nor a line of it. */
+/** A JSON literal without characters that could end the script element or a line in it. */
 function literal(value: string): string {
   return JSON.stringify(value).replace(
     /[<>\u2028\u2029]/g,

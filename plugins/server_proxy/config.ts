@@ -27,8 +27,8 @@ export const VENDOR_SCRIPT_PATH = '/c/:token.js';
 export const DATA_LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
 
 /**
- * First segments of the edge itself, also for its later routes. The tag server gets no path below them. `.well-known` is
- * the site owner's: Private Click Measurement and ACME use it.
+ * First segments of the edge's own paths, reserved also for its later routes. No path below them is forwarded to the
+ * tag server. `.well-known` is the site owner's: Private Click Measurement and ACME use it.
  */
 export const OWN_SEGMENTS: readonly string[] = [
   'l',
@@ -42,7 +42,7 @@ export const OWN_SEGMENTS: readonly string[] = [
 /** A path of unreserved characters, without a slash at the end. */
 const PLAIN = '/[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*';
 
-/** How a site's documents name every path that isn't the edge's own. */
+/** The entry by which a site's documents forward every path that isn't the edge's own. */
 const EVERY_PATH = '/*';
 
 const NO_DOT_SEGMENTS = /^(?!.*\/\.\.?(?:\/|$))/;
@@ -98,7 +98,9 @@ export function serverProxyConfig(routePaths: readonly string[]) {
     paths: z._default(z.array(proxyPath).check(z.maxLength(50)), []),
     /** The tag serving path of the web container client, a prefix that Tag Manager generates. */
     tagServingPath: z.optional(tagServingPath),
-    /** Forwards every path that isn't the edge's own. Not a default, so that documents without it stay as they are. */
+    /**
+     * Forwards every path that isn't the edge's own. It has no default, so that documents without it stay as they are.
+     */
     passthrough: z.optional(z.boolean()),
     /** Names of the pages' data layers, beside `dataLayer`: the vendor's script is always fetched for them. */
     dataLayers: z.optional(

@@ -4,13 +4,17 @@ import { DATA_LAYER_NAMES, NAME_REMEMBERED_MS } from './limits.ts';
 
 const DEFAULT_NAME = 'dataLayer';
 
-/** When each name that a site doesn't state was last admitted, by site. */
+/** By site: the names that it doesn't state, with the time at which each was last admitted. */
 const admitted = new Map<string, Map<string, number>>();
 
-/** The name of the page's data layer for the vendor, by the parameter `l`; `null` for its default. Throws `malformed_request`. */
+/**
+ * The data layer's name that the vendor's script is for, from the parameter `l`; `null`: the default. Throws
+ * `malformed_request`.
+ */
 export function readDataLayer(context: PluginContext, query: URLSearchParams): string | null {
   const name = query.get('l') || DEFAULT_NAME;
-  if (!DATA_LAYER.test(name)) throw context.problem('malformed_request', 'l must be an identifier');
+  if (!DATA_LAYER.test(name))
+    throw context.problem('malformed_request', 'the parameter l must be an identifier');
   return name === DEFAULT_NAME ? null : name;
 }
 
@@ -25,7 +29,10 @@ export function admitDataLayer({ now, problem, site, variables }: PluginContext,
   for (const [known, at] of names) if (now() - at >= NAME_REMEMBERED_MS || now() < at) names.delete(known);
   const limit = Number(variables.DATA_LAYER_NAMES || DATA_LAYER_NAMES);
   if (!names.has(name) && names.size >= limit) {
-    throw problem('malformed_request', 'l names one data layer too many for this site');
+    throw problem(
+      'malformed_request',
+      'the parameter l names one data layer too many for this site; state the name in the manifest',
+    );
   }
   names.set(name, now());
 }

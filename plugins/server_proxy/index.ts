@@ -17,19 +17,19 @@ async function proxy({ request }: RouteInput, context: PluginContext): Promise<R
   return response;
 }
 
-/** The tag server knows no prefix: its redirects to a path of its own are kept under the base. */
+/** The tag server doesn't know the prefix, so the base is put before its redirects to its own paths. */
 function keptUnder({ base, url }: PluginContext, location: string): string {
   const target = /^[a-z]+:|^\//i.test(location) ? URL.parse(location, url) : null;
   const isOwn = base !== url.origin && target?.origin === url.origin;
   return isOwn ? base + target.pathname + target.search + target.hash : location;
 }
 
-/** Serves the tag server's own paths and the vendor's web container script. Never an open proxy. */
+/** Serves the tag server's own paths and the vendor's web container script, and forwards nothing to other servers. */
 export default definePlugin({
   name: 'server_proxy',
   kind: 'mandatory',
   alwaysOn: true,
-  // The manifest's schema has checked the paths (config.ts), and the registry holds them: the worker reads no option.
+  // The manifest's schema has checked the paths (config.ts), and the registry has them: the worker reads no options.
   config: z.looseObject({}),
   variables: ['DATA_LAYER_NAMES'],
   routes: [

@@ -5,7 +5,10 @@ export const serverProxyTexts: PluginTexts = {
   description: 'Forwards hits and scripts to the tag server, and serves the vendor’s script from the edge.',
   options: {
     enabled: ['Enabled', 'Always on.'],
-    paths: ['Paths', 'Paths that are forwarded beside the built-in ones; one that ends with /* is a prefix.'],
+    paths: [
+      'Paths',
+      'Paths that are forwarded in addition to the built-in ones; one that ends with /* is a prefix.',
+    ],
     tagServingPath: [
       'Tag serving path',
       'The tag serving path of the web container client, a prefix that Tag Manager generates.',

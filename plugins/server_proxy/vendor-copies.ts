@@ -9,21 +9,21 @@ import {
 } from './limits.ts';
 import { FRESH_UNTIL, fetchVendor, VendorFailure, vendorPlace } from './vendor-fetch.ts';
 
-/** A header of copies in memory: why the vendor gave no newer one. */
+/** A header of copies in memory: why no newer copy could be fetched. */
 export const FAILED_BECAUSE = 'x-tagyard-failed-because';
 
-/** A header of stored copies: the version of the web container, as the script says it. */
+/** A header of stored copies: the version of the web container, as the script states it. */
 const VERSION = 'x-tagyard-version';
 /** Google's script states it at its beginning (docs/facts.md, Web container script). */
 const STATED_VERSION = /"version":\s*"(\d{1,9})"/;
 const BEGINNING_OCTETS = 1024;
 
-/** The version of the web container whose script this is; null if the script doesn't say it. */
+/** The version of the web container whose script this is; null if the script doesn't state it. */
 export const versionOf = ({ headers }: SharedBody): string | null => headers.get(VERSION);
 
 /**
- * The key of a script's copies, which are for all sites with that web tag. The key holds all that the script depends
- * on: the vendor's path and query, made by the edge, and the visitor's place, stated by a trusted hop.
+ * The key of a script's copies. All sites with that web tag use the same copies. The key holds all that the script
+ * depends on: the vendor's path and query, made by the edge, and the visitor's place, stated by a trusted hop.
  */
 export function copyKey({ visitor }: PluginContext, path: string): string {
   const [place = 'unknown'] = Object.values(vendorPlace(visitor));
@@ -48,10 +48,10 @@ export async function findCopy(context: PluginContext, key: string): Promise<Sha
 
 const freshUntil = ({ headers }: SharedBody) => Number(headers.get(FRESH_UNTIL));
 
-/** True for what is remembered in place of a copy where the vendor has no such script. */
+/** True for the empty copy that is kept in memory if the vendor has no such script. */
 const isRefusal = ({ headers, body }: SharedBody) => body.byteLength === 0 && headers.has(FAILED_BECAUSE);
 
-/** The copy; throws `VendorFailure` where it is a remembered refusal. */
+/** The copy itself. Throws `VendorFailure` if it is a refusal of the vendor that was kept in memory. */
 export function unlessRefused(copy: SharedBody): SharedBody {
   if (isRefusal(copy)) throw new VendorFailure(copy.headers.get(FAILED_BECAUSE) ?? '');
   return copy;
@@ -86,7 +86,10 @@ async function store(context: PluginContext, key: string, { headers, body }: Sha
   context.acrossSites.memory.put(key, { headers, body });
 }
 
-/** Serves the old copy for a while without asking again. Without one, only a refusal is remembered. */
+/**
+ * Keeps a failure in memory, so that the old copy is served for a while without a request to the vendor. If there is no
+ * old copy, only a refusal is kept.
+ */
 function remember(
   context: PluginContext,
   key: string,
@@ -102,8 +105,8 @@ function remember(
 }
 
 /**
- * How long the copy is still fresh; negative: for how long it is stale. If the clock was set back, this can be longer than
- * any copy stays fresh: then it counts as 0.
+ * How many seconds the copy is still fresh; negative: how many seconds it has been stale. If the clock was set back,
+ * the result would be more than any copy's time: then it is 0.
  */
 export function secondsLeft({ now }: PluginContext, copy: SharedBody): number {
   const left = Math.floor((freshUntil(copy) - now()) / 1000);

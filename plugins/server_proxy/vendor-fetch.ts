@@ -7,9 +7,9 @@ export const SAFE_HEADERS = ['content-type', 'last-modified', 'cross-origin-reso
 /** A header that only stored copies have: when the copy becomes stale, in milliseconds since the epoch. */
 export const FRESH_UNTIL = 'x-tagyard-fresh-until';
 
-/** Why there is no new script. The message is logged, so it holds nothing of the visitor. */
+/** Why there is no new script. The message is logged, so it must contain no data of the visitor. */
 export class VendorFailure extends Error {
-  /** The vendor has no such script: asking again at once would change nothing. */
+  /** True if the vendor has no such script, so that another request would change nothing. */
   isRefusal = false;
 }
 

@@ -41,7 +41,7 @@ async function probe(): Promise<boolean | undefined> {
 
 function write(maxAge: number): void {
   try {
-    // biome-ignore lint/suspicious/noDocumentCookie: what a script writes this way is what is measured.
+    // biome-ignore lint/suspicious/noDocumentCookie: this measures cookies that a script writes this way.
     document.cookie = `${PROBE}=1; Path=/; Max-Age=${maxAge}; SameSite=Lax; Secure`;
   } catch {}
 }

@@ -28,17 +28,19 @@ const TAG_TIMEOUT_MS = 5000;
 
 /**
  * A query that the two common blocking lists match. The report itself has it, so that a page without a blocker sends
- * one request; where that one is refused, the report is sent again without the query. The query ends with the path, for
- * filters and logs that go by the ending.
+ * only one request. If that request is refused, the report is sent again without the query. The query ends with the
+ * path, for filters and logs that match the end of a URL.
  */
 const BAIT = '?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection';
 
-/** Whether an element with the class names of an advertisement is hidden, as the common lists do. */
+/**
+ * Whether an element with the class names of an advertisement is hidden: the common blocking lists hide such elements.
+ */
 function baitHidden(): boolean {
   const bait = document.createElement('div');
   bait.className = 'adsbox ad-banner textads banner_ads';
   bait.style.cssText = 'position:absolute;height:1px';
-  // Not in the body, which may not exist yet: the page's own scripts can delay it.
+  // Added to the root element: the body may not exist yet, because the page's own scripts can delay it.
   document.documentElement.appendChild(bait);
   const hidden = bait.offsetHeight === 0;
   bait.remove();
@@ -59,12 +61,14 @@ function settled(since: number): Promise<void> {
   return new Promise((resolve) => setTimeout(() => resolve(settled(since)), 100));
 }
 
-/** All signals but that of the report itself. Unknown ones are undefined, so JSON omits them. */
+/**
+ * All signals except `bait_blocked`, which the report itself finds out. Unknown ones are undefined, so JSON omits them.
+ */
 async function signals({ container }: BootAnswer) {
   const bait_hidden = baitHidden();
   // A blocker's substitute script loads, but registers no container.
   const tag_stubbed = state.gtm === 'loaded' && !page.google_tag_manager?.[container.webTagId];
-  // A failed web tag alone does not tell a blocker from an outage. A refused request for it does.
+  // A web tag that failed to load can mean a blocker or an outage. Only a blocker also refuses a plain request for it.
   const tag_blocked = state.gtm === 'failed' && (await refused(container.scriptUrl));
   return {
     adblock: bait_hidden || tag_stubbed || tag_blocked,
@@ -81,7 +85,7 @@ async function report(): Promise<void> {
   const answer = await state.measured;
   if (!answer) return;
   await settled(Date.now());
-  // The visitor may have withdrawn since.
+  // The visitor may have withdrawn consent since.
   if (!state.profile) return;
   const found = await signals(answer);
   const { session } = answer;
@@ -90,7 +94,7 @@ async function report(): Promise<void> {
   );
 }
 
-/** A simple request, whose body is text: a JSON type would cost a preflight. */
+/** Sends a simple request with a text body: a JSON content type would cost a preflight. */
 function send(id: string, query: string, found: object): Promise<unknown> {
   return fetch(`${state.edge}/mark-session-detection${query}`, {
     method: 'POST',

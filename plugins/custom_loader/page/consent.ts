@@ -4,7 +4,7 @@ import type { Choices, TagyardPage } from './state.ts';
 interface Rules {
   /** Only a grant allows a purpose. */
   readonly strict: boolean;
-  /** Milliseconds after which a consent with a time counts as none. */
+  /** Milliseconds after which a grant no longer counts, if its time is known. */
   readonly maxAge: number;
   /** `DE`, `US-CA`; empty: unknown. */
   readonly place: string;
@@ -14,13 +14,15 @@ interface Rules {
 
 /** What the visitor allows at this moment. */
 export interface Decision {
-  /** The choice for each purpose. Without one: nothing is known of it. */
+  /** The choice for each purpose; a missing one is unknown. */
   readonly choices: Choices;
   readonly analytics: boolean;
   readonly ads: boolean;
-  /** The visitor denied: what is kept of an earlier consent must be deleted. A default of the page is no denial. */
+  /**
+   * The visitor denied, so all that was kept by an earlier consent must be deleted. A default of the page is no denial.
+   */
   readonly erase: boolean;
-  /** Denied by the visitor, not by a default of the page. */
+  /** What the visitor denied; a default of the page doesn't count. */
   readonly refuses: { readonly analytics: boolean; readonly ads: boolean };
 }
 
@@ -28,7 +30,7 @@ const PURPOSES = ['analytics_storage', 'ad_storage', 'ad_user_data', 'ad_persona
 const ADS_DENIED: Choices = { ad_storage: 'denied', ad_user_data: 'denied', ad_personalization: 'denied' };
 const DENIED: Choices = { ...ADS_DENIED, analytics_storage: 'denied' };
 
-/** Fields of GPP's US sections; 1 is an opt-out. Others, such as notices, have longer names. */
+/** Fields of GPP's US sections in which 1 is an opt-out. Other fields, such as those of notices, have longer names. */
 const AD_OPT_OUT = /^(?:Sale|Shar\w+|TargetedAdvertising)OptOut$/;
 
 /** How long Google's tags wait for a TCF platform, in milliseconds. */
@@ -72,7 +74,10 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
     changed();
   };
 
-  /** Google's rule: the more specific region counts. Of regions that may be the visitor's, only denials count. */
+  /**
+   * Google's rule: the more specific region counts. If a region only may be the visitor's, because the place is not
+   * fully known, only its denials count.
+   */
   const setDefaults = (given: Untrusted) => {
     let rank = 0;
     let isCertain = true;
@@ -95,7 +100,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
     changed();
   };
 
-  /** Throws where an entry isn't a command. */
+  /** Throws if the entry isn't a command. */
   const command = (entry: Untrusted) => {
     if (entry[0] !== 'consent') return;
     if (entry[1] === 'default') setDefaults(entry[2]);
@@ -113,7 +118,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
       ad_user_data: choice(1, 7),
       ad_personalization: choice(3, 4),
     };
-    // While the platform asks the visitor, nothing is chosen.
+    // While the platform asks the visitor, there is no choice yet, unless an earlier one grants purpose 1.
     const isAsking = data.eventStatus === 'cmpuishown';
     pending = isAsking && !granted[1];
     say('tcf', pending ? {} : pick(choices, data.tcString && updatedAt(data.tcString)));
@@ -196,7 +201,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
     return result;
   };
   connect();
-  // A platform that comes after the loader.
+  // For a platform that loads after the loader.
   addEventListener('load', connect);
 
   return {

@@ -7,7 +7,7 @@ export function jar(): string {
   }
 }
 
-/** The page's cookies of these names, and of names with these beginnings where a `*` follows. */
+/** The page's cookies with these names. A name that ends with `*` is a prefix. */
 export function pickCookies(names: string[]): Record<string, string> {
   const found: Record<string, string> = {};
   jar().replace(/; ([^=;]+)=([^;]*)/g, (_all, name: string, value: string) => {
@@ -26,9 +26,9 @@ export function writeCookie(name: string, value: string, maxAge: number, domain:
 }
 
 /**
- * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower domains
- * until the page's cookies have the value, or no cookie of that name. A malformed one may remain beside it. (The edge uses the
- * public suffix list.)
+ * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower
+ * domains until the page's cookies have the value or, after a deletion, no cookie of that name. A malformed cookie of
+ * the name may remain. (The edge uses the public suffix list.)
  */
 export function keepWide(name: string, value: string, maxAge: number): void {
   const labels = location.hostname.split('.');

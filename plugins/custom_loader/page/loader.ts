@@ -13,7 +13,7 @@ interface Entry {
   event?: string;
 }
 
-/** The snippet waits for the edge for the same time. */
+/** The snippet waits for the edge equally long. */
 const EDGE_TIMEOUT_MS = 3000;
 
 const page: TagyardPage = window.tagyard || {};
@@ -22,16 +22,16 @@ const nonce = document.currentScript ? document.currentScript.nonce : '';
 
 /** True while the snippet itself or `hold` prevents the snippet's fallback from running. */
 let isHeld = page.tried === true && !page.gtm;
-/** The visitor's choices that were followed last, reduced to what changes the loader's behaviour. */
+/** The visitor's choices that the loader last acted on, reduced to what changes its behaviour. */
 let followed = '';
 /** The pause before a withdrawal that the edge hasn't received is sent again, in milliseconds. */
 let retryAfter = 5000;
 let retrying: ReturnType<typeof setTimeout> | undefined;
 let isFollowing = false;
 let decide: () => Decision;
-/** The web tag may load: the site's rules and the visitor allow it. */
+/** True if the site's rules and the visitor allow the web tag to load. */
 let mayLoad = false;
-/** A bootstrap has been sent for the web tag. */
+/** True once a bootstrap has been sent for the web tag. */
 let hasBooted = false;
 let resolveBooted: (answer: BootAnswer | null) => void;
 let resolveMeasured: (answer: BootAnswer) => void;
@@ -72,7 +72,7 @@ function start(): void {
     } else go();
   };
   if ((document as { prerendering?: boolean }).prerendering) {
-    // The page may never be shown.
+    // A prerendered page may never be shown.
     wait();
     document.addEventListener('prerenderingchange', begin, { once: true });
   } else begin();
@@ -89,7 +89,7 @@ function wait(): void {
   hold();
 }
 
-/** Does what the visitor's choices ask for, one bootstrap after the other, until they no longer change. */
+/** Acts on the visitor's choices, with one bootstrap after the other, until they no longer change. */
 async function follow(): Promise<void> {
   if (isFollowing) return clear(decide());
   isFollowing = true;
@@ -113,7 +113,7 @@ async function follow(): Promise<void> {
   isFollowing = false;
 }
 
-/** Deletes at once what the visitor refuses. The edge's answer may be late, or may never come. */
+/** Deletes the cookies that the visitor refuses at once, because the edge's answer may be late or never come. */
 function clear({ erase, refuses }: Decision): void {
   deleteRefused(values.cookies, values.keys, refuses);
   if (!erase) return;
@@ -136,7 +136,7 @@ async function bootstrap(now: Decision): Promise<void> {
     page.gtm = 'pending';
     if (isHeld) setTimeout(fallBack, EDGE_TIMEOUT_MS);
   }
-  // Even without an id: the key of what the edge keeps may be a cookie that scripts can't read.
+  // Needed even without an id: the edge may keep data under the value of a cookie that scripts can't read.
   if (now.erase && values.keys) remember();
   const old = toForget();
   if (!mayIdentify && !old && (hasBooted || !loads)) return;
@@ -151,7 +151,8 @@ async function bootstrap(now: Decision): Promise<void> {
   if (mayIdentify ? answer || !old : !old) answer = await sendBootstrap(now);
   const isWithdrawn = decide().erase;
   if (mayIdentify && isWithdrawn) {
-    // The visitor withdrew while the request was under way. The next bootstrap deletes the profile that this one made.
+    // The visitor withdrew consent while the request was under way. The next bootstrap deletes the profile that this
+    // one made.
     if (answer?.profile) remember(answer.profile.id);
     return;
   }
@@ -170,7 +171,8 @@ async function bootstrap(now: Decision): Promise<void> {
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   drop(answer.deleteCookies);
-  // Not before a choice: `keep` would delete the cookies of an earlier consent, because the answer has no profile.
+  // Not if no purpose is allowed yet: the answer has no profile, so `keep` would delete the cookies of an earlier
+  // consent.
   if (mayIdentify) {
     const isUnmeasured = answer.session.isNew || session().endsWith(UNMEASURED);
     const isMeasured = now.analytics && answer.profile;
@@ -191,8 +193,9 @@ function retry(): void {
 }
 
 /**
- * Writes only cookies that the answer's `Set-Cookie` could not set: Safari shortens the life of what a script writes. A
- * cookie that the page already has is kept. If the answer has replaced a newer value, that value is written back.
+ * Writes only cookies that the answer's `Set-Cookie` could not set, because Safari shortens the lifetime of cookies
+ * that scripts write. A cookie that the page already has is kept. If the answer has replaced a newer value, that value
+ * is written back.
  */
 function keep(answer: BootAnswer, newerThan: ReturnType<typeof watchCookies>, mark: string): void {
   const present = jar();
@@ -216,7 +219,8 @@ function load(src: string, nonce: string | undefined): void {
   const name = values.layer || 'dataLayer';
   const layer = layers[name] || [];
   layers[name] = layer;
-  // If the page's own snippet named the layer (such as that of a shop's plugin), it has pushed `gtm.start` already.
+  // If another snippet (such as a shop plugin's) requested this script, it has already pushed `gtm.start` to its data
+  // layer.
   if (!page.started && !(values.layer && layer.some((entry) => entry?.['gtm.start']))) {
     layer.push({ 'gtm.start': Date.now(), event: 'gtm.js' });
   }

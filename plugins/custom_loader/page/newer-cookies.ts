@@ -9,13 +9,13 @@ const { cookieStore } = window as unknown as { cookieStore?: EventTarget };
 const MAX_CHANGES = 50;
 
 /**
- * Records what the page's scripts write while the bootstrap is under way: its `Set-Cookie` may replace a newer value. The
- * function that it returns gives the newer value of a restored cookie.
+ * Records the cookies that the page's scripts write while the bootstrap is under way, because its `Set-Cookie` may
+ * replace a newer value. Returns a function that gives the newer value of a restored cookie.
  */
 export function watchCookies(): (cookie: Restored) => string | undefined {
   const changes: { readonly name: string; readonly value?: string }[] = [];
   try {
-    // Not in all browsers, and pages may have a substitute without events.
+    // Not all browsers have `cookieStore`, and pages may have a substitute without events.
     (cookieStore as EventTarget).addEventListener('change', (event) => {
       if (changes.length < MAX_CHANGES) changes.push(...(event as Change).changed);
     });

@@ -5,18 +5,21 @@ import { values } from './values.ts';
 
 /** A cookie for the whole domain, so that the session continues on its other hosts. */
 export const SESSION = 'tagyard_session';
-/** Seconds for which the edge continues a session: also if the browser ends in between. */
+/**
+ * Seconds without a bootstrap after which a session ends. The cookie lives as long, also if the browser is closed in
+ * between.
+ */
 export const SESSION_LIFE = 1800;
-/** After this time, an edge that hasn't answered counts as failing, so that later choices are followed. */
+/** If the edge hasn't answered after this time, the request counts as failed, so that later choices are acted on. */
 const ANSWER_TIMEOUT_MS = 30000;
-/** At the end of a session's token: no bootstrap of the session was allowed analytics yet. */
+/** A mark at the end of a session's token: no bootstrap of the session has been allowed analytics yet. */
 export const UNMEASURED = '-';
 
 /**
- * Without consent, only the loader's token and the page's origin are sent. With `old`, the request asks the edge to
- * forget a visitor: it then has the id and the cookie under which data is kept, and credentials, because only the
- * answer can end cookies that scripts don't see. It is always a simple request, with a text body: a JSON type would
- * cost a preflight.
+ * Without consent, only the loader's token, the page's origin and the denial are sent. With `old`, the request asks the
+ * edge to forget a visitor. It then has the id and the cookies under which data is kept. It is sent with credentials,
+ * because only the answer can delete cookies that scripts don't see. It is always a simple request with a text body: a
+ * JSON content type would cost a preflight.
  */
 export async function sendBootstrap(
   { analytics, ads, choices, refuses }: Decision,
@@ -30,7 +33,7 @@ export async function sendBootstrap(
       method: 'POST',
       credentials: mayIdentify || (old && (values.keys || values.cookies[0])) ? 'include' : 'omit',
       referrerPolicy: 'no-referrer',
-      // A page may be left as soon as the visitor has withdrawn.
+      // The page may be closed right after the withdrawal.
       keepalive: !!old,
       // Some browsers lack `AbortSignal.timeout`.
       signal: AbortSignal.timeout?.(ANSWER_TIMEOUT_MS),

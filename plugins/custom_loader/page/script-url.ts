@@ -1,4 +1,7 @@
-/** Not in all browsers. A policy makes objects that `src` accepts where a page's policy refuses text. */
+/**
+ * Absent from some browsers. A Trusted Types policy makes objects that `src` accepts if the page's CSP refuses plain
+ * text.
+ */
 declare const trustedTypes: {
   createPolicy(
     name: string,

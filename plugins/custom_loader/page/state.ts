@@ -12,9 +12,9 @@ export interface TagyardPage {
   tried?: boolean;
   /** Adds a script without delaying the page's `load` event. Older snippets don't set it. */
   add?: (src: string, load: () => void, fail: () => void) => void;
-  /** `gtm.start` has been pushed. It is pushed once, whichever server the web tag comes from. */
+  /** `gtm.start` has been pushed. It is pushed only once, whether the web tag comes from the edge or the vendor. */
   started?: boolean;
-  /** Resolves to the answer of the bootstrap; null if it failed. With a later choice, there is a new one. */
+  /** Resolves to the answer of the bootstrap; null if it failed. A later choice replaces the promise by a new one. */
   booted?: Promise<BootAnswer | null>;
   /** Resolves to the session's first answer after analytics was allowed. */
   measured?: Promise<BootAnswer>;
@@ -27,9 +27,9 @@ export interface TagyardPage {
   loader?: string;
   /** Set by the page before the loader runs: the visitor's choices. The snippet or the loader adds `update`. */
   consent?: Choices & { update?: (choices: unknown) => void };
-  /** What `consent.update` was called with before the loader ran. */
+  /** The arguments with which `consent.update` was called before the loader ran. */
   updates?: unknown[];
-  /** The visitor's choices so far, by whatever source. */
+  /** The visitor's choices so far, from all sources. */
   choices?: Choices;
 }
 

@@ -3,7 +3,7 @@ declare const TAGYARD_VALUES: {
   edge: string;
   loader: string;
   cookies: string[];
-  /** Those of `cookies` by which the edge finds what its store keeps of the visitor. */
+  /** Those of `cookies` from whose values the edge derives keys of its store. */
   keys?: string[];
   /** The lifetime of a visitor's id, in seconds. */
   life: number;
@@ -23,5 +23,5 @@ declare const TAGYARD_VALUES: {
 declare const TAGYARD_PLACE: string;
 
 export const values = TAGYARD_VALUES;
-/** `DE` or `US-CA`; empty where it is unknown. */
+/** `DE` or `US-CA`; empty if it is unknown. */
 export const place = TAGYARD_PLACE;

@@ -2,13 +2,18 @@ import { ADS_COOKIE, ANALYTICS_COOKIE } from '../../purposes.ts';
 import type { Decision } from './consent.ts';
 import { drop, pickCookies, store, stored } from './jar.ts';
 
-/** In the page's storage, from a withdrawal until the edge has heard of it: the id to forget, or `-`, which is none. */
+/**
+ * The name of an item in the page's storage, from a withdrawal until the edge has received it. It has the id to forget,
+ * or `-` for none.
+ */
 const ITEM = 'tagyard.forget';
 
-/** Replaces the stored item where the browser forbids storage. */
+/** The item's text, in case the browser forbids storage. */
 let item = '';
 
-/** The id that the edge must forget. `-`: only what is kept under keys from other cookies. Empty: nothing. */
+/**
+ * The id that the edge must forget. `-`: no id, only what is kept under the values of other cookies. Empty: nothing.
+ */
 export const toForget = () => item || stored(ITEM);
 
 function keep(text: string): void {
