@@ -44,7 +44,7 @@ export async function serveDemo({
   const shop = serveOnDemand(async () => (await import('./shop/app.ts')).buildShop({ site }));
   const vendor = serveOnDemand(async () => (await import('./vendor/app.ts')).buildVendor({ containerOf }));
   const close = async () => void (await Promise.all([shop.close(), vendor.close()]));
-  // Waits for both, because a server that is closed before it listens would listen all the same.
+  // Waits for both: a server that is closed while it begins to listen would still listen afterwards.
   const listening = await Promise.allSettled([shop.listen(shopPort), vendor.listen(vendorPort)]);
   const failed = listening.find((one) => one.status === 'rejected');
   if (failed !== undefined) {

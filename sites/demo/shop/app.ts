@@ -53,7 +53,7 @@ export function buildShop(deps: ShopDeps): FastifyInstance {
   app.post('/bot-visits', async ({ host }) => {
     const { site, problem } = await readSite(deps);
     if (site === null) return { error: problem };
-    // Loaded, with its HTTP client, when a visit is requested.
+    // Imported, with its HTTP client, only when a visit is requested.
     const { visitAsBot } = await import('./bot-visit.ts');
     return await visitAsBot(site, `http://${host}`).catch((error: unknown) => ({ error: reasonOf(error) }));
   });

@@ -2,12 +2,12 @@ const DAY_MS = 86_400_000;
 const SERVICE_DAYS = 12;
 const SPREAD_DAYS = 2;
 
-/** How old the server and its container are, which decides its health. */
+/** How old the server and its container are. The server's health depends on both. */
 export interface Age {
   uptimeMs(): number;
   /** Time since the container was fetched; in the preview role, which never fetches it, since 1970. */
   containerMs(): number;
-  /** The container was fetched just now. */
+  /** Records that the container was fetched just now. */
   refresh(): void;
   /** The real server reports itself unhealthy after 12 to 14 days, so that it is restarted. */
   isPastService(): boolean;

@@ -11,7 +11,7 @@ export const COLLECT_PATHS: ReadonlySet<string> = new Set(['/g/collect', '/j/col
 /** Tag Manager clients that the container's owner added claim all paths below these: for webhooks, apps and a CRM. */
 const CLAIMED_PREFIXES = ['/webhooks/', '/apps/', '/crm/'] as const;
 
-/** True where a client of the container's owner claims the path. */
+/** True if a client of the container's owner claims the path. */
 export function isClaimed(path: string): boolean {
   return CLAIMED_PREFIXES.some((prefix) => path.startsWith(prefix));
 }
@@ -25,7 +25,7 @@ export async function claim(exchange: Exchange, recorder: Recorder): Promise<voi
 /** What the templates of the container use. */
 export interface CollectDeps {
   readonly policy: TagPolicy;
-  /** Gets what they log. */
+  /** Gets the lines that they log. */
   readonly print: (line: string) => void;
 }
 
@@ -33,8 +33,8 @@ const TWO_YEARS = 63_072_000;
 const TWENTY_HOURS = 72_000;
 
 /**
- * Records the hit and sets the cookies of a "Server Managed" GA4 client, by default with `domain: auto`: FPID, and FPLC for
- * cross-domain links. What the policy refuses isn't done, and a line of the log says so.
+ * Records the hit and sets the cookies of a "Server Managed" GA4 client, by default with `domain: auto`: FPID, and FPLC
+ * for cross-domain links. A cookie that the policy refuses isn't set, and a line of the log says so.
  */
 export async function collect(
   exchange: Exchange,
@@ -105,7 +105,9 @@ export async function recordRequest(exchange: Exchange, recorder: Recorder): Pro
   return body;
 }
 
-/** The hit with all that it has, as the community's templates print it ("GTMS-3, Server Templates Logging"). */
+/**
+ * The whole hit as a line of the log, in the form of the community's templates ("GTMS-3, Server Templates Logging").
+ */
 function logLine({ request, method, path, query }: Exchange, body: string): string {
   const names = [query, ...body.split('\n')].flatMap((line) => new URLSearchParams(line).get('en') ?? []);
   const hit = {

@@ -10,9 +10,9 @@ export interface ContainerDraft {
 }
 
 const GOOGLE = 'https://www.googletagmanager.com';
-/** The only `auth` that the stand-in refuses where it answers for Google itself. */
+/** The only `auth` that the stand-in refuses if it answers in place of Google (no `upstream`). */
 const REFUSED_AUTH = 'bad';
-/** The statuses that reach the requester of a draft as they are; any other one is rounded to 400 or 500. */
+/** The statuses that a request for a draft is answered with unchanged; any other becomes 400 or 500. */
 const PASSED_ON: ReadonlySet<number> = new Set([400, 403, 404, 408, 500, 503]);
 
 /** Google refused the container or could not be reached. The message holds `auth`, like the real server's. */
@@ -30,8 +30,8 @@ export class ContainerUnavailable extends Error {
 type Source = Pick<TagServerSettings, 'config' | 'upstream'>;
 
 /**
- * Fetches `server.js` of the published container, or of a draft. There is no time limit, as in the real server: an upstream
- * that accepts the connection and never answers delays the start without an end.
+ * Fetches `server.js` of the published container, or of a draft. There is no time limit, as in the real server: if an
+ * upstream accepts the connection and never answers, the server never starts.
  */
 export async function fetchContainer(
   { config, upstream }: Source,

@@ -10,8 +10,8 @@ export type DebugSources = Pick<TagServerSettings, 'upstream'>;
 const COOKIES = ['gtm_auth', 'gtm_debug', 'gtm_preview'] as const;
 
 /**
- * Hands `…/gtm/debug/<rest>` to Google as `/debug/<rest>`. Only the method and the body of the request pass; below
- * `/debug/api/`, its three debug cookies pass, too.
+ * Forwards `…/gtm/debug/<rest>` to Google as `/debug/<rest>`. Only the method and the body of the request are
+ * forwarded; below `/debug/api/`, also its three debug cookies.
  */
 export async function debugResource(exchange: Exchange, { upstream }: DebugSources): Promise<void> {
   const { request, response, method } = exchange;
@@ -21,7 +21,7 @@ export async function debugResource(exchange: Exchange, { upstream }: DebugSourc
     ? COOKIES.map((name) => `${name}=${cookieValue(request, name) ?? ''}`).join('; ')
     : null;
   if (upstream === null) {
-    // The stand-in in place of Google shows what Google would have got.
+    // Here the stand-in answers in place of Google, and shows what Google would have got.
     const body = JSON.stringify({ method, url: rest, cookie });
     return sendAnswer(exchange, 200, { type: 'application/json', body });
   }

@@ -14,7 +14,7 @@ interface GtmScript {
   readonly tags?: string;
 }
 
-/** A default of Consent Mode; `region` has the places that it is for. Without it, it is for all. */
+/** A default of Consent Mode. `region` has the places that the default is for; without `region`, it is for all. */
 export interface ConsentDefault {
   readonly region?: readonly string[];
   readonly [purpose: string]: 'granted' | 'denied' | readonly string[] | undefined;

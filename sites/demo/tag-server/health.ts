@@ -1,7 +1,9 @@
 import type { Age } from './age.ts';
 import { type Exchange, sendAnswer } from './exchange.ts';
 
-/** Both roles answer health checks under any prefix, but only to GET. Another method makes it an ordinary request. */
+/**
+ * Both roles answer health checks under any prefix, but only to GET. With another method, it is an ordinary request.
+ */
 export function isHealthCheck({ method, path }: Exchange): boolean {
   return method === 'GET' && (path.endsWith('/healthz') || path.endsWith('/healthy'));
 }
@@ -14,9 +16,9 @@ export function health(exchange: Exchange, age: Age): void {
 }
 
 /**
- * The status by the header `x-sgtm-healthz: <limit>=<milliseconds>`; only the first item of a list counts. The header
- * decides alone: a server within the limit is healthy, also after its service time. `null`: the header names no known
- * limit.
+ * The status by the header `x-sgtm-healthz: <limit>=<milliseconds>`; only the first item of a list counts. Then only
+ * the header counts: a server within the limit is healthy, even after its service time. `null`: the header names no
+ * known limit.
  */
 function limited({ request }: Exchange, age: Age): 200 | 500 | null {
   const header = request.headers['x-sgtm-healthz'];

@@ -5,7 +5,7 @@ type Query = Pick<Resolver, 'resolve4' | 'resolve6'>;
 
 /** The errors by which DNS says that a name has no address. Any other error is a failure of the DNS server. */
 const NOTHING: ReadonlySet<string | undefined> = new Set(['ENODATA', 'ENOTFOUND']);
-/** A server that doesn't answer must not delay names under `.localhost`, which it need not know. */
+/** A DNS server that doesn't answer must not long delay names under `.localhost`, which it need not know. */
 const LIMITS = { timeout: 1_000, tries: 2 } as const;
 
 /**

@@ -31,7 +31,7 @@ async function main(): Promise<void> {
   if (process.channel !== undefined) process.once('disconnect', stop);
 
   if (settings.role === 'preview') {
-    // Only the processing role fetches the container: a refused `auth` doesn't concern this role.
+    // Only the processing role fetches the container, so this role starts even with a refused `auth`.
     if (settings.previewServerUrl !== null) {
       console.warn('PREVIEW_SERVER_URL should not be set on the preview server.');
     }

@@ -1,10 +1,10 @@
 /**
- * Debug messages between the processing server and Tag Assistant, by debug session. They are in this process only: a site
- * has one preview server.
+ * Debug messages between the processing server and Tag Assistant, by debug session. They are only in this process's
+ * memory, because a site has only one preview server.
  */
 export interface Memos {
   post(session: string, memos: readonly unknown[]): void;
-  /** The session's waiting messages, or those that arrive within the long poll; `null` if none did. */
+  /** The session's waiting messages. If there are none, waits for the time of a long poll; `null` if none arrived. */
   take(session: string, abandoned: AbortSignal): Promise<readonly unknown[] | null>;
 }
 

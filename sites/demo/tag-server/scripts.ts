@@ -15,12 +15,15 @@ export function tagServingPath(containerId: string): string {
   return `/t${loadCrypto().createHash('sha256').update(containerId).digest('hex').slice(0, 7)}`;
 }
 
-/** True where the web container client claims a GET of this path. */
+/** True if the web container client claims a GET of this path. */
 export function isScriptPath(path: string, containerId: string): boolean {
   return SCRIPT_PATHS.has(path) || `${path}/`.startsWith(`${tagServingPath(containerId)}/`);
 }
 
-/** As the variable Visitor Region reads it: the headers of Google's load balancer, whose region begins with the country. */
+/**
+ * The visitor's place as the variable Visitor Region reads it: from the headers of Google's load balancer, whose region
+ * begins with the country.
+ */
 function visitorRegion({ request }: Exchange): string | null {
   const stated = (name: string) => String(request.headers[name] ?? '');
   const country = stated('x-gclb-country');
@@ -61,8 +64,8 @@ export function isServiceWorkerPath(path: string): boolean {
 }
 
 /**
- * Registers the worker and hands it what the page of the origin in the query sends. The tag's frame is in an empty frame of
- * that page, so the page is the parent's parent.
+ * Registers the worker and forwards to it what a page sends. Only the page of the origin in the query may send. The
+ * tag's frame is in an empty frame of that page, so the page is the parent's parent.
  */
 const FRAME = `<!doctype html><title>sw</title><script>
 (function (origin, page) {
@@ -84,7 +87,7 @@ const FRAME = `<!doctype html><title>sw</title><script>
 })(new URLSearchParams(location.search).get('origin'), parent.parent);
 </script>`;
 
-/** Sends the hits that it is handed, with the cookies of its own host. */
+/** The worker sends the hits that it gets, with the cookies of its own host. */
 const WORKER = `addEventListener('install', function () { skipWaiting(); });
 addEventListener('message', function (event) {
   event.waitUntil(fetch(event.data, { method: 'POST', mode: 'no-cors', credentials: 'include' }).catch(function () {}));

@@ -40,8 +40,8 @@ function ageOf({ role }: TagServerSettings): Age {
 }
 
 /**
- * The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. `print` gets
- * what its templates log.
+ * The tag server in either role, over plain HTTP. Like the real server, it closes idle connections after 5 s. `print`
+ * gets the lines that its templates log.
  */
 export function buildTagServer(
   settings: TagServerSettings,
@@ -58,7 +58,7 @@ export function buildTagServer(
       age.add(Number(new URLSearchParams(exchange.query).get('days')));
       return sendAnswer(exchange, 200, { body: 'ok' });
     }
-    // Before the health check: the processing role hands the health of a preview path over, too.
+    // Before the health check, because the processing role also forwards health checks of preview paths.
     if (settings.previewServerUrl !== null && settings.role === 'processing' && isPreviewPath(path)) {
       return await forwardToPreview(exchange, settings.previewServerUrl);
     }
@@ -83,7 +83,7 @@ export function buildTagServer(
   return server;
 }
 
-/** The clients in the container: the first that claims the path answers, and 400 if none does. */
+/** Serves the request by the first client in the container that claims the path. Answers 400 if none does. */
 async function serveClients(
   exchange: Exchange,
   { config }: TagServerSettings,
@@ -110,7 +110,7 @@ async function serveClients(
   sendAnswer(exchange, 400);
 }
 
-/** A request with a debug session costs a fetch of that draft's `server.js`. The status if that fails. */
+/** Fetches `server.js` of the draft, if the request has a debug session. Returns the status to answer if that fails. */
 async function refusedDraft({ request }: Exchange, settings: TagServerSettings): Promise<number | null> {
   const draft = draftOf(request, settings.config);
   if (draft === null) return null;

@@ -17,7 +17,7 @@ interface VendorOptions {
   readonly containerOf?: ContainerOf;
   /** The base URL of the further scripts that a script loads. Default: that of the request. */
   readonly publicUrl?: string;
-  /** Where hits go without a server container. Default: `publicUrl`. */
+  /** Where hits are sent if there is no server container. Default: `publicUrl`. */
   readonly analyticsUrl?: string;
   /**
    * Returns the place of an address (`US-CA`); `null`: unknown. If set, the requester's address alone decides the place.

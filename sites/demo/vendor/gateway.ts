@@ -13,7 +13,7 @@ import { hasRegion, placeInHeaders } from './place.ts';
 interface GatewayOptions {
   /** The web container whose host this is: `<id>.fps.goog`, in lower case. */
   readonly id: string;
-  /** Default: that of the stand-in for the vendor. */
+  /** Default: `defaultContainer`. */
   readonly containerOf?: ContainerOf;
 }
 
@@ -26,9 +26,9 @@ const PATH = '/:path(^[A-Za-z0-9]{1,100}$)';
  */
 export function buildGateway({ id, containerOf = defaultContainer }: GatewayOptions): FastifyInstance {
   const app = fastify();
-  const pathOf = ({ params }: FastifyRequest) => `/${(params as { path: string }).path}`; // every route has it
+  const pathOf = ({ params }: FastifyRequest) => `/${(params as { path: string }).path}`; // in every route
 
-  // Google lets shared caches keep it, so a server that forwards the path must not cache it.
+  // Google lets shared caches keep this answer. A server that forwards the path must nevertheless not cache it.
   app.get(`${PATH}/healthy`, (_request, reply) =>
     reply.header('cache-control', 'public').type('text/plain').send('ok'),
   );

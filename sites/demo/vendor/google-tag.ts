@@ -7,11 +7,11 @@ export interface WebContainer {
   readonly googleTag: string | null;
   /** Further destinations of the Google tag, such as `AW-1234567`. */
   readonly destinations: readonly string[];
-  /** `server_container_url` of the Google tag; `null`: its hits go to Google Analytics. */
+  /** `server_container_url` of the Google tag; `null`: its hits are sent to Google Analytics. */
   readonly serverContainerUrl: string | null;
-  /** Its hits go to the server container through that server's service worker. */
+  /** True if its hits are sent to the server container through that server's service worker. */
   readonly serviceWorker?: boolean;
-  /** Its consent defaults; one with regions applies only there. */
+  /** Its consent defaults. A default with regions applies only there. */
   readonly consentDefaults?: readonly ConsentDefault[];
 }
 
@@ -29,7 +29,7 @@ interface Served {
   readonly dataLayer: string;
 }
 
-/** The container's version, in every address that a script of Google requests. */
+/** The container's version, which is in every address that Google's scripts request. */
 const VERSION = '45He4b1v9100000000za200';
 
 /** The name of the stand-in's Trusted Types policy; a page that allows only named ones must allow it. */
@@ -76,8 +76,8 @@ export function renderTags(container: WebContainer, { base, dataLayer }: Served)
  * `gtag/js`: the Google tag itself. It sends a hit for the page, and one for each `gtag('event', …)` that follows. Its
  * configuration is that of the page's `gtag('config', …)`, or of the web container that loaded it; without one, it
  * sends no hit. Hits go to `server_container_url`, or the older `transport_url`, of that configuration; without either,
- * to Google Analytics. Where the page or the container uses Consent Mode, a hit states the choice of that moment in
- * `gcs` (docs/facts.md, Consent).
+ * to Google Analytics. If the page or the container uses Consent Mode, a hit states the choice of that moment in `gcs`
+ * (docs/facts.md, Consent).
  */
 export function renderGoogleTag(id: string, dataLayer: string, analyticsUrl: string): string {
   return `// Tagyard demo Google tag ${literal(id)}

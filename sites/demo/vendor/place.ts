@@ -16,5 +16,5 @@ export function placeInHeaders({ headers }: Pick<FastifyRequest, 'headers'>): st
   return COUNTRY.test(alone) ? alone : null;
 }
 
-/** True where the region is stated, too, as the gateway's check of the geography wants it. */
+/** True if the place has a region, which the gateway's check of the geography requires. */
 export const hasRegion = (place: string | null) => place !== null && COUNTRY_REGION.test(place);

@@ -20,9 +20,9 @@ class PolicyUnavailable extends Error {
 }
 
 /**
- * Runs a policy script in gtag.js syntax: `gtag('policy', <permission or 'all'>, function(container, permission, data))`.
- * A function that is registered for a permission, or for all, refuses it by false or by an error. Source:
- * https://developers.google.com/tag-platform/tag-manager/server-side/configure-a-policy
+ * Runs a policy script in gtag.js syntax: `gtag('policy', <permission or 'all'>, function(container, permission,
+ * data))`. A function that is registered for a permission, or for all, refuses it if it returns false or throws.
+ * Source: https://developers.google.com/tag-platform/tag-manager/server-side/configure-a-policy
  */
 export function runPolicy(text: string, container: string): TagPolicy {
   const context = createContext({ __proto__: null }, { codeGeneration: { strings: false, wasm: false } });
@@ -46,7 +46,7 @@ export function runPolicy(text: string, container: string): TagPolicy {
   };
 }
 
-/** The name of the function that asks the script's functions. */
+/** The name of the function that calls the script's functions for a permission. */
 const DECIDE = '__tagyard_decide';
 const REGISTER = `
   const ${DECIDE} = (() => {
@@ -88,7 +88,7 @@ export async function fetchPolicy(
   return runPolicy(text, container);
 }
 
-/** Works for what a script throws, too: it is of another realm, where `instanceof Error` is false. */
+/** Works also for errors that a script throws: they are of another realm, so `instanceof Error` is false for them. */
 function messageOf(error: unknown): string {
   const hasMessage = typeof error === 'object' && error !== null && 'message' in error;
   return String(hasMessage ? error.message : error);
