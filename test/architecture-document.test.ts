@@ -23,11 +23,11 @@ describe('the walks', () => {
   const existing = new Set(['gitops/loop/loop.ts', 'gitops/loop/retries.ts']);
   const after = '`loop/loop.ts` → `retries.ts` → `loop.ts`';
 
-  test('may name a file without its folder, which is then the folder of the file before', () => {
+  test('may name a file without its folder: it is then in the folder of the file before', () => {
     expect(wrongWalks(walk(after, '2 distinct files in 3 entries'), existing)).toEqual([]);
   });
 
-  test('must count what they name', () => {
+  test('must state the right numbers of files and entries', () => {
     expect(wrongWalks(walk(after, '3 distinct files in 3 entries'), existing)).toEqual([
       'A commit: the table has 2 distinct files in 3 entries',
     ]);
@@ -58,7 +58,7 @@ describe('the table of floors', () => {
       '## Next',
     );
 
-  test('must have the rooms of the rule', () => {
+  test('must have exactly the rooms of the rule', () => {
     expect(wrongFloors(document('`http/`, `env.ts`; `main.ts`'), 'gitops', floors)).toEqual([]);
     expect(wrongFloors(document('`http/`, `env.ts`'), 'gitops', floors)).toEqual([
       'docs/architecture.md lacks floor 1 main.ts of gitops',

@@ -5,25 +5,25 @@ import { deploySources, files, sources } from './architecture/tree.ts';
 const tree = (...pairs: readonly (readonly [path: string, text: string])[]) =>
   pairs.map(([path, text]) => ({ path, text }));
 
-test('the tree does a thing in one way', () => {
+test('the tree does each thing in one way', () => {
   expect(otherWays([...sources(), ...deploySources()])).toEqual([]);
 });
 
-test('the tests have one verb, mock no module, and have common code in test/support', () => {
+test('the tests use only the verb test, mock no module, and have common code in test/support', () => {
   expect(otherTestWays(files('test/**/*.ts'))).toEqual([]);
 });
 
 test.each([
   ['gitops/loop/a.ts', `import pLimit from 'p-limit';`],
   ['management/sites/a.ts', `import fastify from 'fastify';`],
-])('another way is refused: %s, %s', (path, text) => {
+])('an import that does a thing in another way is refused: %s, %s', (path, text) => {
   expect(otherWays(tree([path, text]))).toHaveLength(1);
 });
 
 test.each([
   ['gitops/base/limit.ts', `import pLimit from 'p-limit';`],
   ['management/sites/a.ts', `import type { FastifyInstance } from 'fastify';`],
-])('the one way is allowed: %s, %s', (path, text) => {
+])('an import that does it in the one way is allowed: %s, %s', (path, text) => {
   expect(otherWays(tree([path, text]))).toEqual([]);
 });
 
@@ -31,7 +31,7 @@ test.each([
   `import { expect, it } from 'vitest';`,
   `vi.mock('../gitops/a.ts', () => ({}));`,
   `import { helper } from './helper.ts';`,
-])('a test with another way is refused: %s', (text) => {
+])('a test that does a thing in another way is refused: %s', (text) => {
   const shared = tree(['test/gitops/helper.ts', ''], ['test/support/b.ts', '']);
   expect(otherTestWays([...tree(['test/gitops/a.test.ts', text]), ...shared])).toHaveLength(1);
   const supported = `import { b } from '../support/b.ts'; vi.spyOn(process, 'exit');`;

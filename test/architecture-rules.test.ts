@@ -16,7 +16,7 @@ import {
 import { settingsIn, settingsOf } from './architecture/settings.ts';
 import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
-/** A small tree that breaks (or keeps) one rule, so that these tests detect a rule that can't fail. */
+/** A small tree that breaks (or keeps) one rule: these tests detect rules that can never fail. */
 const tree = (path: string, ...lines: string[]) => [{ path, text: lines.join('\n') }];
 
 describe('the matrix refuses', () => {
@@ -138,7 +138,7 @@ const forest = (...pairs: readonly (readonly [path: string, text: string])[]) =>
   pairs.map(([path, text]) => ({ path, text }));
 
 describe('the graph refuses', () => {
-  test('a cycle of files, even of types alone', () => {
+  test('a cycle of imports, even of type imports only', () => {
     const cycle = forest(
       ['gitops/a.ts', `import type { B } from './b.ts';`],
       ['gitops/b.ts', `import { c } from './c.ts';`],
@@ -192,7 +192,7 @@ describe('the exports', () => {
     `const local = 1; export { local as judge };`,
     `export { judge } from './elsewhere.ts';`,
     `export const { judge } = source;`,
-  ])('have each name once: %s', (again) => {
+  ])('must have unique names: %s', (again) => {
     const twice = forest(['gitops/a.ts', 'export const judge = 0;'], ['gitops/b.ts', again]);
     expect(duplicateExports(twice)).toEqual(['judge is exported by gitops/a.ts, gitops/b.ts']);
   });
@@ -212,7 +212,7 @@ describe('the exports', () => {
     [`type Used = import('./a.ts').used;`, []],
     [`const all = await import('./a.ts');`, []],
     [`import { other } from './a.ts';`, ['gitops/a.ts:1: exports used, which no other file imports']],
-  ])('have a user outside their file: %s', (user, violations) => {
+  ])('must have a user outside their file: %s', (user, violations) => {
     const file = forest(['gitops/a.ts', 'export const used = 1;']);
     expect(unusedExports(file, [...file, ...forest(['gitops/b.ts', user])])).toEqual(violations);
   });
@@ -223,7 +223,7 @@ describe('the exports', () => {
     'class C { m(a, b, c) {} }',
     'interface I { m(a: 1, b: 2, c: 3): void }',
     'type F = (a: 1, b: 2, c: 3) => void;',
-  ])('take few parameters: %s', (code) => {
+  ])('must not have too many parameters: %s', (code) => {
     expect(longParameterLists(tree('a.ts', code), 2)).toEqual(['a.ts:1: 3 parameters, more than 2']);
     expect(longParameterLists(tree('a.ts', code), 3)).toEqual([]);
   });
@@ -264,7 +264,7 @@ describe('the words', () => {
     },
   );
 
-  test('may name only documents that the repository has', () => {
+  test('that name a document are refused if the repository doesn’t have it', () => {
     const documents = new Set(['README.md', 'docs/http.md']);
     expect(missingDocuments(tree('gitops/a.ts', '// see docs/http.md and README.md'), documents)).toEqual([]);
     expect(missingDocuments(tree('docs/a.md', '[http](http.md)'), documents)).toEqual([]);
@@ -277,7 +277,7 @@ test.each([
   `process.kill(-pid, 'SIGKILL');`,
   `execFileSync('kill', ['-9', pid]);`,
   `await execa('pkill', [name]);`,
-])('a test that signals by itself is refused: %s', (code) => {
+])('a test that signals a process itself is refused: %s', (code) => {
   expect(signals(tree('test/a.test.ts', code))).toHaveLength(1);
   expect(signals(tree('test/a.test.ts', 'child.kill();'))).toEqual([]);
 });

@@ -31,7 +31,7 @@ const ERROR_SETS = [
   ['the management API', MANAGEMENT_ERRORS],
 ] as const;
 
-/** Variables that are not settings of Tagyard's. */
+/** Variables that are not settings of Tagyard, and whose they are. */
 const FOREIGN: Readonly<Record<string, string>> = {
   FORCE_COLOR: 'of many programs',
   NODE_COMPILE_CACHE: 'Node’s own',
@@ -113,7 +113,7 @@ describe('the tree', () => {
     expect(signals(tests.filter(({ path }) => !SIGNALLERS.includes(path)))).toEqual([]);
   });
 
-  test('speaks the words of the glossary', () => {
+  test('uses no words that the glossary’s terms replace', () => {
     const own = texts.filter(({ path }) => !OF_OTHERS.some((pattern) => pattern.test(path)));
     expect(own.length).toBeGreaterThan(400);
     expect(vocabulary(own)).toEqual([]);
@@ -125,13 +125,13 @@ describe('the tree', () => {
     expect(missingDocuments(own, documents)).toEqual([]);
   });
 
-  test('shows its arrows in the picture of docs/architecture.md', () => {
+  test('has exactly the arrows that the picture of docs/architecture.md shows', () => {
     const [picture] = files('docs/architecture.svg');
     // `npm run generate:picture` draws it anew.
     expect(arrowsIn(picture?.text ?? '')).toEqual(drawnArrows(product));
   });
 
-  describe('as docs/architecture.md has it', () => {
+  describe('in docs/architecture.md', () => {
     const [document] = files('docs/architecture.md');
     const text = document?.text ?? '';
 
@@ -169,7 +169,7 @@ describe('the tree', () => {
     expect(explained.filter((name) => !new RegExp(`\\b${name}\\b`).test(everything))).toEqual([]);
   });
 
-  test('names no path of one machine', () => {
+  test('names no path that exists on one machine only', () => {
     expect(
       machinePaths(files('**/*.{ts,tsx,js,json,md,yaml,yml,hbs,css,sh}', '.ci/*', '.env.example')),
     ).toEqual([]);
@@ -179,7 +179,7 @@ describe('the tree', () => {
 /** The helper that checks a pid before it signals, and the rule's own test. */
 const SIGNALLERS = ['test/support/signal.ts', 'test/architecture-rules.test.ts'];
 
-/** Files that are recorded, that are generated from contracts of others, or that contain the words on purpose. */
+/** Files that are recorded, that are generated from others' contracts, or that contain the refused words on purpose. */
 const OF_OTHERS = [
   /^test\/support\/cloudflare\/pages\//,
   /\.d\.ts$/,

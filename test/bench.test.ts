@@ -11,13 +11,13 @@ describe('the bench', () => {
     expect(summarise('a', 's', samples)).toMatchObject(expected);
   });
 
-  test('shows a figure as a line, its spread only where there is one', () => {
+  test('shows a figure as a line, with its spread only if it has several samples', () => {
     const [one, three] = [summarise('start', 's', [1.23456]), summarise('start', 's', [1, 2, 412.4])];
     expect(renderFigure(one).replaceAll(/\s+/g, ' ')).toBe('start 1.23 s');
     expect(renderFigure(three).replaceAll(/\s+/g, ' ')).toBe('start 2.00 s (1.00 to 412, 3 samples)');
   });
 
-  test('takes as many samples as asked, in their order, and names what failed', async () => {
+  test('takes the demanded number of samples in order, and names a figure that failed', async () => {
     const lines: string[] = [];
     const { bench, figures } = createRecorder((line) => lines.push(line));
     let next = 0;

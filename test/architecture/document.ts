@@ -47,7 +47,7 @@ function walksIn(text: string): Walk[] {
   });
 }
 
-/** The walks name only files that exist (`<name>` is any folder), and count them right. */
+/** The walks must name only files that exist (`<name>` is any folder), and state the right numbers of them. */
 export function wrongWalks(text: string, existing: ReadonlySet<string>): Violations {
   return walksIn(text).flatMap(({ title, after, stated }) => {
     const missing = [...new Set(after)]

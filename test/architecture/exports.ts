@@ -55,7 +55,7 @@ function exportsOf(file: SourceFile): Export[] {
   });
 }
 
-/** `path name` of everything that a file takes from others; `path *` where it takes all. */
+/** `path name` of everything that a file imports from others; `path *` if it imports all. */
 function usesOf(file: SourceFile): string[] {
   return parse(file).flatMap((node) => {
     const path = importTarget(file.path, node);
@@ -104,7 +104,7 @@ const FUNCTIONS: ReadonlySet<string> = new Set([
   'TSFunctionType',
 ]);
 
-/** A function with more than `most` parameters must take one object. Parameters in a function type count as well. */
+/** A function that needs more than `most` parameters must take one object. Function types count as well. */
 export function longParameterLists(files: readonly SourceFile[], most: number): Violations {
   return files.flatMap((file) =>
     parse(file).flatMap((node) => {

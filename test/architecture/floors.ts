@@ -86,7 +86,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 3, rooms: ['edge/dispatch.ts', 'edge/site.ts'] },
     { number: 4, rooms: ['edge/{context,request-members}.ts'] },
     { number: 5, rooms: ['edge/app.ts'] },
-    // The verification worker and the tools that run in Node know no room of the edge worker.
+    // The verification worker and the tools that run in Node import no room of the edge worker.
     {
       number: 0,
       rooms: [

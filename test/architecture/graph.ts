@@ -68,7 +68,7 @@ export interface Floor {
 
 /**
  * Arrows run downward: a file imports files of its own room, or of a room on a lower floor. Two rooms of one floor
- * don't know each other.
+ * don't import each other.
  */
 export function upwardImports(files: readonly SourceFile[], floors: readonly Floor[]): Violations {
   const placeOf = (path: string) => {

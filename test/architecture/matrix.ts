@@ -26,7 +26,9 @@ const SAFARI = 'edge/verification/safari.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 const ZOD_MINI = 'npm/zod/mini';
-/** The worker's runtime has none of these, and its parts know nothing of the parts behind it. */
+/**
+ * What a worker must not import: its runtime has no modules of Node, and the edge knows nothing of the parts behind it.
+ */
 const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
 
 /** Who may import whom. The first row that matches applies; no source imports a root. */
@@ -46,7 +48,7 @@ export const MATRIX: readonly Row[] = [
     from: 'plugins/*/**',
     may: ['plugins/{contract,consent,paths,profile,purposes}.ts', '<own>/**', ZOD_MINI],
     types: ['plugins/document.ts'],
-    because: 'the contract speaks of a site in the terms of its documents',
+    because: 'the contract describes a site by the types of its documents',
   },
 
   // Edge: the contract and the documents; one file imports the list of plugins, one file the router.
@@ -94,7 +96,7 @@ export const MATRIX: readonly Row[] = [
     never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
   },
 
-  // Gitops: what crosses the parts of the tree; the order of its own rooms is in floors.ts.
+  // Gitops: what it imports of other parts of the tree; the order of its own rooms is in floors.ts.
   {
     from: 'gitops/manifest/**',
     may: [

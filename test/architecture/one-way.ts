@@ -2,7 +2,10 @@ import { posix } from 'node:path';
 import type { Violations } from './rules.ts';
 import { importsOf, isNode, lineOf, parse, type SourceFile } from './source.ts';
 
-/** What the tree does in one way, by one package: only these files import it, for the others. */
+/**
+ * What the tree does in one way, by one package. Only the files of `only` import the package; all others use those
+ * files.
+ */
 const ONE_WAY: readonly { readonly thing: string; readonly target: string; readonly only: string }[] = [
   { thing: 'a limiter', target: 'npm/p-limit', only: 'gitops/base/limit.ts' },
   {
@@ -13,7 +16,7 @@ const ONE_WAY: readonly { readonly thing: string; readonly target: string; reado
   { thing: 'a browser', target: 'npm/playwright-core', only: 'test/**' },
 ];
 
-/** Imports of such a package by other files; types are free. */
+/** Imports of such a package by other files; type imports are allowed. */
 export function otherWays(files: readonly SourceFile[]): Violations {
   return files.flatMap((file) =>
     importsOf(file).flatMap(({ target, typeOnly }) =>
@@ -30,8 +33,8 @@ const OWN_PARTS = /^test\/(?:support|architecture|bench|conform|fuzz|pictures)\/
 const SHARED = ['test/run.ts', 'test/suites.ts', 'test/gitops/appliers/conformance.ts'];
 
 /**
- * Tests have one verb (`test`), mock no module, and have common code in `test/support`. A test file may import others,
- * to run them in another setting.
+ * Tests use only the verb `test`, mock no module, and have common code in `test/support`. A test file may import other
+ * test files, to run them in another setting.
  */
 export function otherTestWays(files: readonly SourceFile[]): Violations {
   const paths = new Set(files.map(({ path }) => path));
@@ -50,7 +53,7 @@ export function otherTestWays(files: readonly SourceFile[]): Violations {
   ]);
 }
 
-/** `it` of an import of Vitest. */
+/** `it`, if the node imports it. */
 function importedName(node: Parameters<typeof lineOf>[1]): string | null {
   if (node.type !== 'ImportSpecifier' || !isNode(node.imported)) return null;
   return node.imported.name === 'it' ? 'it' : null;

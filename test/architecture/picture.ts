@@ -36,8 +36,8 @@ function roomArrows(files: readonly SourceFile[]): Arrow[] {
 }
 
 /**
- * `from -> to` of the arrows to draw: where one room reaches another one through a third, the direct arrow is omitted
- * (transitive reduction), because a picture of all of them shows nothing.
+ * `from -> to` of the arrows to draw: if one room also reaches another through a third, the direct arrow is omitted
+ * (transitive reduction), because a picture with all arrows is unreadable.
  */
 export function drawnArrows(files: readonly SourceFile[]): string[] {
   const arrows = roomArrows(files);

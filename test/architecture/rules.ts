@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { descend, importsOf, lineOf, type Node, parse, type SourceFile } from './source.ts';
 
-/** Each rule returns one line per violation, `path: what is wrong`. No lines mean a pass. */
+/** Each rule returns one line per violation, `path: what is wrong`. If there are no lines, the rule is kept. */
 export type Violations = string[];
 
 /**
@@ -82,8 +82,8 @@ function snippet({ text }: SourceFile, node: Node): string {
 }
 
 /**
- * A wait for a fixed time: a promise whose `resolve` a timer calls, or the timers of `node:timers/promises`. (A timer
- * that *rejects* is a deadline, and one that answers late in a fake server is that server's behaviour.)
+ * Waits for a fixed time: promises whose `resolve` a timer calls, or the timers of `node:timers/promises`. A timer that
+ * *rejects* is allowed as a deadline, and a timer by which a fake server answers late is that server's behaviour.
  */
 export function sleeps(files: readonly SourceFile[]): Violations {
   return files.flatMap((file) =>

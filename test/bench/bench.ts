@@ -14,7 +14,7 @@ interface BenchOptions {
   readonly unit: string;
   /** Returns one sample. */
   run(): Promise<number> | number;
-  /** How many samples; 1 where a second one would not be the same thing (a first start, say). */
+  /** How many samples; 1 if a second one would measure something else (for example after a first start). */
   readonly times?: number;
 }
 

@@ -15,7 +15,7 @@ const LIMIT_SECONDS = 2;
 const BROKEN = 3_000;
 const CONTESTED = 800;
 
-/** What broken manifests cost other sites: time for which the event loop is blocked, and delay. */
+/** What broken manifests cost other sites: how long they block the event loop, and how long they delay a change. */
 export const brokenManifests: Suite = async (bench) => {
   const texts = hostileManifests();
   // Warms up: the first text starts the parser's thread, which a daemon does only once.
@@ -36,7 +36,7 @@ export const brokenManifests: Suite = async (bench) => {
   await using daemon = await bed.start();
   await applied(daemon, await bed.change(1));
   let round = 0;
-  /** Commits these files with a change of the site `site-1`, and measures until that is applied. */
+  /** Commits these files with a change of the site `site-1`, and measures the time until that change is applied. */
   const delay = async (files: (round: number) => readonly File[]) => {
     round += 1;
     const good = formatManifest(bed.manifest(1, { name: `Round ${round}` }));
@@ -53,7 +53,7 @@ export const brokenManifests: Suite = async (bench) => {
     ...limit,
     run: () => delay((at) => many(BROKEN, (number) => [`broken-${at}-${number}.yaml`, `site: [${number}`])),
   });
-  // Suspended: the daemon applies nothing of them, but reads and plans them like others.
+  // These sites are suspended: the daemon reads and plans them like others, but applies nothing.
   const rival = (number: number, port: number): File => {
     const ports = { processing: port, preview: port + 1 };
     const manifest = bed.manifest(2_000 + number, { site: `rival-${number}`, suspend: true, ports });

@@ -1,6 +1,6 @@
 /**
- * Loaded into the daemon that is measured, before its own code: at each message it collects garbage and says so, so
- * that its memory is what it holds, without garbage.
+ * Loaded into the measured daemon before the daemon's own code. At each message `collect`, it collects garbage and
+ * confirms that, so that the daemon's memory is measured without garbage.
  */
 process.on('message', (message) => {
   if (message !== 'collect') return;

@@ -25,7 +25,10 @@ const OBSERVE = `
 `;
 const RESET = 'window.observed = { tasks: [], mostRows: 0 }';
 
-/** The console’s live tail in Chromium: tasks that would delay a key or a click, beside the same page without a request. */
+/**
+ * The console’s live tail in Chromium: tasks that would delay a key or a click. The control is the same page without a
+ * request.
+ */
 export const consoleTail: Suite = async (bench) => {
   const [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
   try {

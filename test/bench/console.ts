@@ -15,7 +15,10 @@ import { type Bench, type Suite, summarise } from './bench.ts';
 const CONTAINERS = 10_000;
 const TIMES = 9;
 const FILTERS = 15;
-/** The rate of live requests, and how they come: as many reports a second as an edge with several isolates sends. */
+/**
+ * The rate of live requests, and the number of reports a second that have them: as many as an edge with several
+ * isolates sends.
+ */
 const LIVE = { perSecond: 500, reports: 10, seconds: 6 };
 
 /** The console in Chromium, on PostgreSQL with ten thousand containers. An empty page in the same run is the control. */
@@ -84,7 +87,7 @@ async function visitorOf({ stage, chromium }: Bed, rate: number) {
   return { visitor, page, devtools };
 }
 
-/** Milliseconds from the start of the navigation until the selector's element was painted and the page takes input. */
+/** Milliseconds from the start of the navigation until the selector's element is painted and the page accepts input. */
 async function shownAfter(page: Page, url: string, selector: string): Promise<number> {
   await page.addInitScript({ content: `window.watch.shown(${JSON.stringify(selector)})` });
   await page.goto(url);
@@ -188,7 +191,7 @@ async function filter(bench: Bench, bed: Bed): Promise<void> {
   await figure(bench, '  slowest', 'ms', [max]);
 }
 
-/** The container's page while its requests are reported: it reads its traffic anew. */
+/** The container's page while its requests are reported, which makes the page read its traffic again. */
 async function live(bench: Bench, bed: Bed): Promise<void> {
   const { stage, shop } = bed;
   const { visitor, page } = await visitorOf(bed, 1);

@@ -8,8 +8,8 @@ export function cpuMs(pid: number): number {
 }
 
 /**
- * The same by the scheduler's count of nanoseconds, for spans that are short compared with a tick. It counts only the
- * threads that the process still has.
+ * The same time by the scheduler's count of nanoseconds, for spans that are short compared with a tick. Threads that
+ * have ended don't count.
  */
 export function threadsMs(pid: number): number {
   const threads = readdirSync(`/proc/${pid}/task`);

@@ -11,10 +11,10 @@ const CONTROL = fileURLToPath(new URL('../support/edge/worker/bench-start.ts', i
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * What an isolate pays before its first request: the worker's own bundle, evaluated in workerd under V8's profiler, as
- * `wrangler check startup` does it. Active time, without the wait for the profiler; the target is under 20 ms. It is
- * wall time: on a busy machine the minimum is the best estimate. The control, measured alternately, is a worker of the
- * edge's libraries and almost nothing else.
+ * The time that an isolate needs before its first request: the worker's own bundle, evaluated in workerd under V8's
+ * profiler, as `wrangler check startup` does it. Counts the active time without the wait for the profiler; the target
+ * is under 20 ms. It is wall time, so on a busy machine the minimum is the best estimate. The control, measured
+ * alternately, is a worker of the edge's libraries and almost nothing else.
  */
 export const edgeStart: Suite = async (bench) => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-start-'));

@@ -16,7 +16,7 @@ const ROUNDS = 9;
 const SECONDS = 2;
 const MIXED_SECONDS = 60;
 
-/** bench-control.ts says what it does. */
+/** The control; bench-control.ts says what it does. */
 const SAME = 'a bare worker (same KV reads, body as JSON, same octets and logs)';
 
 /** What each route is compared with, and the target fraction of its requests a second. */
@@ -30,7 +30,7 @@ const ROUTES: readonly { shot: keyof Bed['shots']; name: string; control: string
   { shot: 'collect', name: '/g/collect', control: 'a bare fetch', aim: 0.6 },
 ];
 
-/** Milliseconds that slices took, and CPU milliseconds of the runtime's process. */
+/** Milliseconds that a slice took, and the CPU milliseconds of the runtime's process. */
 interface Taken {
   readonly ms: number;
   readonly cpu: number;
@@ -39,9 +39,10 @@ interface Taken {
 type Contenders<T> = Readonly<Record<'edge' | 'control', T>>;
 
 /**
- * The edge against bare workers in the same process, measured alternately with the same logs: how much of the
- * runtime's own speed remains. Both are asked on sockets of their own, since Miniflare's front would hide the difference.
- * A noisy machine's speed changes within seconds: each ratio is that of two slices which follow one another.
+ * The edge against bare workers in the same process, measured alternately with the same logs: how much of the runtime's
+ * own speed remains. Both get their requests on sockets of their own, because Miniflare's front would hide the
+ * difference. A noisy machine's speed changes within seconds, so each ratio compares slices that directly follow one
+ * another.
  */
 export const edge: Suite = async (bench) => {
   await using bed = await startBed();
@@ -88,8 +89,8 @@ async function latency(bench: Bench, bed: Bed): Promise<void> {
 }
 
 /**
- * Edge, control, control, edge: a drift of the machine's speed costs both the same, and so does the garbage that a worker
- * makes for V8 to collect later.
+ * The order is edge, control, control, edge. So a drift of the machine's speed costs both the same, and so does a
+ * worker's garbage that V8 collects later.
  */
 async function alternately(bed: Bed, shot: Shot, of: Contenders<Slices>): Promise<Contenders<Taken>[]> {
   const slice = async (contender: Slices): Promise<Taken> => {

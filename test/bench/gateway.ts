@@ -16,10 +16,10 @@ import { HOP_SECRET } from '../support/proxy/proxy.ts';
 import type { Bench, Suite } from './bench.ts';
 
 const PER_SECOND = 40;
-/** Seconds of load before what happens, and after it. */
+/** Seconds of load before an event, and after it. */
 const BEFORE_SECONDS = 10;
 const AFTER_SECONDS = 10;
-/** Seconds until what has happened is found out: the 99th percentile is compared from then on. */
+/** Seconds until an event is noticed: the 99th percentile after the event begins then. */
 const FOUND_OUT_SECONDS = 3;
 const WAYS = ['gateway', 'control'] as const;
 
@@ -27,27 +27,27 @@ type Load = ReturnType<NodesStage['load']>;
 
 interface Row {
   readonly name: string;
-  /** How often; default: once. */
+  /** How often the event is measured; default: once. */
   readonly times?: number;
-  /** Whose requests are counted; default: those of the site with a pod on each of two nodes. */
+  /** The site whose requests are counted; default: the site with a pod on each of two nodes. */
   readonly site?: string;
-  /** Why its requests can't all be held. */
+  /** Why some requests must fail. */
   readonly limit?: string;
-  /** A gateway ends, and closes kept connections then; no other connection is cut. */
+  /** True if a gateway ends, which closes its kept-alive connections; no other connection is cut. */
   readonly isEnding?: true;
-  /** What must be there before the load. */
+  /** Prepares the cluster before the load begins. */
   prepare?(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
-  /** Makes it happen, and resolves when it is over. */
+  /** Makes the event happen, and resolves when it is over. */
   run(nodes: NodesStage, node: ClusterNode): Promise<unknown>;
   /** Brings the cluster back after the load. */
   after?(nodes: NodesStage): Promise<unknown>;
 }
 
 /**
- * What happens to a cluster under load: requests through the front and a gateway, and at the same time, as control, as
- * many to a plain Service of the same pods, from a client that sends again what the edge would send again.
- * `BENCH_GATEWAY_SECONDS`: how long the API server is away, and kubelets are cut off from it (120).
- * `BENCH_GATEWAY_ROWS`: only the rows whose names have this in them.
+ * Events in a cluster under load. Requests are sent through the front and a gateway. As the control, as many are sent
+ * at the same time to a plain Service of the same pods, by a client that repeats the requests that the edge would
+ * repeat. `BENCH_GATEWAY_SECONDS`: how long the API server is away, and how long kubelets are cut off from it (120).
+ * `BENCH_GATEWAY_ROWS`: measures only the rows whose names contain this text.
  */
 export const gateway: Suite = async (bench) => {
   console.log(`load of the machine: ${loadavg()[0]}`);
@@ -67,7 +67,7 @@ async function onNodes(bench: Bench, rows: readonly Row[]): Promise<void> {
 
 const MOVE = 'a site moved from a machine and back';
 
-/** No Service exists for the whole time of the move, so it has no control. */
+/** There is no control, because no Service exists during the whole move. */
 async function move(bench: Bench): Promise<void> {
   await using stage = await MoveStage.start();
   const load = await stage.load(PER_SECOND);
@@ -158,7 +158,7 @@ const ROWS: readonly Row[] = [
   {
     name: 'node with both pods of a site cut off',
     site: TWIN,
-    limit: 'no pod is left to answer until the cluster has given the node up and started others',
+    limit: 'no pod can answer until the cluster has given the node up and started other pods',
     prepare: (nodes, node) => nodes.serve(TWIN, node),
     ...CUT,
     // 50 seconds until the node counts as lost, 30 more until its pods are replaced, and the start of pods.
@@ -167,7 +167,7 @@ const ROWS: readonly Row[] = [
 ];
 
 const CHANGE = 'a change of one site among 1,000, until both gateways serve it';
-/** How often it is changed. */
+/** How often the site is changed. */
 const CHANGES = 20;
 
 async function change(bench: Bench): Promise<void> {

@@ -70,8 +70,8 @@ async function passes(bench: Bench, count: number): Promise<void> {
 }
 
 /**
- * Measures the time from the move of the branch until the site's plan exists, by the daemon's log. The control is the
- * lower bound: the same calls, all at once, and the git fetch that a remote would need.
+ * Measures the time from the update of the branch until the site's plan exists, by the daemon's log. The control is the
+ * lower bound: the same calls, all at once, and the git fetch that a remote repository would need.
  */
 async function planReady(
   bench: Bench,
@@ -123,7 +123,10 @@ async function planReady(
       return took * 1000;
     },
   });
-  await bench('  beyond them (at most 300)', { unit: 'ms', run: () => planned.median - control.median });
+  await bench('  more than these alone (at most 300)', {
+    unit: 'ms',
+    run: () => planned.median - control.median,
+  });
   await settled(daemon, bed);
 }
 

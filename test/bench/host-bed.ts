@@ -42,7 +42,7 @@ interface HostBedOptions {
   readonly isRemote?: boolean;
 }
 
-/** A whole host: the provisioner as it is run in production, on Docker and nginx; only Cloudflare is an emulator. */
+/** A whole host: the provisioner as it runs in production, with Docker and nginx; only Cloudflare is an emulator. */
 export async function hostBed({ instance, loopbackSubnet, image, isRemote = false }: HostBedOptions) {
   await using stack = new AsyncDisposableStack();
   const dir = mkdtempSync(join(tmpdir(), 'tagyard-host-'));

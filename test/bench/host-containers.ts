@@ -25,7 +25,7 @@ export const hostContainers: Suite = async (bench) => {
   await using built = await tagServerImage(docker, INSTANCE);
   const next = await nextRelease(docker, built);
   await using bed = await hostBed({ instance: INSTANCE, loopbackSubnet: '127.86', image: built.image });
-  // Also after a failure, none of our containers remain.
+  // Removes the bench's containers even after a failure.
   await using _cleaning = { [Symbol.asyncDispose]: () => removeContainers(docker, INSTANCE) };
   const manifests = Array.from({ length: SITES }, (_, number) => bed.manifest(number));
 
@@ -47,11 +47,11 @@ export const hostContainers: Suite = async (bench) => {
 type Manifests = readonly ReturnType<HostBed['manifest']>[];
 
 /**
- * Measures docker-compose and Tagyard alternately, so that both have the same noise. The containers are polled one after
- * the other until the last one is healthy. Polling all at once would cost Tagyard more than docker-compose: it needs a TLS
- * handshake for each poll, and is polled from the commit on. Returns the daemon's memory after all its sites were
- * removed, not before the first one: so code that it loaded and compiled for the first site doesn't count as memory of
- * a site.
+ * Measures docker-compose and Tagyard alternately, so that both have the same noise. The containers are polled one
+ * after the other until the last one is healthy. Polling all at once would cost Tagyard more than docker-compose,
+ * because each of its polls needs a TLS handshake and they begin at the commit. Returns the daemon's memory after all
+ * its sites were removed. The memory before the first site would lack the code that is loaded and compiled for the
+ * first site, which is no memory of a site.
  */
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {

@@ -21,7 +21,7 @@ const AT_ONCE = 100;
 const { signal } = new AbortController();
 
 /**
- * What 1,000 sites cost an nginx. Each has three names, so there are 3,000 vhosts. One wildcard certificate covers all
+ * What 1,000 sites cost nginx. Each has three names, so there are 3,000 vhosts. One wildcard certificate covers all
  * origin and preview hostnames.
  */
 export const hostNginx: Suite = async (bench) => {
@@ -97,7 +97,7 @@ async function startBed(count: number) {
   const manifests = Array.from({ length: count + 10 }, (_, index) =>
     loadedManifest(`bench-${index}`, index, { customDomains: [`metrics.bench-${index}.example`] }),
   );
-  // One key for all: what is measured is how often nginx reads one, not how it is made.
+  // All have the same key, because the bench measures how often nginx reads a key, not how keys are made.
   const { cert, key } = await home.ca.pathsFor('wildcard.example');
   const copy = async (name: string) => {
     await execa('cp', [cert, join(tls, `${name}.pem`)]);
@@ -131,7 +131,7 @@ async function startBed(count: number) {
       }
       await Promise.all(running);
     },
-    /** CPU and not time: others may be at work on the machine. */
+    /** CPU time instead of elapsed time, because other programs may run on the machine. */
     async test() {
       const { stdout } = await execa('sh', [
         '-c',
@@ -171,7 +171,7 @@ async function startBed(count: number) {
   };
 }
 
-/** Waits for a time: what is measured here has no event. */
+/** Waits for a fixed time: there is no event to wait for. */
 function tick(ms: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   setTimeout(resolve, ms);

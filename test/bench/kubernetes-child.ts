@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { z } from 'zod';
 import { cpuMs } from './cpu.ts';
 
-/** What a measured process is given, as its arguments. */
+/** The options that a measured process gets as its argument. */
 interface ChildOptions {
   readonly kubeconfig: string;
   readonly sites: number;
@@ -12,7 +12,7 @@ const childOptions = z.object({ kubeconfig: z.string(), sites: z.number() });
 const request = z.object({ ask: z.string(), value: z.number() });
 const answer = z.union([z.object({ result: z.number() }), z.object({ error: z.string() })]);
 
-/** In the measured process: answers what it is asked, one after the other. */
+/** In the measured process: does the work that each message asks for, and answers it. */
 export async function serveChild(
   prepare: (options: ChildOptions) => Promise<Readonly<Record<string, (value: number) => Promise<number>>>>,
 ): Promise<void> {
@@ -20,7 +20,7 @@ export async function serveChild(
   process.on('message', (message) => {
     const { ask, value } = request.parse(message);
     const work = works[ask];
-    if (work === undefined) throw new Error(`there is no ${ask}`);
+    if (work === undefined) throw new Error(`the measured process has no work named ${ask}`);
     work(value).then(
       (result) => process.send?.({ result }),
       (error: unknown) => process.send?.({ error: String(error) }),
@@ -29,7 +29,7 @@ export async function serveChild(
   process.send?.({ result: 0 });
 }
 
-/** A process of its own, so that its CPU time is only that of what is measured. */
+/** A process of its own, so that its CPU time contains only the measured work. */
 export class BenchChild implements AsyncDisposable {
   readonly #child: ChildProcess;
   readonly #exited: Promise<never>;

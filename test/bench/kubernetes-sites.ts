@@ -24,7 +24,7 @@ const SETTINGS: ClusterSettings = {
   edition: () => '0',
 };
 
-/** The sites that are measured; `env` differs where the configuration has changed. */
+/** A measured site. Another `env` is a changed configuration. */
 export function siteOf(number: number, env = '1'): LoadedManifest {
   const client = String(Math.floor(number / OF_CLIENT)).padStart(12, '0');
   const config = Buffer.from(`id=GTM-SERVER1&env=${env}&auth=s3cret-auth-t0ken-${number}`);
@@ -35,7 +35,10 @@ export function siteOf(number: number, env = '1'): LoadedManifest {
   };
 }
 
-/** What the appliers apply for these sites, as one list: the namespaces first. A new Deployment has its number of pods. */
+/**
+ * The objects that the appliers apply for these sites, as one list with the namespaces first. Each Deployment states
+ * its number of pods, as a new one does.
+ */
 export function renderedSites(sites: readonly LoadedManifest[]): readonly KubernetesObject[] {
   const clients = [...Map.groupBy(sites, ({ client }) => client)].flatMap(([client, own]) =>
     clientObjects(client, SETTINGS, footprintOf(own)).map((object) => marked(object, NO_SITE)),

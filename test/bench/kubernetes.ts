@@ -20,7 +20,7 @@ const IDLE_SECONDS = 60;
 const CHANGED = 7;
 const { signal } = new AbortController();
 
-/** What one way to bring all sites up has taken. */
+/** What it has cost to start all sites in one of the ways. */
 interface Round {
   readonly lastApply: number;
   readonly ready: number;
@@ -29,16 +29,16 @@ interface Round {
   readonly own: number;
   /** Seconds from the change of one site to its pods. */
   readonly change: number;
-  /** Calls for that change, by the provisioner's account alone. */
+  /** Calls for that change that the provisioner's account made. */
   readonly changeCalls: number;
 }
 const WAYS = ['appliers', 'control'] as const;
 type Way = (typeof WAYS)[number];
 
 /**
- * Sites in a Kubernetes cluster without real nodes: our appliers against the same objects as bare applies, each in a
- * new cluster, in the order A B B A. `BENCH_KUBERNETES_SITES`: how many (200). `BENCH_KUBERNETES_ONCE=1`: only A B, for
- * so many sites that a round takes minutes.
+ * Sites in a Kubernetes cluster without real nodes: our appliers (A), compared with bare applies of the same objects
+ * (B). Each runs in a new cluster, in the order A B B A. `BENCH_KUBERNETES_SITES`: how many (200).
+ * `BENCH_KUBERNETES_ONCE=1`: only A B, if there are so many sites that a round takes minutes.
  */
 export const kubernetes: Suite = async (bench) => {
   const sites = Number(process.env.BENCH_KUBERNETES_SITES ?? 200);
@@ -47,7 +47,7 @@ export const kubernetes: Suite = async (bench) => {
   const isOnce = process.env.BENCH_KUBERNETES_ONCE === '1';
   const order: readonly Way[] = isOnce ? WAYS : [...WAYS, ...WAYS.toReversed()];
   for (const way of order) {
-    // The figures of the appliers alone are taken once.
+    // Figures that only the appliers have are taken once.
     const isLast = isOnce || rounds.control.length > 0;
     const alone = way === 'appliers' && isLast ? bench : null;
     rounds[way].push(await measured(way, sites, alone));
@@ -85,7 +85,7 @@ export const kubernetes: Suite = async (bench) => {
 async function measured(way: Way, sites: number, alone: Bench | null): Promise<Round> {
   await using cluster = await Cluster.start({ nodes: 0, simulated: NODES });
   const kubeconfig = await makeAccount(cluster);
-  // The control also applies Secrets and their records, for which the account has no right.
+  // The control also applies Secrets and their records, which the account may not apply.
   if (way === 'control') {
     const binding = ['--clusterrole=cluster-admin', `--user=${ACCOUNT}`];
     await cluster.kubectl('create', 'clusterrolebinding', 'control', ...binding);
@@ -148,7 +148,7 @@ async function changed(
   return { change, changeCalls: calls.length };
 }
 
-/** What the appliers cost while they have nothing to do, and what a start costs then. */
+/** What the appliers cost while they have nothing to do, and what a start with nothing to do costs. */
 async function steady(
   bench: Bench,
   { child, kubeconfig, sites, count }: Running & { kubeconfig: string; sites: number },
@@ -193,13 +193,13 @@ async function secondsPass(seconds: number): Promise<void> {
   await eventually(isOver, { timeoutMs: 2_000 * seconds, intervalMs: 1_000 });
 }
 
-/** As in `patch deployments 3, list secrets 1`. */
+/** The numbers of calls as text, such as `patch deployments 200: 3, list secrets 200: 1`. */
 function countsOf(calls: readonly ApiRequest[]): string {
   const groups = Map.groupBy(calls, ({ verb, resource, code }) => `${verb} ${resource} ${code}`);
   return [...groups].map(([name, { length }]) => `${name}: ${length}`).join(', ');
 }
 
-/** The Deployments, watched in the same way for both. */
+/** The Deployments, watched in the same way for the appliers and the control. */
 async function watchDeployments(cluster: Cluster) {
   const client = await openKubernetes({ kubeconfig: cluster.kubeconfig, context: undefined });
   const labels = `tagyard/instance=${IDENTITY.instance}`;
@@ -209,7 +209,7 @@ async function watchDeployments(cluster: Cluster) {
     [...copy.objects.values()].map(({ object }) => ({ object, state: deploymentState(object) }));
   const isReady = ({ state }: ReturnType<typeof states>[number]) =>
     state.isRolledOut && state.updated === state.replicas && state.available === state.replicas;
-  /** Seconds since `begun` until it is so. */
+  /** Seconds from `begun` until `isSo` is true. */
   const until = (begun: number, isSo: () => boolean, intervalMs: number) =>
     eventually(
       () => {

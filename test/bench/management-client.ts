@@ -6,7 +6,7 @@ import { z } from 'zod';
 const errand = z.object({ urls: z.array(z.url()), authorization: z.string(), count: z.number() });
 const latencies = z.array(z.array(z.number()));
 
-/** Requests to one address before the next address, so that all addresses have the same noise. */
+/** How many requests are sent to one address before the next address, so that noise affects all addresses equally. */
 const BATCH = 10;
 
 /**

@@ -98,9 +98,12 @@ class Readers {
     this.#arrived = 0;
     const since = performance.now();
     await send();
-    await eventually(() => demand(this.#arrived === STREAMS, `it reached ${this.#arrived}`), {
-      intervalMs: 5,
-    });
+    await eventually(
+      () => demand(this.#arrived === STREAMS, `the event has reached ${this.#arrived} of ${STREAMS} readers`),
+      {
+        intervalMs: 5,
+      },
+    );
     return performance.now() - since;
   }
 

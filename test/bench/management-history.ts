@@ -14,7 +14,7 @@ const SITES = 1_000;
 const OWN = 2_000;
 const TIMES = 60;
 
-/** The history of one container among a hundred thousand commits, the newest page and the oldest. */
+/** Reading the newest and the oldest page of one container's history, among a hundred thousand commits. */
 export const managementHistory: Suite = async (bench) => {
   const postgresql = await PostgresqlFixture.start();
   const { db, owner } = await postgresql.connections();
@@ -68,7 +68,7 @@ async function measure(bench: Bench, world: World, one: string): Promise<void> {
   });
 }
 
-/** Other sites’ commits, and every now and then one that renames the container. */
+/** Commits of other sites and, at intervals, one that renames the container. */
 async function addCommits(world: World, site: string): Promise<void> {
   const text = (await world.file(site)) ?? '';
   function* stream() {

@@ -106,7 +106,7 @@ async function requests(bench: Bench, world: World, id: string): Promise<void> {
   }
 }
 
-/** The queries alone, over one connection each time. */
+/** The queries alone, each over a single connection. */
 async function queries(bench: Bench, { db }: World, id: string): Promise<void> {
   const caller = { subject: 'agency' };
   const one = await timesOf(() => findContainerFor(db, id, caller.subject));

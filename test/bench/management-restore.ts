@@ -78,7 +78,7 @@ async function restore(bench: Bench, bare: string, manifests: readonly Manifest[
     run: async () => {
       const start = performance.now();
       world = await World.open({ bare, ports: PORTS, logLevel: 'silent' });
-      // The host still has all that it had.
+      // Nothing was lost on the host.
       for (const { site } of manifests) {
         world.provisioner.sites.set(site, { reason: 'Ready', message: '', health: 'healthy' });
       }
@@ -100,10 +100,10 @@ async function restore(bench: Bench, bare: string, manifests: readonly Manifest[
   const wrong = await differences(world, manifests);
   await bench('  sites whose tokens, ports or names differ', { unit: '', run: () => wrong.length });
   await world.close();
-  if (wrong.length > 0) throw new Error(`not as in git: ${wrong.slice(0, 5).join(', ')}`);
+  if (wrong.length > 0) throw new Error(`these sites differ from git: ${wrong.slice(0, 5).join(', ')}`);
 }
 
-/** The sites of which the API or the port pool has something else than git. */
+/** The sites for which the API or the port pool differs from git. */
 async function differences(world: World, manifests: readonly Manifest[]): Promise<string[]> {
   const shown = new Map<string, object>();
   for (let next: string | null = ''; next !== null; ) {

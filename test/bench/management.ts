@@ -87,7 +87,8 @@ async function creations(bench: Bench, world: World, client: string): Promise<vo
     control.push(await milliseconds(() => byHand(world, repo, client, index)));
   }
   const slice = CREATIONS / 4;
-  // Each is divided by the control that ran right after it, because the machine's other load changes within seconds.
+  // Each time is divided by that of the control right after it, because the machine's other load changes within
+  // seconds.
   const ratios = times.map((time, index) => time / (control[index] ?? Number.NaN));
   await bench('creation to its 202', { unit: 'ms', run: () => median(times) });
   await bench('  against one transaction and one commit', {
@@ -100,7 +101,7 @@ async function creations(bench: Bench, world: World, client: string): Promise<vo
   });
 }
 
-/** A hundred thousand containers like one that was created; returns the id of one of them. */
+/** Adds a hundred thousand copies of a created container, and returns the id of one copy. */
 async function fill({ owner }: World, client: string): Promise<string> {
   await sql`insert into containers (id, site_id, client_id, status, manifest, revision)
     select gen_random_uuid(), 'filled-' || n, ${client}, 'failed', source.manifest, source.revision
@@ -190,7 +191,10 @@ async function repeat(count: number, run: () => Promise<unknown>): Promise<numbe
   return ms / 1_000;
 }
 
-/** The time of `count` runs of the first over that of the second; ten at a time, so that both have the same noise. */
+/**
+ * The time of `count` runs of `one`, divided by that of `other`. They alternate every ten runs, so that noise affects
+ * both equally.
+ */
 async function alternately(
   count: number,
   one: () => Promise<unknown>,

@@ -13,8 +13,8 @@ export function processTree(root: number): number[] {
 }
 
 /**
- * Memory of a process tree in MiB. Proportional (PSS): a page shared by several processes counts once, where
- * adding up RSS would count the Node binary for each.
+ * Memory of a process tree in MiB. Proportional (PSS), so that a page of several processes counts once: a sum of RSS
+ * would count the Node binary for each process.
  */
 export function residentMiB(root: number): number {
   return processTree(root).reduce((total, pid) => total + processMiB(pid), 0);
@@ -35,7 +35,9 @@ export function processMiB(pid: number): number {
   return Number(line?.[1] ?? 0) / 1024;
 }
 
-/** The fourth field of `stat`; the second, the command in parentheses, may itself hold spaces and parentheses. */
+/**
+ * The fourth field of `stat`; the second field, the command in parentheses, may itself contain spaces and parentheses.
+ */
 function parentOf(pid: number): number | null {
   const stat = read(`/proc/${pid}/stat`);
   const parent = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[1];

@@ -22,8 +22,8 @@ const BARE_MINIFLARE = `const { Miniflare } = await import('miniflare');
   await edge.dispose();`;
 
 /**
- * What an installation takes: the package, a production host, and the whole instance of one machine at its second start,
- * each beside its control in the same run.
+ * What an installation takes: the package, a production host, and the whole instance of one machine at its second
+ * start. Each is measured beside its control in the same run.
  */
 export const packageFigures: Suite = async (bench) => {
   await sizes(bench);
@@ -40,7 +40,7 @@ export const packageFigures: Suite = async (bench) => {
   const last = ready.at(-1) ?? Number.NaN;
   const second = { unit: 's', times: TIMES, run: () => ready.shift() ?? Number.NaN };
   await bench('npm start, ready at a second start (aim 4)', second);
-  // The phases of the last start. The parts start beside each other, so their sum is more than the whole.
+  // The phases of the last start. Parts start concurrently, so the phases add up to more than the whole start.
   for (const [phase, took] of Object.entries(instance.run.phases ?? {})) {
     await bench(`  ${phase}`, { unit: 's', run: () => took });
   }
@@ -65,7 +65,7 @@ export const packageFigures: Suite = async (bench) => {
 
 /**
  * Seconds until the first phase began. The rest of a start is the preparation, the longest chain of the parts that
- * start beside each other, and the sites.
+ * start concurrently, and the sites.
  */
 function before({ run: { phases = {} } }: Instance, whole: number): number {
   const { preparation = 0, edge = 0, provisioner = 0, management = 0, demo = 0, sites = 0 } = phases;
@@ -88,7 +88,7 @@ async function sizes(bench: Bench): Promise<void> {
 async function idleMemory(bench: Bench, instance: Instance): Promise<void> {
   const readyAt = performance.now();
   const isIdle = () => {
-    if (performance.now() - readyAt < IDLE_MS) throw new Error('it has not been idle for 15 s');
+    if (performance.now() - readyAt < IDLE_MS) throw new Error('the instance has not been idle for 15 s');
   };
   await eventually(isIdle, { timeoutMs: 2 * IDLE_MS });
   const processes = residentByProcess(instance.pid);

@@ -12,7 +12,7 @@ import { batchOf, edgeRecord } from '../support/management/raw-logs.ts';
 import { creation, World } from '../support/management/world.ts';
 import type { Bench, Suite } from './bench.ts';
 
-/** `BENCH_RECORDS` makes it smaller. */
+/** `BENCH_RECORDS` sets another number of records. */
 const RECORDS = Number(process.env.BENCH_RECORDS ?? 5_000_000);
 const OF_OBJECT = 5_000;
 const CONTAINERS = Array.from({ length: 20 }, (_, index) => `container-${index}`);
@@ -21,7 +21,7 @@ const PER_SECOND = 500;
 const SECONDS = 10;
 const DAY_MS = 86_400_000;
 
-/** Search of a day of raw logs, beside DuckDB alone on the same files, and live streams. */
+/** Live streams, and searches of a day of raw logs, with DuckDB alone on the same files as the control. */
 export const requests: Suite = async (bench) => {
   await search(bench);
   await live(bench);
@@ -48,7 +48,7 @@ async function search(bench: Bench): Promise<void> {
       unit: 's',
       run: () => timed(() => eventually(() => page({}), { timeoutMs: 3_600_000, intervalMs: 5_000 }), 1_000),
     });
-    await bench('  memory of the process then', {
+    await bench('  memory of the process after that', {
       unit: 'MiB',
       run: () => process.memoryUsage().rss / 2 ** 20,
     });
@@ -92,7 +92,7 @@ async function search(bench: Bench): Promise<void> {
   }
 }
 
-/** A search to its end. Throws if one page does not get that far. */
+/** Runs a search to its end. Throws if one page doesn't reach the end. */
 async function whole(
   page: (filter: Partial<RequestFilter>) => Promise<{ readonly reached: number | null }>,
   filter: Partial<RequestFilter>,
@@ -110,7 +110,7 @@ function objectsOf(day: string): RawObjects {
     { length: count },
     (_, index) => `raw/dt=${day}/${String(index).padStart(6, '0')}.ndjson`,
   );
-  // Made by hand, because making them as objects would take longer than to read them.
+  // Lines are put together as text, because `JSON.stringify` of each record would take longer than reading it.
   const members = { time: '@', requestId: '@', status: '@', container: '@' };
   const [record] = batchOf([members], '@');
   const [time, id, status, container, batch, place, end] = JSON.stringify({ ...record, index: '@' }).split(
@@ -132,7 +132,7 @@ function objectsOf(day: string): RawObjects {
   };
   return {
     async *list(prefix) {
-      // About as large as its text: the search reads a few megabytes at once.
+      // The size is about that of the text, because the search reads a few megabytes at once.
       if (prefix === `raw/dt=${day}/`) for (const key of keys) yield { key, size: OF_OBJECT * 450 };
     },
     read: async (key) => Buffer.from(text(keys.indexOf(key))),

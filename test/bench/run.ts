@@ -68,7 +68,7 @@ try {
     if (asked.length === 0 || asked.includes(name)) await suite(bench);
   }
 } finally {
-  // Figures measured before a failure are written too.
+  // After a failure, the figures that were measured before it are written, too.
   const path = process.env.BENCH_JSON;
   if (path) writeFileSync(path, `${JSON.stringify({ machine: machine(), figures }, null, 2)}\n`);
 }

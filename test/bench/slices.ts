@@ -4,15 +4,18 @@ import type { Shot } from './wrk.ts';
 /** As many at once as wrk has connections. */
 const CONNECTIONS = 16;
 
-/** Sends a number of requests over connections that stay open. Rejects for a status from 400 and for a lost answer. */
+/**
+ * Sends a number of requests over connections that stay open. Rejects if a status is 400 or above, or if an answer is
+ * lost.
+ */
 export interface Slices extends AsyncDisposable {
   /** Milliseconds until all are answered. */
   send(shot: Shot, requests: number): Promise<number>;
 }
 
 /**
- * Asks 127.0.0.1 in slices of a fixed number of requests: wrk ends by time only, after a second at the earliest, and opens
- * its connections anew.
+ * Sends requests to 127.0.0.1 in slices of a fixed number. Used in place of wrk, which ends only after a time (at least
+ * a second) and opens new connections for each run.
  */
 export function slices(port: number): Slices {
   const pool = new Pool(`http://127.0.0.1:${port}`, { connections: CONNECTIONS, pipelining: 1 });

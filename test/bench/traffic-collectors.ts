@@ -24,7 +24,7 @@ interface Load {
   readonly records: number;
 }
 
-/** The same load on one collector, and on two that have divided the parts between them before. */
+/** The same load for one collector, and for two that have already divided the parts between them. */
 export async function severalCollectors(bench: Bench, load: Load): Promise<void> {
   const one = await collectedBy(1, load);
   const two = await collectedBy(2, load);
@@ -50,7 +50,7 @@ async function collectedBy(count: number, { postgresql, bucket, containers, reco
       await once(child, 'message');
     }
     await eventually(() => divided(owner, count), { timeoutMs: 60_000 });
-    // Objects of the last minutes, where collectors search all the time.
+    // Objects of the last minutes, which collectors list in every pass.
     await writeBacklog({
       folder: beside,
       containers,

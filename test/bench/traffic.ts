@@ -62,7 +62,7 @@ export const traffic: Suite = async (bench) => {
 
 const mb = (octets: number) => `${Math.round(octets / 1e6)} MB`;
 
-/** Collects all in a process of its own, into a new database. */
+/** Collects all objects in a process of its own, into a new database. */
 async function collected(postgresql: PostgresqlFixture, bucket: TestBucket) {
   const { urls, db, owner } = await postgresql.connections(() => undefined);
   await prepare(db, owner, { host: 'tag-1', ports: { first: 20_000, last: 20_099 } });

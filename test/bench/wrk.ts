@@ -14,20 +14,20 @@ export interface Shot {
 
 interface LoadOptions {
   readonly port: number;
-  /** Sent alternately, each equally often. */
+  /** The requests to send: alternately, each equally often. */
   readonly shots: readonly Shot[];
   readonly seconds: number;
   readonly connections?: number;
 }
 
 const summary = z.object({
-  /** Answered ones. */
+  /** The number of answered requests. */
   requests: z.number(),
   seconds: z.number(),
-  /** Answers with a status from 400, and from 500. */
+  /** The numbers of answers with a status of 400 or above (`refused`), and of 500 or above (`failed`). */
   refused: z.number(),
   failed: z.number(),
-  /** Connections that broke, and answers that didn't come within two seconds. */
+  /** The number of connections that broke, and of answers that didn't come within two seconds. */
   broken: z.number(),
   p50: z.number(),
   p99: z.number(),
@@ -35,7 +35,7 @@ const summary = z.object({
 /** Latencies in milliseconds. */
 type Load = z.infer<typeof summary>;
 
-/** Loads 127.0.0.1 with wrk, on one thread: the machine's other cores are for what is measured. */
+/** Sends load to 127.0.0.1 by wrk, on one thread: the machine's other cores are for the measured process. */
 export async function load({ port, shots, seconds, connections = 16 }: LoadOptions): Promise<Load> {
   const folder = await mkdtemp(join(tmpdir(), 'tagyard-wrk-'));
   try {
@@ -44,7 +44,7 @@ export async function load({ port, shots, seconds, connections = 16 }: LoadOptio
     const { stdout } = await execa(
       'wrk',
       ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script, `http://127.0.0.1:${port}`],
-      // Its numbers are written with the locale's decimal point.
+      // wrk's script writes numbers with the locale's decimal point.
       { env: { LC_ALL: 'C' } },
     );
     return summary.parse(JSON.parse(stdout.slice(stdout.lastIndexOf('\n{'))));
@@ -53,7 +53,7 @@ export async function load({ port, shots, seconds, connections = 16 }: LoadOptio
   }
 }
 
-/** wrk's scripts are Lua; JSON's strings of plain ASCII are Lua's too. */
+/** wrk's scripts are in Lua. A JSON string of plain ASCII is also a Lua string. */
 function scriptOf(shots: readonly Shot[]): string {
   const text = (value: string) => JSON.stringify(value);
   const formats = shots.map(({ method = 'GET', path, headers, body }) => {
