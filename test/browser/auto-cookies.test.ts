@@ -30,23 +30,23 @@ describeWith('chromium', 'the tag server’s own cookies, with `domain: auto` (d
     });
   }
 
-  /** The cookies that a host's page was requested with, by name. */
+  /** The cookies that were sent with the last request for a host's page, by name. */
   function sentTo(host: string): Record<string, string> {
     const last = stage.asked().findLast((asked) => asked.host === host && asked.path === '/');
-    if (last === undefined) throw new Error(`${host} was not asked for its page`);
+    if (last === undefined) throw new Error(`the page of ${host} was not requested`);
     const pairs = String(last.headers.cookie ?? '').split('; ');
     return Object.fromEntries(pairs.filter(Boolean).map((pair) => pair.split('=')));
   }
 
   test.each([
-    // The custom domain's own host is lower than what it can own.
+    // The custom domain is below the highest domain that it can own.
     ['metrics.shop.acme.example', 'shop.acme.example', 'acme.example', 'rival.example'],
     // A public suffix of two labels.
     ['metrics.acme.co.uk', 'acme.co.uk', 'acme.co.uk', 'rival.co.uk'],
     // A suffix of the private section.
     ['metrics.acme.github.io', 'acme.github.io', 'acme.github.io', 'rival.github.io'],
   ])(
-    'set by %s, arrive on the highest domain that it can own, and are sent to its siblings',
+    'are set by %s for the highest domain that it can own, and are sent to its siblings',
     async (_host, domain, owned, rival) => {
       await using browser = await chromium.newContext();
       const site = await siteOf(domain);
@@ -73,13 +73,13 @@ describeWith('chromium', 'the tag server’s own cookies, with `domain: auto` (d
       await visit(browser, `https://${rival}/`);
       expect(sentTo(rival)).toEqual({});
 
-      // The tag server gets it back, so the visitor stays the same.
+      // The tag server gets its cookie back, so the visitor stays the same.
       expect(await send()).toBe(200);
       expect(await cookie(browser, 'FPID')).toMatchObject({ value: id?.value });
     },
   );
 
-  test('set by the edge hostname, don’t arrive: they would be those of all sites of the zone', async () => {
+  test('don’t arrive if the edge hostname sets them: all sites of the zone would get them', async () => {
     await using browser = await chromium.newContext();
     const site = await siteOf('zone.example');
     const { page } = await visit(browser, `${site.url.edge}${HIT}`);

@@ -38,12 +38,12 @@ function example(platform: string): string {
   return block;
 }
 
-/** What a tag has set: with nothing to keep, no record would be written. */
+/** A cookie that a tag has set: without anything to keep, no record would be written. */
 const ANALYTICS_COOKIE = `<script>document.cookie='_ga=${GA};path=/'</script>`;
 
 interface Platform {
   readonly name: string;
-  /** The guide's section, if it isn't the name. */
+  /** The platform's section in the guide, if it has another name. */
   readonly section?: string;
   /** What the platform's own script does when it loads, by its documentation. */
   readonly loads: string;
@@ -112,7 +112,10 @@ const REFUSED = Object.fromEntries(Object.keys(GRANTED).map((purpose) => [purpos
 
 const exampleOf = ({ name, section = name }: Platform) => example(section);
 
-/** A platform's documented start with Consent Mode: a default for some places, one for all others, and two settings. */
+/**
+ * The commands by which platforms start Consent Mode, as documented: a default for some places, one for all others, and
+ * two settings.
+ */
 const CONSENT_MODE = gtag(`
   gtag('consent','default',Object.assign(${ALL_DENIED},{region:['DE','FR','US-CA'],wait_for_update:500}));
   gtag('consent','default',${ALL_GRANTED});
@@ -132,7 +135,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
   });
 
   test.each(platforms)(
-    '$name: nothing before the choice; a grant identifies; a withdrawal deletes',
+    '$name: nothing is sent before the choice, a grant identifies, and a withdrawal deletes',
     async (one) => {
       await using browser = await chromium.newContext();
       const { site, open } = await consentShop(stage, { consent: 'required', consentMode: 'basic' });
@@ -155,9 +158,9 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
     },
   );
 
-  // Klaro's own script is deferred, so it comes after the snippet.
+  // Klaro's own script is deferred, so it runs after the snippet.
   test.each(platforms.filter(({ name }) => name !== 'Klaro'))(
-    '$name: a returning visitor’s refusal, stated before the snippet runs, is heard before the first bootstrap',
+    '$name: a refusal that is stated before the snippet runs counts from the first bootstrap on',
     async (one) => {
       await using browser = await chromium.newContext();
       const { open } = await consentShop(stage);
@@ -239,7 +242,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
   });
 
   test.each<Mode>(['basic', 'advanced'])(
-    'TCF, %s: the stub’s listener hears the platform: asked, chosen, known again, withdrawn, refused',
+    'TCF, %s: a listener added to the stub gets each state: asking, chosen, known again, withdrawn, refused',
     async (mode) => {
       await using browser = await chromium.newContext();
       await pauseClock(browser);
@@ -268,7 +271,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
       const known = await load(tcData('tcloaded', ...all));
       expect(await identified(known)).toBe(id);
       await expectKnown(known, site);
-      // Opened again, the dialogue changes nothing before the visitor has chosen anew.
+      // The dialogue is opened again: nothing changes before the visitor has made a new choice.
       await says(known, tcData('cmpuishown', ...all));
       await says(known, tcData('useractioncomplete'));
       await expectForgotten(known, site, id);

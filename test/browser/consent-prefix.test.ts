@@ -75,7 +75,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
       { name: 'basket', value: 'SECRET', url: `https://${host}/` },
     ]);
 
-  test('denied by default: only token and origin are sent; a grant identifies; a withdrawal deletes all', async () => {
+  test('denied by default: only token and origin are sent, a grant identifies, and a withdrawal deletes all', async () => {
     await using browser = await chromium.newContext();
     await plant(browser, advanced);
     const at = await open(browser, advanced, DEFAULT_DENIED);
@@ -120,7 +120,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
     expect(at.errors).toEqual([]);
   });
 
-  test('basic: before a grant only the loader is requested, and after the grant the rest', async () => {
+  test('basic: only the loader is requested before a grant, and the rest after it', async () => {
     await using browser = await chromium.newContext();
     const at = await open(browser, basic, DEFAULT_DENIED);
     await at.isState('waiting');
@@ -132,7 +132,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
     expect(at.hosts()).toEqual(new Set([basic.host]));
   });
 
-  test('a hung edge: the page loads, a withdrawal deletes at once, and the next page tells the edge', async () => {
+  test('while the edge hangs, the page loads, a withdrawal deletes at once, and the next page sends it to the edge', async () => {
     await using browser = await chromium.newContext();
     await plant(browser, basic);
     const first = await open(browser, basic, gtag(`gtag('consent','update',${ALL_GRANTED})`));

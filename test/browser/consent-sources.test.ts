@@ -36,7 +36,7 @@ const usp = (text: string) =>
 
 const DAY = 86_400_000;
 
-describeWith('chromium', 'where the loader reads consent', () => {
+describeWith('chromium', 'the loader reads consent from', () => {
   let stage: BrowserStage;
   let chromium: Visitors;
   beforeAll(async () => {
@@ -96,7 +96,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
       true,
     ],
     [
-      'TCF: all, beside a default that denies',
+      'TCF: all allowed, after a default that denies',
       DEFAULT_DENIED + tcf(purposes(1, 2, 3, 4, 7, 8, 9, 10)),
       allGranted,
       true,
@@ -104,7 +104,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
     ['TCF: it doesn’t apply', tcf({ gdprApplies: false, ...purposes() }), {}, true],
     ['TCF: the platform is asking', tcf({ eventStatus: 'cmpuishown', ...purposes() }), allDenied, false],
     ['a TCF platform that never answers', script('window.__tcfapi=()=>{}'), allDenied, false],
-    ['GPP: sold no more', gpp({ usnat: [{ SaleOptOut: 1, SaleOptOutNotice: 1 }] }), adsDenied, true],
+    ['GPP: opted out of sale', gpp({ usnat: [{ SaleOptOut: 1, SaleOptOutNotice: 1 }] }), adsDenied, true],
     ['GPP: not opted out', gpp({ usca: { SaleOptOut: 2, SaleOptOutNotice: 1 } }), {}, true],
     ['GPP: Global Privacy Control', gpp({ usnatv1: [{ SaleOptOut: 0 }, { Gpc: true }] }), allDenied, false],
     ['GPP: a section that isn’t of the US', gpp({ tcfeuv2: { SaleOptOut: 1 } }), {}, true],
@@ -112,7 +112,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
     ['the US privacy string: not opted out', usp('1YNN'), {}, true],
     ['a platform that throws', script(`window.__gpp=()=>{throw new Error('x')}`), {}, true],
     [
-      'a grant and a denial: the denial counts',
+      'a grant and a denial, of which the denial counts',
       tcf(purposes(1, 7, 8)) + usp('1YYY'),
       { ...allDenied, analytics_storage: 'granted' },
       true,
@@ -122,7 +122,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
     expect([found.choices, found.isIdentified]).toEqual([choices, isIdentified]);
   });
 
-  test('Global Privacy Control in the browser denies all: nothing but token and origin is sent', async () => {
+  test('Global Privacy Control in the browser, which denies all: only token and origin are sent', async () => {
     const arrange = `Object.defineProperty(Navigator.prototype,'globalPrivacyControl',{get:()=>true})`;
     const { boots, choices } = await choicesOf(gtag(`gtag('consent','update',${ALL_GRANTED})`), {}, arrange);
     expect(choices).toEqual(allDenied);
@@ -130,8 +130,18 @@ describeWith('chromium', 'where the loader reads consent', () => {
   });
 
   test.each<[string, string, object, boolean]>([
-    ['TCF, last year', tcf({ ...purposes(1, 7, 8), tcString: tcString(Date.now() - 300 * DAY) }), {}, true],
-    ['TCF, older', tcf({ ...purposes(1, 7, 8), tcString: tcString(Date.now() - 400 * DAY) }), {}, false],
+    [
+      'TCF, 300 days old',
+      tcf({ ...purposes(1, 7, 8), tcString: tcString(Date.now() - 300 * DAY) }),
+      {},
+      true,
+    ],
+    [
+      'TCF, 400 days old',
+      tcf({ ...purposes(1, 7, 8), tcString: tcString(Date.now() - 400 * DAY) }),
+      {},
+      false,
+    ],
     [
       'TCF, older than the site’s own limit',
       tcf({ ...purposes(1, 7, 8), tcString: tcString(Date.now() - 300 * DAY) }),
@@ -139,23 +149,23 @@ describeWith('chromium', 'where the loader reads consent', () => {
       false,
     ],
     [
-      'tagyard.consent, older',
+      'tagyard.consent, years old',
       script(`window.tagyard={consent:{analytics_storage:'granted',at:'2020-01-01T00:00:00Z'}}`),
       {},
       false,
     ],
     [
-      'tagyard.consent, of today',
+      'tagyard.consent, given today',
       script(`window.tagyard={consent:{analytics_storage:'granted',at:Date.now()}}`),
       {},
       true,
     ],
-  ])('a consent of %s counts: $3', async (_name, head, rules, expected) => {
+  ])('%s (the grant counts: $3)', async (_name, head, rules, expected) => {
     const { isIdentified } = await choicesOf(head, { consent: 'required', ...rules });
     expect(isIdentified).toBe(expected);
   });
 
-  test('wait_for_update: the choice that comes meanwhile is the first that is sent', async () => {
+  test('wait_for_update: a choice within that time is the first that is sent', async () => {
     await using browser = await chromium.newContext();
     const { open } = await consentShop(stage, { consent: 'required' });
     const wait = `gtag('consent','default',Object.assign(${ALL_DENIED},{wait_for_update:1e6}))`;
@@ -167,7 +177,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
     expect((await at.sent('/boot')).map(({ body }) => body.consent.ad_storage)).toEqual(['granted']);
   });
 
-  test('wait_for_update: without a choice, the bootstrap is sent after that time', async () => {
+  test('wait_for_update: without a choice within that time, the bootstrap is sent after it', async () => {
     await using browser = await chromium.newContext();
     const { open } = await consentShop(stage, { consent: 'required' });
     const wait = `gtag('consent','default',Object.assign(${ALL_DENIED},{wait_for_update:50}))`;
@@ -199,7 +209,7 @@ describeWith('chromium', 'where the loader reads consent', () => {
     expect(keys).toEqual([]);
   });
 
-  test('a consent string of 100 KB is not sent, and the page works', async () => {
+  test('a consent string of 100 KB, which is not sent, and the page works', async () => {
     const { boots, isIdentified } = await choicesOf(
       script(`window.tagyard={consent:{analytics_storage:'granted',tcString:'C'.repeat(1e5)}};`) +
         gtag(`gtag('consent','update',{ad_storage:'granted',tcString:'C'.repeat(1e5)})`) +
@@ -231,9 +241,9 @@ describeWith('chromium', 'Consent Mode’s defaults for regions', () => {
     ['another country', { country: 'FR' }, general + only('DE'), true],
     ['the visitor’s part of a country', { country: 'US', regionCode: 'CA' }, general + only('US-CA'), false],
     ['another part', { country: 'US', regionCode: 'NY' }, general + only('US-CA'), true],
-    ['a part that isn’t known', { country: 'US' }, general + only('US-CA'), false],
-    ['the more specific one first', { country: 'DE' }, only('DE', general), false],
-    ['a place that isn’t known: denials count', null, general + only('DE'), false],
+    ['an unknown part', { country: 'US' }, general + only('US-CA'), false],
+    ['the more specific default first', { country: 'DE' }, only('DE', general), false],
+    ['an unknown place, for which denials count', null, general + only('DE'), false],
   ])('%s (visitor identified: $3)', async (_name, cf, commands, expected) => {
     world.head = gtag(commands);
     await using browser = await chromium.newContext();

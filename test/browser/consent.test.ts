@@ -42,7 +42,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     eventually(async () => expect((await state(page))?.gtm).toBe(gtm));
 
   describe.each(['edge', 'custom'] as const)('with the loader from the %s host', (host) => {
-    test('denied by default: only token and origin are sent; a grant identifies; a withdrawal deletes', async () => {
+    test('denied by default: only token and origin are sent, a grant identifies, and a withdrawal deletes', async () => {
       await using browser = await chromium.newContext();
       const { site, domain, open } = await consentShop(stage, {}, host);
       await browser.addCookies(
@@ -100,7 +100,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
       expect(at.errors).toEqual([]);
     });
 
-    test('where a cookie of the shop’s server is the key of what is kept, a withdrawal sends that cookie, too', async () => {
+    test('with a master cookie of the shop’s server, a withdrawal sends that cookie, too', async () => {
       await using browser = await chromium.newContext();
       const modules = { cookie_restoration: { masterCookie: 'shop_visitor' } };
       const { site, domain, open } = await consentShop(stage, { modules }, host);
@@ -134,9 +134,9 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
       await eventually(async () => expect(await kept()).toEqual([]));
     });
 
-    test('basic: before a grant only the loader is requested; then bootstrap, script and hits; deleted later', async () => {
+    test('basic: only the loader is requested before a grant, and bootstrap, script and hits after it; a withdrawal deletes', async () => {
       await using browser = await chromium.newContext();
-      // A web tag of its own: the edge keeps copies of a container's script.
+      // This test has a web tag of its own, because the edge keeps copies of a container's script.
       const webTagId = `GTM-HITS${host.toUpperCase()}`;
       const domains = [{ domain: `hits-${host}.example`, webTagId, token: `ct_container0hits0${host}` }];
       const customDomains = [`metrics.hits-${host}.example`];
@@ -165,7 +165,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
       expect(await cookie(browser, '_fpid')).toBeUndefined();
       expect(await site.profile(id)).toBeNull();
 
-      // And the page after it: nothing is left to delete.
+      // On the page after that, nothing is left to delete.
       const last = await open(browser, `<script>window.tagyard={consent:${JSON.stringify(DENIED)}}</script>`);
       await isState(last, 'waiting');
       expect(await last.sent('/boot')).toEqual([]);
@@ -173,7 +173,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     });
   });
 
-  test('a default is no choice: what an earlier consent has left stays until the platform repeats it', async () => {
+  test('a default is no choice: cookies of an earlier consent stay until the platform repeats that consent', async () => {
     await using browser = await chromium.newContext();
     const { site, domain, open } = await consentShop(stage, { consent: 'required' });
     // The browser gets a cookie, because nothing is stored of a visitor who has nothing to keep.
@@ -193,7 +193,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     expect(await site.profile(id)).not.toBeNull();
   });
 
-  test('a withdrawal while the grant’s bootstrap is under way: nothing is left', async () => {
+  test('after a withdrawal while the grant’s bootstrap is under way, nothing is left', async () => {
     await using browser = await chromium.newContext();
     const { site, open } = await consentShop(stage, STRICT);
     const at = await open(browser, DEFAULT_DENIED);
@@ -215,14 +215,20 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     const failing = (path: RegExp) => (asked: string) => (path.test(asked) ? ('refuse' as const) : undefined);
 
     test.each<[string, object, RegExp, 'granted' | 'denied', number]>([
-      ['advanced and fallback none: never', { fallback: 'none' }, /^\/boot/, 'granted', 0],
-      ['advanced and fallback none, without a loader: never', { fallback: 'none' }, /./, 'granted', 0],
-      ['basic, before a grant: not', STRICT, /^\/boot/, 'denied', 0],
-      ['basic, without a loader: not', STRICT, /./, 'denied', 0],
-      ['basic, after a grant: once', STRICT, /^\/boot/, 'granted', 1],
-      ['basic, after a grant, the script fails: once', STRICT, /^\/c\//, 'granted', 1],
+      ['is never loaded with advanced and fallback none', { fallback: 'none' }, /^\/boot/, 'granted', 0],
       [
-        'basic and fallback none, after a grant: not',
+        'is never loaded with advanced and fallback none, without a loader',
+        { fallback: 'none' },
+        /./,
+        'granted',
+        0,
+      ],
+      ['is not loaded with basic before a grant', STRICT, /^\/boot/, 'denied', 0],
+      ['is not loaded with basic without a loader', STRICT, /./, 'denied', 0],
+      ['is loaded once with basic after a grant', STRICT, /^\/boot/, 'granted', 1],
+      ['is loaded once with basic after a grant, if only the script fails', STRICT, /^\/c\//, 'granted', 1],
+      [
+        'is not loaded with basic and fallback none after a grant',
         { ...STRICT, fallback: 'none' },
         /^\/c\//,
         'granted',

@@ -77,7 +77,7 @@ describeWith('chromium', 'the console’s data', () => {
     await put(page, 'Route', '/g/collect');
     await put(page, 'Status', '5xx');
     await eventually(async () => expect(await rows(page).count()).toBe(6));
-    // What is no status yet was not asked for.
+    // A text that is no whole status yet is not sent as a filter.
     expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
       route: '/g/collect',
       status: '5xx',
@@ -104,7 +104,7 @@ describeWith('chromium', 'the console’s data', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('shows all of a request as text, with its id to copy, by keyboard', async () => {
+  test('shows a whole request as text, and its id can be copied by keyboard', async () => {
     await using visitor = await chromium.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
     const { page, complaints } = await full.stage.logIn(visitor, 'owner', '/console');
     await page.keyboard.press('Control+k');
@@ -139,7 +139,7 @@ describeWith('chromium', 'the console’s data', () => {
   test.each([
     ['CSV', 12],
     ['NDJSON', 11],
-  ])('exports all that match as %s', async (format, lines) => {
+  ])('exports all matching requests as %s', async (format, lines) => {
     await using visitor = await chromium.newContext();
     const path = `/console/containers/${shop}/requests?status=200&requestId=`;
     const { page } = await full.stage.logIn(visitor, 'viewer', path);
@@ -195,7 +195,7 @@ describeWith('chromium', 'the console’s data', () => {
   const tag = (fields: object) =>
     JSON.stringify({ Name: 'Conversions', Type: 'Response', TraceId: TRACED, ...fields });
 
-  test('shows what the tags said about a request, and that they said nothing or can’t be read', async () => {
+  test('shows what the tags printed for a request, or that they printed nothing or can’t be read', async () => {
     const { stage, printed, print } = full;
     const url = 'https://graph.example/v1/events?token=s3cret';
     await print(
@@ -268,7 +268,7 @@ describeWith('chromium', 'the console’s data', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('shows usage by day and container, and days of which nothing is known as such', async () => {
+  test('shows usage by day and container, and marks days of which nothing is known', async () => {
     await using visitor = await chromium.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
     const { page } = await full.stage.logIn(visitor, 'viewer', '/console/usage');
     const table = page.locator('table.usage');
@@ -314,7 +314,7 @@ describeWith('chromium', 'the console’s data', () => {
     await put(page, 'Waves', '1');
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     await page.getByRole('heading', { name: 'Plan: 2 sites in 2 waves' }).waitFor();
-    // Another number of sites was not planned yet.
+    // Another number of sites needs a new plan.
     await put(page, 'Waves', '1, 1');
     expect(await page.getByRole('button', { name: 'Start the rollout' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
@@ -340,7 +340,7 @@ describeWith('chromium', 'the console’s data', () => {
     expect(await theirs.getByRole('link', { name: 'Rollouts' }).count()).toBe(0);
   });
 
-  test('checks the export of a container, and says where to click for the rest', async () => {
+  test('checks the export of a container, and says where to click for what the export doesn’t show', async () => {
     const { stage } = full;
     await using visitor = await chromium.newContext();
     const { page, complaints } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
@@ -403,7 +403,7 @@ describeWith('chromium', 'the console’s data', () => {
   test.each([
     ['light', { width: 1280, height: 900 }],
     ['dark', { width: 390, height: 844 }],
-  ] as const)('satisfies axe with its data, %s', async (colorScheme, viewport) => {
+  ] as const)('satisfies axe while it shows data, %s', async (colorScheme, viewport) => {
     const { stage } = full;
     await using visitor = await chromium.newContext({ colorScheme, viewport });
     await visitor.addInitScript({ content: axeCore.source });

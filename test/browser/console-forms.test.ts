@@ -91,7 +91,7 @@ describeWith('chromium', 'the forms of a container', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('show another person’s change in place of overwriting it, and plan again on top of it', async () => {
+  test('show another person’s change instead of overwriting it, and plan again on top of it', async () => {
     await using visited = await visit('owner');
     const { page } = visited;
     await page.getByRole('button', { name: 'Edit acme.example', exact: true }).click();

@@ -56,7 +56,7 @@ describeWith('chromium', 'the console’s lists', () => {
     return { page, complaints, [Symbol.asyncDispose]: () => visitor[Symbol.asyncDispose]() };
   };
 
-  test('plan a change of several containers, and say what became of each', async () => {
+  test('plan a change of several containers, and show the result for each', async () => {
     await stage.world.call('POST', `/server-containers/${ids.get('Rostock')}/suspend`, {
       as: 'owner',
       body: {},
@@ -78,7 +78,7 @@ describeWith('chromium', 'the console’s lists', () => {
     );
     expect((await read('Bremen')).suspended).toBe(false);
     await settledWithoutFindings(page);
-    // What can't be done any more is refused by itself.
+    // A change that is no longer possible is refused alone; the others are made.
     await stage.world.call('DELETE', `/server-containers/${ids.get('Hamburg')}`, { as: 'owner' });
     await dialog.getByRole('button', { name: 'Suspend 2' }).click();
     await dialog.getByText('1 container done, 1 refused').waitFor();
@@ -89,12 +89,12 @@ describeWith('chromium', 'the console’s lists', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('choose all that match a filter, and ask for the number before what is dangerous', async () => {
+  test('select all containers that match a filter, and ask for their number before a dangerous change', async () => {
     await using visited = await visit('owner', '/console/containers?q=example');
     const { page } = visited;
     await page.route(/\/server-containers\?/, async (route) => {
       const url = new URL(route.request().url());
-      // Pages of two: so that there is a second one.
+      // Pages have two rows, so that there is a second page.
       url.searchParams.set('limit', '2');
       await route.continue({ url: url.href });
     });
@@ -148,7 +148,7 @@ describeWith('chromium', 'the console’s lists', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('let a viewer choose nothing', async () => {
+  test('let a viewer select nothing', async () => {
     await using visited = await visit('viewer', '/console/containers');
     const { page } = visited;
     await page.getByRole('link', { name: 'Leipzig' }).waitFor();
@@ -199,7 +199,7 @@ describeWith('chromium', 'the console’s lists', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('draw traffic with gaps where nothing is known, and the same as tables', async () => {
+  test('draw traffic with gaps where nothing is known, and show the same as tables', async () => {
     const { world } = stage;
     const container = ids.get('Leipzig');
     const hour = (back: number) =>

@@ -32,7 +32,7 @@ describeWith('chromium', 'the console’s screens', () => {
   test.each([
     ['light', { width: 1280, height: 900 }],
     ['dark', { width: 390, height: 844 }],
-  ] as const)('satisfy axe and their policy, %s', async (colorScheme, viewport) => {
+  ] as const)('satisfy axe and their security policy, %s', async (colorScheme, viewport) => {
     await using visitor = await chromium.newContext({ colorScheme, viewport });
     await visitor.addInitScript({ content: axeCore.source });
     const { page, complaints } = await stage.logIn(visitor, 'owner');
@@ -52,7 +52,7 @@ describeWith('chromium', 'the console’s screens', () => {
     expect(ground).toBe(colorScheme === 'dark' ? 'rgb(14, 17, 22)' : 'rgb(246, 247, 249)');
   });
 
-  test('of operators satisfy axe and their policy', async () => {
+  test('of operators satisfy axe and their security policy', async () => {
     await using visitor = await chromium.newContext();
     await visitor.addInitScript({ content: axeCore.source });
     const { page, complaints } = await stage.logIn(visitor, 'root');
@@ -88,7 +88,7 @@ describeWith('chromium', 'the console’s screens', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('are served with a strict policy, and their files for ever', async () => {
+  test('are served with a strict policy, and their files may be cached for ever', async () => {
     const page = await fetch(`${stage.url}/console/containers/some/where`, {
       headers: { 'accept-encoding': 'br' },
     });

@@ -21,7 +21,7 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
   beforeAll(async () => {
     [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
     shop = await stage.container(await stage.world.client('Acme'), 'acme.example');
-    // More than a skeleton has rows.
+    // More containers than a skeleton has rows.
     await sql`insert into containers (id, site_id, client_id, status, health, manifest)
       select gen_random_uuid(), 'seed-' || n, client_id, 'active', 'healthy',
         jsonb_set(jsonb_set(manifest, '{name}', to_jsonb('Seed ' || n)), '{site}', to_jsonb('seed-' || n))
@@ -42,7 +42,7 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
     ['the overview', () => '/console'],
     ['the list', () => '/console/containers'],
     ['a container', () => `/console/containers/${shop}`],
-  ])('%s has places for its data at once, and nothing moves when they arrive', async (_what, pathOf) => {
+  ])('%s has placeholders at once, and nothing moves when the data arrive', async (_what, pathOf) => {
     await using visitor = await chromium.newContext();
     await stage.logIn(visitor, 'owner');
     await visitor.addInitScript({ content: WATCH });
@@ -65,11 +65,11 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
     ['no-preference', 'pulse'],
     ['reduce', 'none'],
   ] as const)(
-    'moves the places of its data, unless that is unwanted: %s',
+    'animates the placeholders unless the person prefers reduced motion: %s',
     async (reducedMotion, animation) => {
       await using visitor = await chromium.newContext({ reducedMotion });
       const { page } = await stage.logIn(visitor, 'owner');
-      await page.route('**/server-containers?*', () => {}); // is never answered
+      await page.route('**/server-containers?*', () => {}); // never answered
       await page.goto(`${stage.url}/console/containers`);
       await page.locator('.skeleton span').first().waitFor();
       expect(await page.evaluate(ANIMATION)).toBe(animation);
@@ -77,7 +77,7 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
     },
   );
 
-  test('says without JavaScript that it needs it, and what does not', async () => {
+  test('says without JavaScript that it needs JavaScript, and what works without it', async () => {
     await using visitor = await chromium.newContext({ javaScriptEnabled: false });
     const page = await visitor.newPage();
     await page.goto(`${stage.url}/console/containers`);

@@ -88,7 +88,7 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('button', { name: 'Verify now' }).click();
     await eventually(async () => expect((await read(body.containers[0].id)).status).toBe('verified'));
     await page.getByText('Verified', { exact: true }).first().waitFor();
-    // The steps are one line now.
+    // After the creation, the steps are one line.
     await page.getByText(/^\d+ steps? done$/).click();
     expect(await steps.getByText('Succeeded').count()).toBeGreaterThan(0);
     expect(await page.locator('#snippet pre').first().innerText()).toContain('<script>');
@@ -116,7 +116,7 @@ describeWith('chromium', 'the console', () => {
     );
   });
 
-  test('puts a change back from the history', async () => {
+  test('reverts a change from the history', async () => {
     await rename('Acme by mistake');
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}#history`);
@@ -178,10 +178,11 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('heading', { name: 'Bremen Shop', level: 1 }).waitFor();
   });
 
-  test('shows slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
+  test('waits for slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
-    // Only the first read of the traffic is answered, and only after further ones would have been sent.
+    // Only the first read of the traffic is answered, and only after the time in which further reads would have been
+    // sent.
     const slow = Promise.withResolvers<void>();
     const traffic = new RegExp(`${shop}/traffic\\?`);
     await page.route(traffic, () => {});
@@ -214,7 +215,7 @@ describeWith('chromium', 'the console', () => {
     await read;
   });
 
-  test('says what is unknown while the provisioner is away', async () => {
+  test('shows what is unknown while the provisioner can’t be reached', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
     await stage.world.provisioner.stop();

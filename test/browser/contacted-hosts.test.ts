@@ -28,7 +28,7 @@ describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web con
     await stage.close();
   });
 
-  /** Each case has a site of its own: the edge keeps copies of a container's script. */
+  /** Each case has a site of its own, because the edge keeps copies of a container's script. */
   async function newSite(webTagId: string, serverContainer: boolean): Promise<void> {
     const name = webTagId.slice('GTM-'.length).toLowerCase();
     id = webTagId;
@@ -72,7 +72,7 @@ describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web con
 
   const FOLLOW_UPS = ['/gtag/destination', '/gtag/js'];
   const OURS = ['/boot', '/c/….js', '/l/….js'];
-  /** The detection reports after the web tag, so it may come after the hit. */
+  /** Detection reports only after the web tag has loaded, so its requests may come after the hit. */
   const withoutDetection = (hosts: Record<string, string[]>) =>
     Object.fromEntries(
       Object.entries(hosts).map(([host, paths]) => [
@@ -81,7 +81,7 @@ describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web con
       ]),
     );
 
-  test('with Google’s snippet: Google’s only', async () => {
+  test('are only Google’s with Google’s snippet', async () => {
     await newSite('GTM-PLAIN1', false);
     expect(await contacted(googleSnippet(id))).toEqual({
       [GOOGLE]: [...FOLLOW_UPS, '/gtm.js'],
@@ -89,7 +89,7 @@ describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web con
     });
   });
 
-  test('with Google’s snippet and a server container: Google’s for the scripts, ours for the hits', async () => {
+  test('are Google’s for the scripts and ours for the hits, with Google’s snippet and a server container', async () => {
     await newSite('GTM-PLAIN2', true);
     expect(await contacted(googleSnippet(id))).toEqual({
       [GOOGLE]: [...FOLLOW_UPS, '/gtm.js'],
@@ -97,7 +97,7 @@ describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web con
     });
   });
 
-  test('with the loader: what follows gtm.js is still requested of Google', async () => {
+  test('are ours up to gtm.js and Google’s after it, with the loader', async () => {
     await newSite('GTM-LOADER1', false);
     const hosts = await contacted(site.snippet({ edgeUrl: site.url.custom }));
     expect(withoutDetection(hosts)).toEqual({
@@ -107,7 +107,7 @@ describeWith('chromium', 'the hosts that a page contacts (docs/facts.md, Web con
     });
   });
 
-  test('with the loader and a server container: the follow-up scripts only', async () => {
+  test('are Google’s for the follow-up scripts only, with the loader and a server container', async () => {
     await newSite('GTM-LOADER2', true);
     const hosts = await contacted(site.snippet({ edgeUrl: site.url.custom }));
     expect(withoutDetection(hosts)).toEqual({

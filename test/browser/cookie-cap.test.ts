@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 const MASTER = 'shop_visitor';
 /** As the shop's own server makes it: 128 random bits. */
 const RANDOM = '0f3c1be9a84d5276e0f1b7c2d6a95e38';
-/** What Google's tag would make if it found no id. */
+/** The id that Google's tag would make if it found none. */
 const OTHER = 'GA1.1.2222222222.1700000000';
 const PAGE_ADDRESS = '203.0.113.10';
 
@@ -26,7 +26,7 @@ const RULES = {
   },
 } as const satisfies Record<string, Partial<ManifestInput>>;
 
-/** The name that serves the tags, as the resolver knows it. */
+/** The host that serves the tags, as DNS resolves it. */
 const ADDRESSES = {
   'the edge hostname': { host: 'edge', addresses: ['192.0.2.1'] },
   'a custom domain at another address': { host: 'custom', addresses: ['198.51.100.20'] },
@@ -37,11 +37,11 @@ const ADDRESSES = {
 type Address = keyof typeof ADDRESSES;
 const FORWARDED = 'a path of the pages’ own host';
 
-/** A shop whose tags come from one of the addresses. */
+/** A shop whose tags come from one of `ADDRESSES`. */
 interface Shop {
   readonly site: BrowserSite;
   readonly page: string;
-  /** What the tags' addresses begin with. */
+  /** The URL with which the tags' addresses begin. */
   readonly base: string;
   /** Serves the page, with these headers of its own server. */
   show(headers?: Readonly<Record<string, string>>): void;
@@ -94,18 +94,18 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     return { site, page: new URL(site.url.shop).hostname, base, show };
   }
 
-  /** One page view, with what the tags do once they have loaded; returns what they know the visitor by. */
+  /** One page view, with the actions of its loaded tags. Returns the ids by which they recognise the visitor. */
   async function view(browser: BrowserContext, { site, page: host, base }: Shop, analytics: string) {
     const { page, errors } = await visit(browser, `https://${host}/`);
     expect((await settled(page))?.gtm).toBe('loaded');
     const { domain } = site.manifest.domains[0] ?? {};
-    // Google's tag keeps the id that it finds, and sends a hit, whose answer sets an id that scripts don't see.
+    // Google's tag keeps the id that it finds. It sends a hit, whose answer sets an id that scripts don't see.
     await page.evaluate(`/_ga=/.test(document.cookie) ||
       (document.cookie = '_ga=${analytics}; Path=/; Max-Age=63072000; Domain=${domain}')`);
     await page.evaluate(`fetch('${base}/g/collect?v=2', { method: 'POST', mode: 'no-cors', credentials: 'include' })
       .then(() => undefined)`);
     expect(errors).toEqual([]);
-    // Safari would delete it with the cookies.
+    // Nothing may depend on `localStorage`: Safari would delete it with the cookies.
     expect(await page.evaluate('localStorage.length')).toBe(0);
     const { profile, session } = (await state(page)) ?? {};
     return {
@@ -116,7 +116,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     };
   }
 
-  /** Moves the store's clock on: every number of this size in a record is a time. */
+  /** Advances the store's clock: every number of this size in a record is a time. */
   async function passInStore({ manifest }: BrowserSite, days: number): Promise<void> {
     const { COOKIES } = stage.edge.kv;
     for (const { name, expiration = 0 } of (await COOKIES.list({ prefix: `${manifest.site}:` })).keys) {
@@ -127,7 +127,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     }
   }
 
-  /** A visitor's views of a shop in a browser that keeps cookies as Safari does; `pass` moves all clocks on. */
+  /** A visitor's views of a shop, in a browser that keeps cookies as Safari does. `pass` advances all clocks. */
   async function visitorOf(browser: BrowserContext, address: Address, rules: keyof typeof RULES) {
     const shop = await shopAt(address, RULES[rules]);
     const safari = await keepCookiesAsSafari(
@@ -166,7 +166,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
   test.each<[Address, keyof typeof RULES, typeof LOST]>([
     ['the edge hostname', 'no restoration', LOST],
     ['the edge hostname', 'restoration', LOST],
-    // The browser refuses the tag server's id there, so nothing is kept of it.
+    // The browser refuses the tag server's id there, so it is not kept.
     ['the edge hostname', 'restoration by masterCookie', { ...LOST, analytics: true }],
     ['a custom domain at another address', 'no restoration', LOST],
     ['a custom domain at another address', 'restoration', LOST],
@@ -176,7 +176,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     [FORWARDED, 'no restoration', LIVES],
     [FORWARDED, 'restoration', ALL],
     [FORWARDED, 'restoration by masterCookie', ALL],
-  ])('%s, %s: what is the same on day 8', async (address, rules, expected) => {
+  ])('keeps only the expected ids until day 8: %s, %s', async (address, rules, expected) => {
     await using browser = await chromium.newContext();
     const { next, pass } = await visitorOf(browser, address, rules);
     const isServed = ADDRESSES[address].host !== 'edge';
