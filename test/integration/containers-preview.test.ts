@@ -7,9 +7,9 @@ import { INSTANCE, type NetworkLab, startNetworkLab } from '../support/container
 const SHOP = 'shop-1';
 const PUBLIC_NAME = `${SHOP}-preview.example.net`;
 const INSIDE_NAME = insidePreviewName({ instance: INSTANCE, host: 'tag-1' }, SHOP);
-/** Not the port of the lab's own listener. */
+/** Another port than that of the lab's listeners. */
 const PROXY_PORT = 8444;
-/** No host has it: a packet to it is lost. */
+/** No host has this address, so packets to it are lost. */
 const UNREACHABLE = '198.51.100.99';
 const WELL = [{ problem: null, fix: null }];
 
@@ -33,7 +33,7 @@ describeWith(['docker', 'root'], 'the processing server of a site (docs/facts.md
 
   test('reaches its preview server where public DNS has another, unreachable address for every name', async () => {
     await lab.answerDns(UNREACHABLE);
-    // The control: DNS works, and a name of the hosts file isn't asked of it by chance.
+    // The control: DNS works and answers with the unreachable address, so the preview server isn't found by DNS.
     expect(await lab.resolve(await container(), PUBLIC_NAME)).toEqual([UNREACHABLE]);
     expect(await host.call('preview', SHOP)).toEqual(WELL);
   });

@@ -66,7 +66,7 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
   });
 
   const replicated = () => site({ resources: resources({ replicas: 2 }, {}) });
-  test('spreads requests over replicas, and loses none after one has ended', async () => {
+  test('spreads requests over replicas, and loses no request after a replica has ended', async () => {
     await host.apply(replicated());
     const specs = host.containers.desired(replicated()).map(({ spec }) => spec);
     const [first, second] = specs.filter(({ role }) => role === 'processing');
@@ -81,13 +81,13 @@ describeWith(['docker', 'nginx'], 'a site behind nginx', () => {
       expect(await heard(first)).toBeGreaterThan(20);
       expect(await heard(second)).toBeGreaterThan(20);
     });
-    // Its process ends like after a crash; traffic was not redirected before.
+    // Its process ends as in a crash: nothing has redirected the traffic before.
     await docker.getContainer(containerName(INSTANCE, second)).stop({ t: 5 });
     const before = await heard(first);
     await eventually(async () => expect(await heard(first)).toBeGreaterThan(before + 50));
     await host.apply(replicated());
     const { failures } = await load.end();
-    // Requests that the ended one was processing are lost; the other one answers all later ones.
+    // Requests that the ended replica was processing are lost; the other replica answers all later requests.
     expect(failures.slice(2)).toEqual([]);
     expect(await host.plan([replicated()])).toEqual([]);
   });

@@ -9,7 +9,7 @@ import { movableClock } from '../support/movable-clock.ts';
 const ZONE = 'acme.example';
 const PAGE = `www.${ZONE}`;
 const CUSTOM = `data.${ZONE}`;
-/** The host, and another one in the network of the pages. */
+/** The host, another address in the network of the pages, and one elsewhere. */
 const [HOST, NEAR, FAR] = ['192.0.2.1', '192.0.2.200', '198.51.100.7'];
 
 let knot: Knot;
@@ -50,7 +50,7 @@ const zone = (...lines: string[]) => knot.updateZone(ZONE, ...lines);
 const add = (domain: string) =>
   world.call('POST', `/server-containers/${id}/custom-domains`, { as: 'owner', body: { domain } });
 const read = (path: string, as = 'owner') => world.call('GET', `/server-containers/${id}/${path}`, { as });
-/** Checks now; the pause between two checks is over. */
+/** Moves the clock past the pause between two checks, and makes a check. */
 async function check(path: string, as = 'owner') {
   clock.advance(10_000);
   return await world.call('POST', `/server-containers/${id}/${path}/check`, { as });
@@ -58,7 +58,7 @@ async function check(path: string, as = 'owner') {
 const custom = `custom-domains/${CUSTOM}`;
 
 describe('a custom domain', () => {
-  test('has the records to set, and what the resolvers answer now', async () => {
+  test('is shown with the records to set and what the resolvers answer now', async () => {
     const { status, body } = await read(custom);
     expect([status, body]).toMatchObject([
       200,
@@ -77,7 +77,7 @@ describe('a custom domain', () => {
     expect(body.dns.answers).toHaveLength(3);
 
     await zone(`add ${CUSTOM}. 60 A ${FAR}`);
-    // The answers are kept for a minute, and asked for anew by a check.
+    // The resolvers' answers are kept for a minute; only a check asks the resolvers again before that.
     expect((await read(custom)).body.dns.status).toBe('missing');
     const wrong = (await check(custom)).body;
     expect([wrong.dns.status, wrong.dns.answers[0].addresses]).toEqual(['wrong', [FAR]]);
@@ -117,7 +117,7 @@ describe('a custom domain', () => {
     expect((await check(custom)).status).toBe(200);
   });
 
-  test('has the certificate and the last error that the host knows', async () => {
+  test('is shown with the certificate and the last error that the host knows', async () => {
     const site = world.provisioner.sites.get(siteId);
     if (site === undefined) throw new Error('the provisioner has no site');
     expect((await read(custom)).body.tls).toMatchObject({
@@ -177,7 +177,7 @@ describe('a custom domain', () => {
   });
 });
 
-test('a domain has its proof, where its pages load from, and how long their cookies live', async () => {
+test('a domain is shown with its proof, where its pages load from, and how long their cookies live', async () => {
   const path = `domains/${PAGE}`;
   const body = { domain: PAGE, sameOrigin: { path: '/m3trics1' } };
   await world.call('POST', `/server-containers/${id}/domains`, { as: 'owner', body });

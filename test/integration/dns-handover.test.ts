@@ -72,7 +72,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
   }
   const proofValue = async (secret: string) =>
     /tagyard-[\w-]{40,}/.exec((await page(secret)).text)?.[0] ?? '';
-  /** What a check that is made now says; the pause between two checks is over. */
+  /** Moves the clock past the pause between two checks; returns the result of a new check. */
   async function records(secret: string) {
     clock.advance(10_000);
     return JSON.parse((await page(secret, '/records')).text);
@@ -160,7 +160,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     const value = await proofValue(body.secret);
     await smtpd.stop();
     await setAll(value);
-    // Found without a reader of the page.
+    // The records are found although nobody has the page open.
     await eventually(async () => {
       clock.advance(30_000);
       expect((await listed())[0].mail).toMatchObject({ error: expect.stringContaining('ECONNREFUSED') });

@@ -153,7 +153,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await knot.read('acme-shop', 'CNAME')).toHaveLength(1);
     });
 
-    test('is removed with the site, marks that lost their record too', async () => {
+    test('is removed with the site, including marks that have lost their record', async () => {
       await converge(applierOf(), acme);
       await knot.update('del acme-shop-origin A', 'add acme-shop-preview 300 TXT "their own"');
       await converge(applierOf());
@@ -204,7 +204,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       const { changes, conflicts } = await planOf(applierOf(), acme);
       expect(changes).toEqual([]);
       expect(conflicts).toMatchObject([{ key: 'acme-shop-origin.example.net/A' }]);
-      // Nor are they removed with the site.
+      // Nor is the record removed with the site.
       await converge(applierOf());
       expect(await knot.read('acme-shop-origin', 'A')).toEqual([HOST]);
     });
@@ -294,7 +294,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('a faulty server', () => {
-    test('never repeats an update whose outcome is unknown', async () => {
+    test('gets an update whose outcome is unknown only once', async () => {
       const relay = await relayTo(knot.port);
       const applier = applierOf({ port: relay.port, silenceSeconds: 1 });
       const { changes } = await planOf(applier, acme);
@@ -304,7 +304,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(failed.map(({ error }) => error)).toEqual(changes.map(() => expect.any(RetryableError)));
       await eventually(async () => expect(await knot.serial()).toBe(before + 1));
       relay.fault = 'none';
-      // The record exists, whether the client observed again or sent the update again.
+      // The record exists: neither a new plan nor another attempt at the same changes sends the update again.
       expect((await planOf(applier, acme)).changes).toEqual([]);
       expect(await applyAll(applier, changes)).toEqual([]);
       expect(await knot.serial()).toBe(before + 1);
@@ -313,8 +313,8 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     test.each([
       ['says nothing', 'silent'],
       ['hangs up in the middle', { cutAfter: 9_000 }],
-      ['hangs up before a word', { cutAfter: 0 }],
-    ] as const)('is tried again, and no zone taken for empty or short, when it %s', async (_what, fault) => {
+      ['hangs up before its first byte', { cutAfter: 0 }],
+    ] as const)('is tried again, and its zone never counts as empty or short, when it %s', async (_what, fault) => {
       // Large enough for several messages, so that a part of the answer is valid by itself.
       const records = Array.from({ length: 600 }, (_, at) => `add big-${at} 300 TXT "${'x'.repeat(200)}"`);
       for (let at = 0; at < records.length; at += 150) await knot.update(...records.slice(at, at + 150));
@@ -330,7 +330,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(await failure(planOf(applierOf(), acme))).toBeInstanceOf(RetryableError);
     });
 
-    test('stops when its signal is aborted', async () => {
+    test('isn’t waited for any longer when the signal is aborted', async () => {
       const relay = await relayTo(0);
       const aborting = new AbortController();
       const applier = applierOf({ port: relay.port, silenceSeconds: 600 });
@@ -366,7 +366,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['a zone that it doesn’t hold', { zone: 'example.org' }, /NOTAUTH.*DNS_ZONE/],
       ['a key that it doesn’t know', { keyFile: 'unknown' }, /BADKEY.*DNS_TSIG_NAME/],
       ['a key with another secret', { keyFile: 'wrong' }, /BADSIG.*DNS_TSIG_SECRET_FILE/],
-    ])('to show the zone has an error of its own, with what to fix: %s', async (_what, options, says) => {
+    ])('to show the zone is reported by an error that says what to fix: %s', async (_what, options, says) => {
       const secretFile = join(knot.dir, 'other.secret');
       await writeFile(secretFile, Buffer.alloc(32, 1).toString('base64'));
       const keyFile = join(knot.dir, 'other.key');
@@ -378,7 +378,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect(String(error)).toMatch(says);
     });
 
-    test('the names of one site fails that site only', async () => {
+    test('the names of one site makes only that site fail', async () => {
       const applier = applierOf({ key: 'half' });
       const { changes } = await planOf(applier, acme, loadedManifest('beta-shop', 1));
       const failed = await applyAll(applier, changes);
@@ -391,7 +391,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect((await planOf(applier, acme)).changes).toEqual([]);
     });
 
-    test('every update of a key fails permanently, says what to do, and changes nothing', async () => {
+    test('every update of a key is reported as permanent, with what to do, and nothing changes', async () => {
       const applier = applierOf({ key: 'reader' });
       const before = await knot.serial();
       const failed = await applyAll(applier, (await planOf(applier, acme)).changes);

@@ -173,7 +173,7 @@ describe('a domain of a client', () => {
     expect([await unproven(second.siteId), second.domains[0].proof.status]).toEqual([undefined, 'proven']);
   });
 
-  test('is served on when the record vanishes, until fourteen days of absence', async () => {
+  test('is still served when its record vanishes, until the record was absent for fourteen days', async () => {
     const { id, siteId } = await made('ada', `shop.${DOMAIN}`);
     const { record } = await proofOf('ada', id);
     await publish(record.value);
@@ -186,7 +186,7 @@ describe('a domain of a client', () => {
     await shows('ada', id, { status: 'proven', absentSince: expect.any(String) });
     expect(await read('ada', id)).toMatchObject({ statusReason: 'domain_unproven' });
     expect(await unproven(siteId)).toBeUndefined();
-    // Servers that fail prove nothing, however long.
+    // Servers that fail prove no absence, however long they fail.
     await knot.stop();
     try {
       await later('ada', id, 20 * DAY_MS);
@@ -355,7 +355,8 @@ describe('a domain of a client', () => {
       );
       await publish(record.value);
       await eventually(async () => {
-        // Again each time: a search that is running meanwhile doesn't notice it, and the next one is 30 s later.
+        // Each attempt moves the clock: a search that is already running doesn't notice that, and the next search
+        // begins 30 s later.
         clock.advance(600_000);
         expect((await found()).body.domains[0].proof).toMatchObject({ status: 'proven' });
       });

@@ -60,7 +60,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await call.reaches(id, 'active');
   });
 
-  test('has it in git: one commit, the caller its author, the config only encrypted', async () => {
+  test('has its manifest in git: one commit by the caller, with the configuration only encrypted', async () => {
     const entries = await person.log(
       site,
       '%an|%(trailers:key=Site,valueonly,separator=)|%(trailers:key=Actor,valueonly,separator=)',
@@ -76,7 +76,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
 
   test('serves loader, boot and script at the edge hostname', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
-    // KV shows each document in its own time.
+    // Each document appears in KV after a delay of its own.
     const served = async (path: string) => expect((await call.edge(edgeHost, 'GET', path)).status).toBe(200);
     await eventually(() => served(`/l/${container.loaderToken}.js`));
     await eventually(() => served(`/c/${container.domains[0]?.containerToken}.js`));
@@ -279,7 +279,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  test('is removed, comes back by a plain revert, is removed again, and nothing remains', async () => {
+  test('removes the site, restores it by a plain revert, removes it again, and nothing remains', async () => {
     const { routes, ...present } = await traces(home.path, site);
     // One route serves all sites of a new instance.
     expect(routes).toEqual([]);

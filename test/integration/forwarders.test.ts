@@ -30,7 +30,7 @@ const RESTORED = Array.from(
 );
 const COOKIES = ['_fpid', '_ga', '_ga_*', '_gcl_*', 'FPID', 'odd.name'];
 
-/** Whatever the forwarders run in: a request arrives at the edge as it must, and nothing else does. */
+/** For each product: a request below the path arrives at the edge as it must, and no other request arrives there. */
 describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by its snippet', () => {
   let directory: string;
   let ca: LocalCa;

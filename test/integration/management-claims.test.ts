@@ -54,12 +54,12 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
     });
   const remove = (id: string, domain = NAME): Promise<Answer> =>
     world.call('DELETE', `/server-containers/${id}/domains?domain=${domain}`, { as: 'owner' });
-  /** Refused after its name was claimed: it isn't first-party to any domain of the container. */
+  /** This host is refused after its name was claimed, because it isn't first-party to any domain of the container. */
   const addForeignHost = (id: string): Promise<Answer> =>
     world.call('POST', `/server-containers/${id}/custom-domains`, { as: 'owner', body: { domain: NAME } });
   const result = ({ status, body }: Answer) => [status, body.code ?? null];
 
-  /** Wraps the repository's commits of the API. */
+  /** Wraps each commit that the API makes in the repository. */
   function around(wrap: (commit: Commit, edit: Parameters<Commit>[0]) => ReturnType<Commit>): void {
     const commit: Commit = world.repo.commit.bind(world.repo);
     world.repo.commit = (edit) => wrap(commit, edit);
@@ -80,7 +80,10 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
     return { reached: reached.promise, release: held.resolve };
   }
 
-  /** Exactly the containers that have a name in git hold its claim, and no operation is running. */
+  /**
+   * Checks that exactly the containers that have a name in git hold its claim, and that no change of a claim is open.
+   * Returns the containers by name.
+   */
   async function consistent(): Promise<Record<string, string>> {
     const files = await world.repo.read((await world.repo.head()) ?? '');
     const inGit = files.flatMap(({ text, path }) => {
@@ -94,7 +97,7 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
     return Object.fromEntries(inGit);
   }
 
-  test('under a registrable domain that two clients want at once belongs to one of them', async () => {
+  test('belongs to one client if two clients ask for its registrable domain at once', async () => {
     const { body: rival } = await world.call('POST', '/clients', {
       as: 'root',
       body: { name: 'Rival', members: [{ subject: 'rival', role: 'owner' }] },

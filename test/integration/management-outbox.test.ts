@@ -69,7 +69,7 @@ describeWith('postgresql', 'events and webhooks of several processes on one data
     expect(await read(`sort=id&cursor=${newest.id}`)).toMatchObject([{ containerId: slow, kind: 'changed' }]);
   });
 
-  /** Adds the same number of events to each container, mixed. Resolves to how many. */
+  /** Adds the same number of events to each container, one to each in turn. Resolves to the number of all events. */
   async function happen(): Promise<number> {
     await sql`insert into container_events (container_id, kind, status)
       select id, 'changed', 'active' from containers, generate_series(1, ${EVENTS}::integer) as n
@@ -137,7 +137,7 @@ describeWith('postgresql', 'events and webhooks of several processes on one data
     await eventually(() => expect(receiver.received.length).toBeGreaterThan(count / 4), { intervalMs: 2 });
     await first.kill();
     expect(receiver.received.length).toBeLessThan(count);
-    // As if the time of its leases were over.
+    // As if its leases had expired.
     await sql`update webhook_queues set due_at = now() where lease is not null`.execute(world.owner);
     const second = await ManagementProcesses.start(1, { world, urls });
     await isDone();

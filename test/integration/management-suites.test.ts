@@ -3,7 +3,7 @@ import { describeWith } from '../support/components.ts';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';
 import { openWorldsOn } from '../support/management/world.ts';
 
-/** The unit tests of management that use the database; there they run on the embedded one. */
+/** The unit tests of management that use the database. In their own files, they run on the embedded database. */
 const SUITES = {
   access: () => import('../management/access.test.ts'),
   audit: () => import('../management/audit.test.ts'),

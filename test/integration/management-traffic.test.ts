@@ -121,7 +121,7 @@ describeWith(['postgresql', 'versitygw'], 'collectors that are killed', () => {
     await owner.destroy();
   });
 
-  test('one of two that divide the objects: the other takes over its parts within the lease', {
+  test('while two divide the objects: the other one takes over the parts within the duration of the lease', {
     timeout: 120_000,
   }, async () => {
     const { urls, db, owner } = await postgresql.connections();

@@ -14,13 +14,13 @@ import { type Seen, startUpstream } from '../support/upstream.ts';
 const ORIGIN = 'acme-origin.example.net';
 const PREVIEW = 'acme-preview.example.net';
 const CUSTOM = 'metrics.acme.example';
-/** A peer that is trusted like Cloudflare to name visitors by address. */
+/** A peer that is trusted to state the visitor's address, as Cloudflare is. */
 const CLOUDFLARE = '127.0.0.8';
 const GERMAN = '91.10.1.1';
 const AMERICAN = '8.8.8.8';
 const AMERICAN_V6 = '2600:1700::1';
 
-/** What visitors may send to be taken for others. */
+/** Headers by which a visitor may claim to be in another place. */
 const CLAIMS = {
   'x-forwarded-country': 'FR',
   'x-forwarded-region': 'IDF',
@@ -179,7 +179,7 @@ describeWith(['nginx', 'places'], 'nginx with a database of places', () => {
   );
 });
 
-/** The headers about the place that an upstream got, by its answer. */
+/** The headers about the place that an upstream got. Its answer repeats them. */
 function placeIn(body: string): Record<string, unknown> {
   const { headers } = JSON.parse(body) as Seen; // the upstream's own answer
   return Object.fromEntries(Object.entries(headers).filter(([name]) => /country|region|geo|gclb/.test(name)));

@@ -81,7 +81,7 @@ interface Row {
   readonly fault: string;
   readonly breaks: () => Promise<void> | void;
   readonly repairs?: () => Promise<void> | void;
-  /** The only findings that are expected. */
+  /** The checks that must report a problem; no other check may. */
   readonly finds: readonly Check['name'][];
   readonly subject?: string;
   readonly fix: RegExp;
@@ -229,7 +229,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       fix: /Run tagyard plan.*publish that web container in Tag Manager, or correct its id/s,
     },
     {
-      fault: 'the edge doesn’t believe the proxy of a custom domain',
+      fault: 'the edge doesn’t trust the proxy of a custom domain',
       breaks: passing(({ headers }) =>
         'x-tagyard-hop-secret' in headers ? { strip: ['x-tagyard-hop-secret'] } : undefined,
       ),

@@ -10,7 +10,7 @@ import { startVerificationStage, type VerificationStage } from '../support/verif
 
 const TOKEN = forwarderToken('shop');
 const PREFIX = '/m3trics1';
-/** The verification's own address. Whatever the domain's server doesn't state arrives as 127.0.0.1. */
+/** The verification's own address. If the domain's server states none, 127.0.0.1 arrives instead. */
 const VISITOR = '203.0.113.50';
 /** On a busy machine one verification can exceed its budget; then it is repeated. */
 const PATIENT = { timeoutMs: 60_000 };
@@ -18,11 +18,11 @@ const PATIENT = { timeoutMs: 60_000 };
 /** What the domain's own server does; each test changes one property. */
 interface Server {
   token: string;
-  /** The visitor's address that it states, by the headers that it gets. */
+  /** The visitor's address that it states when it gets a request with these headers. */
   visitor: (headers: http.IncomingHttpHeaders) => string;
-  /** The visitor's country that it states, empty for none; `undefined`: it passes on what it gets. */
+  /** The visitor's country that it states. Empty: it states none; `undefined`: it passes on what it gets. */
   country: string | undefined;
-  /** The same of the visitor's region. */
+  /** The same for the visitor's region. */
   region: string | undefined;
   cookies: boolean;
   caches: boolean;

@@ -93,7 +93,7 @@ describe('a verification on a running instance', () => {
 
   test('finds what was removed from outside, and passes again once it is restored', async () => {
     const { siteId, loaderToken } = await container();
-    // Otherwise it would be restored at once.
+    // Without the suspension, the provisioner would restore the removed token at once.
     expect(await tagyard('suspend', siteId)).toMatchObject({ exitCode: 0 });
     await eventually(async () => expect(await removeLoaderToken(loaderToken)).toBe(200));
     await eventually(async () =>
