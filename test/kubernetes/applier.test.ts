@@ -124,7 +124,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await serves('1');
     // From here on, no test is about pods that serve while they end.
     endsAtOnce = true;
-    // What a manifest was rendered to is kept.
+    // New appliers, because the previous ones keep what they have rendered.
     runs = new SiteRuns(sites);
     expect((await runs.run(acme)).errors).toEqual([]);
   });
@@ -180,7 +180,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     await kubectl('get', 'networkpolicy', 'tagyard-deny');
     await kubectl('scale', 'deployment', PROCESSING, '--replicas=0');
     await kubectl('delete', 'deployment', 'tag-acme-shop-preview');
-    // The preview's old ReplicaSets end with it. After that, none needs the Secret of the other configuration any more.
+    // The preview's old ReplicaSets end with its Deployment. Then no ReplicaSet needs the other configuration's Secret.
     await eventually(async () => {
       const { changes } = await runs.plan(acme);
       expect(changes.map(({ op, key }) => `${op} ${key.replace(/[0-9a-f]{8,}$/, '')}`).sort()).toEqual([
@@ -196,7 +196,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
     expect(replicas).toBe('2');
   });
 
-  test('names a label of others again on an object that was made again', async () => {
+  test('logs a label of others again after the object was made anew', async () => {
     const service = ['service', 'tag-acme-shop-preview'];
     const labelled = async () => {
       await kubectl('label', ...service, 'team=shops');
@@ -262,7 +262,8 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
   });
 
   test('waits for a namespace that is being deleted, and makes the site again', async () => {
-    // The namespace itself is held: its controller asks for the end of a held object only every eight seconds.
+    // A finalizer holds the namespace itself: if an object in it were held, the namespace's controller would notice the
+    // end of that object only at its next check, up to eight seconds later.
     const hold = (finalizers: readonly string[]) => {
       const patch = JSON.stringify({ metadata: { finalizers } });
       return cluster.kubectl('patch', 'namespace', namespace, '--type=merge', '--patch', patch);
@@ -317,7 +318,7 @@ describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
         expect(await cluster.kubectl('get', 'namespaces', '--output', 'name')).not.toContain(namespace);
       }, WAIT);
     await isRemoved();
-    // Another namespace of the same name is logged again.
+    // What keeps another namespace of the same name is logged again.
     await eventually(() => sites.clients.ensure(acme, false, AbortSignal.timeout(60_000)), WAIT);
     await cluster.create({ apiVersion: 'networking.k8s.io/v1', kind: 'Ingress', metadata: ingress, spec });
     await eventually(async () => {

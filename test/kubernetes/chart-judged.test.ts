@@ -9,7 +9,7 @@ const IMAGE = 'provisioner.test/provisioner';
 const VALUES = { image: { repository: IMAGE, digest: `sha256:${'a'.repeat(64)}` }, host: 'cluster-1' };
 const ADDRESS = { KUBERNETES_GATEWAY_ADDRESS: '192.0.2.7' };
 
-/** With the gateway, in front of it an Ingress and routes of the Gateway API. */
+/** Values with the gateway, and with an Ingress and routes of the Gateway API in front of it. */
 const WITH_GATEWAY = {
   ...VALUES,
   settings: ADDRESS,
@@ -77,7 +77,8 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
     }
   });
 
-  // Gateways may read all Secrets of their namespace: in a common one also the age identity or the keys of sites.
+  // Gateways may read all Secrets of their namespace. In the provisioner's or the sites' namespace, these would include
+  // the age identity or the keys of sites.
   test('refuses to put gateways into a namespace that has other Secrets', async () => {
     const rendered = (own: object, more: object = {}) =>
       renderedChart({ ...WITH_GATEWAY, ...more, gateway: { ...WITH_GATEWAY.gateway, ...own } });
@@ -119,8 +120,8 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
     expect(await renderedChart({ ...single, settings })).toMatch(/resourceNames: \[balancer\]/);
   });
 
-  // A digest names one content: asking the registry again would only make a start depend on it.
-  test('has no critical finding of kube-score but that an image by digest isn’t always pulled', async () => {
+  // A digest names one content, so asking the registry again would only make each start depend on the registry.
+  test('has no critical finding of kube-score, except that an image by digest isn’t always pulled', async () => {
     const all = [VALUES, { ...VALUES, namespace: 'sites' }, { ...VALUES, replicas: 2 }, WITH_GATEWAY];
     const objects = (await Promise.all(all.map(renderedChart))).join('\n');
     const { stdout } = await execa(

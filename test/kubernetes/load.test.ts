@@ -31,7 +31,7 @@ const configured = (env: string, replicas = { min: 2, max: 3 }): LoadedManifest 
   };
 };
 
-/** How often a pod's health check is made: the renderer's half a minute would only be waited for. */
+/** Seconds between two health checks of a pod. The renderer's thirty would only make the tests wait. */
 const HEALTH_SECONDS = 5;
 
 interface Container {

@@ -78,7 +78,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     await repo.commit({ site, edit, subject: `Change ${site}`, author, trailers: {} });
   }
 
-  /** The kubeconfig of an account, by which the audit log knows who wrote. */
+  /** The kubeconfig of a new account with this name, by which the audit log shows who wrote. */
   async function kubeconfigOf(account: string): Promise<string> {
     const file = join(cluster.folder, `${account}.kubeconfig`);
     const config = JSON.parse(await readFile(cluster.kubeconfig, 'utf8'));
@@ -187,7 +187,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
   test('a leader whose process was stopped during its writes doesn’t write again when it continues, and ends', async () => {
     const sites = [1, 2, 3, 4, 5, 6, 7, 8];
     await Promise.all(sites.map((site) => commit(`site-${site}`)));
-    // Until some Deployments are made, while others aren't.
+    // Waits until some of the Deployments are made, while others aren't.
     await eventually(async () => expect((await deployments()).length).toBeGreaterThan(2), {
       ...WAIT,
       intervalMs: 5,

@@ -64,7 +64,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
   const opsOf = async (manifest: LoadedManifest) =>
     (await runs.plan(manifest)).changes.map(({ op, key, observed }) => [op, key, observed?.found]);
 
-  test('are made with their site, replaced with its configuration, and still there when that is changed back', async () => {
+  test('are made with their site, replaced when its configuration changes, and kept for a change back', async () => {
     expect((await runs.run(acme)).errors).toEqual([]);
     expect(await runs.plan(acme)).toEqual(NONE);
     const record = await uidOf('configmap', nameOf(acme));
@@ -169,7 +169,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
   });
 
   test.each([
-    ['it is seen that they stay', '5', null, 'is still there'],
+    ['they are seen to exist', '5', null, 'is still there'],
     ['a full quota hides whether they are gone', '6', '--hard=count/secrets=1', 'doesn’t say'],
   ])('are not reported as removed while %s', async (_, env, quota, message) => {
     const [objects] = runs.appliers;
@@ -245,7 +245,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
       other.site,
     ]);
     expect(rest).toEqual([]);
-    // Wanted again, it is still ours, and no conflict with one of others.
+    // If it is desired again, it still counts as ours, and not as a conflict.
     expect((await runs.plan(configured(acme, '3'), other)).conflicts).toEqual([]);
     await finalizers('null');
     expect((await runs.run(configured(acme, '3'))).errors).toEqual([]);
