@@ -62,7 +62,7 @@ describe('a bearer token', () => {
     ['for several audiences, this one among them', () => issuer.token('ada', { aud: ['x', AUDIENCE] })],
     ['without a kid, where the issuer has one key', () => issuer.token('ada', {}, { kid: undefined })],
     [
-      'with a claim said twice: the last one counts (RFC 7519, 4)',
+      'with a claim given twice: the last one counts (RFC 7519, 4)',
       () => issuer.sign(JSON.stringify(good()).replace('{', '{"sub":"root",')),
     ],
   ])('may be %s', async (_what, token) => {

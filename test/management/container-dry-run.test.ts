@@ -12,7 +12,7 @@ beforeAll(async () => {
   id = (await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) })).body.id;
   await eventually(async () => {
     const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
-    // Its health is noted a little later, and is a change of the row.
+    // Its health is recorded a little later, which changes the row, too.
     expect(body).toMatchObject({ status: 'active', health: 'healthy' });
   });
 });
@@ -177,7 +177,7 @@ test('a dry run checks no domain, so it doesn’t count against the limit of che
   }
 });
 
-test('a dry run keeps no plan of the instance', async () => {
+test('a dry run of a plan of the instance stores no plan', async () => {
   const plan = (as: string) => world.call('POST', '/plans?dryRun=1', { as, body: {} });
   expect((await plan('owner')).body.code).toBe('forbidden');
   const { status, body } = await plan('root');

@@ -75,7 +75,7 @@ test('a viewer searches the lines of a container, page by page; strangers see no
   }
 });
 
-test('streams continue behind a line, through an absence of the host, and end with the membership', async () => {
+test('streams resume after a given line and after an absence of the host, and end with the membership', async () => {
   await world.call('PUT', `/clients/${client}/members/guest`, { as: 'root', body: { role: 'viewer' } });
   const follow = async (query = '', headers: Record<string, string> = {}, as = 'viewer') => {
     const url = `${await world.listen()}/server-containers/${container}/container-logs/live${query}`;

@@ -78,7 +78,7 @@ test('switches serving off and on again', async () => {
     (await world.call('GET', '/server-containers?view=summary', { as: 'owner' })).body.containers;
   expect(await listed()).toMatchObject([{ id, serving: false }]);
   expect(await codeOf('POST', '/verify')).toEqual([409, 'wrong_status']);
-  // Both at once: the changes wait too, until one resume ends both.
+  // Suspended while serving is off: changes wait, too, and one resume ends both.
   expect((await call('POST', '/suspend', {})).body).toMatchObject({ serving: false, suspended: true });
   expect((await call('POST', '/resume')).body).toMatchObject({ serving: true, suspended: false });
   expect(await world.file(site)).not.toContain('serving');
@@ -89,7 +89,7 @@ test('switches serving off and on again', async () => {
   await call('POST', '/resume');
 });
 
-test('protects from removal, and ends that', async () => {
+test('protects from removal, and lifts the protection', async () => {
   expect((await call('POST', '/protect', { protect: true })).body.protected).toBe(true);
   expect(await codeOf('DELETE', '')).toEqual([409, 'site_protected']);
   expect((await call('POST', '/protect', { protect: false })).body.protected).toBe(false);
@@ -181,7 +181,7 @@ test('creates a container with resources, within limits for tenants', async () =
   ]);
 });
 
-test('orders the domains, all of them and no other', async () => {
+test('orders the domains by a list of all of them and no other', async () => {
   await call('POST', '/domains', { domain: 'second.example', webTagId: 'GTM-AAAA' });
   const order = (...domains: string[]) => call('PUT', '/domains/order', { domains }, 'editor');
   const { body } = await order('second.example', 'acme.example');

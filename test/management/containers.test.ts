@@ -129,7 +129,7 @@ describe('a creation', () => {
   });
 
   test.each(['edge.example.net', 'victim.edge.example.net', 'victim-origin.origin.example.net'])(
-    'refuses %s, where the next site’s hostnames come from',
+    'refuses %s, which lies in a zone of the installation’s own hostnames',
     async (domain) => {
       const [made, other] = [freshDomain(), await create()];
       const refusal = (path: string) => ({

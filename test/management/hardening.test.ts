@@ -181,7 +181,7 @@ test.each<[string, Parameters<typeof inject>[0], number, string]>([
     400,
     'invalid_request',
   ],
-] as never)('refuses %s, and says nothing of the inside', async (_what, request, status, code) => {
+] as never)('refuses %s, and reveals nothing internal', async (_what, request, status, code) => {
   const answer = await inject({ method: 'POST', ...request, url: request.url ?? '/server-containers' });
   expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
@@ -189,7 +189,7 @@ test.each<[string, Parameters<typeof inject>[0], number, string]>([
 });
 
 test.each(REFUSED_REQUESTS)(
-  'answers %s by a problem, with an id and headers that keep browsers out',
+  'answers %s with a problem, an id, and headers that restrict browsers',
   async (...row) => {
     const [, bytes, status, name] = row;
     const code = name === 'malformed' ? 'invalid_request' : name;
@@ -249,7 +249,7 @@ test('an internal error is described in the log, but not in the answer', async (
 });
 
 test.each(['/server-containers', '/nowhere', '/healthz', '/openapi.json'])(
-  '%s bears headers that keep browsers out',
+  'the answer of %s has the headers that restrict browsers',
   async (url) => {
     const { headers } = await inject({ url });
     expect(headers).toMatchObject(BROWSER_HEADERS);
@@ -353,7 +353,7 @@ test('the API is not ready while the sites repository is unreachable', async () 
 
 test('hides the address of the sites repository and git’s messages from callers', async () => {
   const body = creation(client, 'unwritten.example', { name: 'Unwritten' });
-  // Another process writes the branch: a lock that a process has open stays.
+  // As if another process were writing the branch: a lock that a process has open isn't removed.
   const lock = join(world.bare, 'refs', 'heads', 'main.lock');
   const writer = await open(lock, 'w');
   const refused = await world.call('POST', '/server-containers', { as: 'owner', body });

@@ -92,7 +92,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(await rows(kind.table)).toBe(before + 1);
   });
 
-  test('at the same moment creates one thing', async () => {
+  test('creates one thing if it is requested several times at once', async () => {
     const before = await rows(kind.table);
     const headers = keyed();
     const answers = await Promise.all([1, 2, 3].map(() => post(kind, kind.body(), headers)));
@@ -123,7 +123,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(
       (await world.call('POST', kind.url(), { as: 'stranger', body: kind.body(), headers })).status,
     ).toBe(kind.as === 'root' ? 403 : 404);
-    // A refusal keeps nothing, so that the same key counts once the caller may.
+    // A refusal stores nothing, so the same key works once the caller has the right.
     const { rows: kept } = await sql`select 1 from idempotency_keys where subject = 'stranger'`.execute(
       world.owner,
     );
@@ -139,7 +139,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
   });
 });
 
-test('a token that a continued creation answers is the one that counts', async () => {
+test('only the token in the answer of a continued creation is valid', async () => {
   const kind = KINDS.token as Kind;
   const headers = keyed();
   const first = await post(kind, kind.body(), headers);
@@ -151,7 +151,7 @@ test('a token that a continued creation answers is the one that counts', async (
   expect((await world.call('GET', '/me', { token: first.body.value })).status).toBe(401);
 });
 
-test('the database has no secret of an answer in clear', async () => {
+test('the database has no secret of an answer in clear text', async () => {
   const kind = KINDS.token as Kind;
   const headers = keyed();
   const { body } = await post(kind, kind.body(), headers);

@@ -147,7 +147,7 @@ test('approves a plan of the newest revision only while it is the newest', async
     approvedAt,
   });
   expect((await approve()).status).toBe(202);
-  // What is observed since makes it another plan.
+  // What is observed from now on makes it another plan.
   const held = Promise.withResolvers<void>();
   daemon.control.before = () => held.promise;
   const objects = daemon.world('kv');
@@ -246,7 +246,7 @@ test('lists the commits of the instance: all for operators, those of their conta
   expect((await commits('stranger', `?client=${client}`)).code).toBe('unknown_client');
 });
 
-test('hosts, drift and resources say so where the provisioner doesn’t answer', async () => {
+test('the answers about hosts, drift and resources say when the provisioner doesn’t answer', async () => {
   await daemon.app.close();
   expect((await read('/hosts')).body.items).toMatchObject([{ state: 'unreachable', ports: { size: 50 } }]);
   for (const path of ['/drift', `/server-containers/${id}/resources`]) {

@@ -186,7 +186,7 @@ async function domainsOf(id: string): Promise<string[]> {
 
 test('has an example for every body, and each example is accepted', async () => {
   const client = await world.client();
-  // The document has no private key, not even one of no use.
+  // The document has no private key, not even one that is of no use.
   const { private_key } = serviceAccountJson();
   const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
   expect(bodied.length).toBeGreaterThan(5);
@@ -246,7 +246,7 @@ test('has no examples that the test above doesn’t send', () => {
     ({ operation }) => operation.requestBody?.content['application/json'].examples,
   );
   const given = new Set(bodies.filter((examples) => examples !== undefined));
-  // Those of texts are compared with actual ones below.
+  // The tests below compare the examples of answers that are texts with actual answers.
   const ofTexts = new Set<unknown>(texts().map(({ examples }) => examples));
   const others: unknown[] = [];
   // Only `examples` of a body are sent. An `example`, or `examples` of a schema or a parameter, are not.
@@ -258,7 +258,7 @@ test('has no examples that the test above doesn’t send', () => {
   expect(others).toEqual([]);
 });
 
-/** The answers that are no JSON, with their examples. */
+/** The answers that are not JSON, with their examples. */
 function texts() {
   return operations.flatMap(({ path, operation }) =>
     Object.entries(operation.responses['200']?.content ?? {}).flatMap(([media, { schema }]) =>
@@ -269,7 +269,7 @@ function texts() {
   );
 }
 
-test('declares the event streams and exports beside JSON, with examples that are as their rows', () => {
+test('declares the event streams and exports beside JSON, with examples of their rows', () => {
   expect(texts().map(({ path, media }) => `${path} ${media}`)).toEqual([
     '/server-containers/{id}/events text/event-stream',
     '/events text/event-stream',

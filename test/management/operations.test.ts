@@ -18,7 +18,7 @@ afterEach(() => {
 });
 afterAll(() => close());
 
-/** Ends what holds the provisioner. */
+/** Lets the provisioner continue. */
 let release: () => void = () => undefined;
 
 let count = 0;
@@ -61,7 +61,7 @@ test('shows the steps of management and of the provisioner while they run, and a
   const proxy = named(running, 'provisioner').find(({ name }: { name: string }) => name.includes(' proxy '));
   expect(proxy).toMatchObject({ state: 'running', startedAt: expect.any(String), endedAt: null });
 
-  // The answer comes with the end, not with the end of the time.
+  // The answer comes when the operation ends, not when the waiting time is over.
   const waiting = read(operation, '?wait=30');
   held.resolve();
   const ended = await waiting;

@@ -37,7 +37,7 @@ describe('an organisation’s member', () => {
     expect([await rename('boss'), await listed('boss')]).toEqual([404, 0]);
   });
 
-  test('has the role in each of its clients, the stronger of two', async () => {
+  test('has the role in each of its clients, or the client’s own role if that is stronger', async () => {
     await world.db
       .updateTable('clients')
       .set({ organisation_id: organisation })

@@ -56,7 +56,7 @@ async function operate(change: ((text: string) => string) | null, which = site):
   await world.git(clone, 'push', '--quiet', 'origin', 'HEAD:main');
 }
 
-/** Reverts the commit that `operate` made, also where others follow it. */
+/** Reverts the commit that `operate` made, even if other commits follow it. */
 async function revert(): Promise<void> {
   await world.git(clone, 'pull', '--quiet', '--rebase');
   await world.git(clone, 'revert', '--no-edit', edited);
@@ -211,7 +211,7 @@ describe('a file that is missing, but was not removed,', () => {
       () => rename(file(), join(clone, `kept-${site}`)),
       () => `renamed ${site}.yaml to kept-${site}`,
     ],
-  ])('%s: its site stays, with what is wrong', async (_what, act, detail) => {
+  ])('%s: its site stays, and its status says what is wrong', async (_what, act, detail) => {
     await world.git(clone, 'pull', '--quiet', '--rebase');
     await act();
     await publish();

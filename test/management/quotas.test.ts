@@ -13,7 +13,7 @@ beforeEach(async () => {
   await reports([]);
 });
 
-/** Management knows these quotas: one more report than the one that may be on its way is read. */
+/** Resolves when management knows these quotas: when it has read a report after the one that may be on its way now. */
 async function reports(quotas: World['provisioner']['quotas']): Promise<void> {
   world.provisioner.quotas = quotas;
   await isReported();
@@ -72,7 +72,7 @@ test.each([
   expect((await create()).status).toBe(202);
 });
 
-test('a repeated creation gets its first answer although the last room is taken since', async () => {
+test('a repeated creation gets its first answer although the last place has been taken since', async () => {
   const headers = { 'idempotency-key': 'quota-key' };
   const first = await create(headers);
   expect(first.status).toBe(202);
@@ -82,7 +82,7 @@ test('a repeated creation gets its first answer although the last room is taken 
   expect(again).toMatchObject({ status: 202, body: { id: first.body.id } });
 });
 
-test('a domain is added to a site although the zone is full, but not to one that waits for room itself', async () => {
+test('a domain is added to a site although the zone is full, unless the site itself waits for room', async () => {
   const { body } = await create();
   const at = `/server-containers/${body.id}`;
   const shows = (expected: object) =>

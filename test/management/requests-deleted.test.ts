@@ -98,7 +98,7 @@ test('exports of one subject are capped as its streams are', async () => {
   const { streamsPerSubject } = limits;
   Object.assign(limits, { streamsPerSubject: 1 });
   try {
-    // More than what waits in the sockets: it is open until it is read.
+    // More than the sockets buffer, so the export stays open until it is read.
     const rows = Array.from({ length: 5_000 }, () => ({
       container: own,
       route: '/big',

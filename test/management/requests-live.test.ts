@@ -68,7 +68,7 @@ test('a stream drops the rows of a reader that is too slow, and says how many', 
     signal: stop.signal,
   });
   const reader = answer.body?.getReader();
-  // Nothing is read, while more arrives than buffers of the connection hold.
+  // Nothing is read while more arrives than the connection can buffer.
   for (let round = 0; round < 15; round += 1) {
     await ingest(batchOf(Array.from({ length: 1_000 }, () => ({ container: own, cause: 'x'.repeat(900) }))));
   }

@@ -237,7 +237,7 @@ test('keeps and answers nothing but the members of a record', async () => {
   }
 });
 
-test('tagyard logs searches and follows by the API, and says where there is none', async () => {
+test('tagyard logs searches and follows by the API, and says when the API doesn’t answer', async () => {
   await ingest(
     batchOf([
       { container: own, requestId: 'cli1', route: '/cli', time: ago(2), status: 503 },

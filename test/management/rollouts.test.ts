@@ -100,7 +100,7 @@ test.each([
   expect((await post('/image-rollouts', { image: newImage(), ...extra })).body.code).toBe(code);
 });
 
-test('lists the images of live sites, and from where they may be, for operators', async () => {
+test('shows operators the images of live sites, and the repositories that images may be from', async () => {
   const { status, body } = await world.call('GET', '/images', { as: 'root' });
   expect([status, body]).toEqual([
     200,
@@ -198,7 +198,7 @@ describe('a site that fails', () => {
     expect((await post(`/image-rollouts/${id}/stop`)).body.code).toBe('rollout_ended');
   });
 
-  test('gets its earlier image again, as all others that were changed', async () => {
+  test('gets its earlier image again, as do all others that were changed', async () => {
     const [first] = (await read(id)).waves[0].sites;
     const plan = await post(`/image-rollouts/${id}/back?dryRun=1`);
     expect(plan.body.plan.changes).toEqual(
@@ -275,7 +275,7 @@ test('stops on request after the wave that has begun', async () => {
   await reaches(await start({ image: current }), 'succeeded');
 });
 
-test('continues after a restart of the API, and where another process had it', async () => {
+test('continues after a restart of the API, and takes over from a process that has ended', async () => {
   const held = Promise.withResolvers<void>();
   daemon.control.before = () => held.promise;
   const image = newImage();
@@ -283,7 +283,7 @@ test('continues after a restart of the API, and where another process had it', a
   await eventually(async () => expect((await images())[0]).toBe(image));
   await world.stop();
   held.resolve();
-  // As a killed process would have it.
+  // The lease that a killed process leaves.
   const lease = (until: string) =>
     world.owner
       .updateTable('image_rollouts')

@@ -224,7 +224,7 @@ describe('a host fault', () => {
     await becomes(id, { status: 'active', statusReason: null, statusDetail: null, siteId: SITE });
   });
 
-  test('that the site is served despite, such as a missing firewall, doesn’t hold a creation', async () => {
+  test('that doesn’t prevent serving the site, such as a missing firewall, doesn’t delay its creation', async () => {
     const { id } = await held();
     world.provisioner.sites.set(SITE, { reason: 'NotIsolated', message: 'no right' });
     await becomes(id, { status: 'active', health: 'degraded', statusReason: 'host_trouble' });

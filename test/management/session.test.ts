@@ -140,7 +140,7 @@ describe('a session', () => {
     });
   });
 
-  test('knows an operator', async () => {
+  test('shows that its subject is an operator', async () => {
     await logIn('root');
     expect((await call('/session')).body).toMatchObject({ subject: 'root', isOperator: true });
   });

@@ -55,7 +55,7 @@ describe('days of a time zone', () => {
     ['2026-10-04', 'Australia/Adelaide', 23],
     ['2026-04-05', 'Australia/Lord_Howe', 24.5],
     ['2026-10-04', 'Australia/Lord_Howe', 23.5],
-  ])('%s has in %s %d hours', (day, zone, expected) => expect(hours(day, zone)).toEqual([expected]));
+  ])('%s in %s has %d hours', (day, zone, expected) => expect(hours(day, zone)).toEqual([expected]));
 
   test('follow each other without a gap', () => {
     const days = localDays('2026-01-01', '2026-12-31', 'America/New_York');

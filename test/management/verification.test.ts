@@ -231,7 +231,7 @@ describe('without a verdict of the worker', () => {
 
   test.each<[what: string, instead: { status: number; body: object }]>([
     ['a worker that errs', { status: 500, body: {} }],
-    ['a worker of another secret', { status: 401, body: { code: 'wrong_secret' } }],
+    ['a worker with another secret', { status: 401, body: { code: 'wrong_secret' } }],
     ['an answer that is no report', { status: 200, body: { status: 'fine' } }],
   ])('the status is unchanged, and no result is recorded: %s', async (_what, instead) => {
     const id = await container();

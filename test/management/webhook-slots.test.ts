@@ -47,7 +47,7 @@ async function queue(webhookId: string, queues: readonly string[]): Promise<stri
 
 const at = (path: string) => receiver.received.filter((one) => one.path === path);
 
-test('slow receivers of one client don’t hold what is sent to others', async () => {
+test('slow receivers of one client don’t delay what is sent to others', async () => {
   receiver.answer = ({ path }) => (path === '/slow' ? null : 204);
   const slow = await world.client('Slow');
   for (let index = 0; index < 5; index += 1) await queue(await webhook(slow, '/slow'), uuids(8));

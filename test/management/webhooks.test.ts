@@ -42,7 +42,7 @@ const call = async (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, b
   await world.call(method, `/webhooks/${path}`, { as, ...(body && { body }) });
 const deliveries = async (id: string, query = '') =>
   (await call('GET', `${id}/deliveries${query}`)).body.items;
-/** An event as every change adds one. */
+/** Adds an event, as every change does. */
 const happens = (kind = 'changed') =>
   sql`insert into container_events (container_id, kind, status) values (${container}, ${kind}, 'active')`.execute(
     world.owner,

@@ -44,7 +44,7 @@ async function expectExact(): Promise<void> {
   }
 }
 
-test('the counts are exact after each change, those of an upgrade included, folded or not', async () => {
+test('the counts are exact after an upgrade and after each change, whether or not they are folded', async () => {
   await expectExact();
   const changes = [
     () => add(BOB, 4),
@@ -74,7 +74,7 @@ test('a change that was rolled back doesn’t count', async () => {
   await expectExact();
 });
 
-test('a fold makes one row of each count, and none of what is zero', async () => {
+test('a fold makes one row of each count, and no row of a count that is zero', async () => {
   const rows = async () =>
     (await sql`select status, containers::integer from container_counts order by status`.execute(db)).rows;
   await sql`delete from containers`.execute(db);

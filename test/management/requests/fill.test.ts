@@ -89,7 +89,7 @@ test('finds late objects by a whole listing, and makes the day anew where one wa
   expect(await shown()).toEqual(['next', 'first']);
   await fill();
   expect(await shown()).toEqual(['next', 'first', 'late']);
-  // Of another day, and no record: neither is shown.
+  // Neither a record of another day nor a line that is no record is shown.
   put(keyOf(40, 'foreign'), [...batchOf([{ time: '2026-02-04T10:00:00.000Z' }]), { nothing: true }]);
   expect(await fill()).toBe(2);
   put(keyOf(5, 'late'), batchOf([{ requestId: 'changed', time: minute(5), cause: 'longer' }]));

@@ -258,7 +258,7 @@ test('CloudFront’s template has an origin, a behavior without a cache, and a f
   });
 });
 
-/** What Perl's engine, the model of the products' own, makes of a replacement of all matches. */
+/** The value without all matches, as Perl's engine removes them; the products' own engines follow Perl's. */
 function replaced(regex: string, value: string): string {
   const script = 'my ($regex, $value) = @ARGV; $value =~ s/$regex//g; print $value;';
   return execFileSync('perl', ['-e', script, regex, value], { encoding: 'utf8' });

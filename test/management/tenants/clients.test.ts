@@ -92,7 +92,7 @@ describe('clients', () => {
   });
 
   test.each(['no base64!', ...[['x'], ['x', 'y'], [1], {}].map((key) => btoa(JSON.stringify(key)))])(
-    'and all other lists refuse the cursor %s, which no page gave',
+    'and all other lists refuse the cursor %s, which no page has returned',
     async (cursor) => {
       const id = await newClient();
       const lists = [
@@ -249,7 +249,7 @@ describe('organisations', () => {
     expect((await world.call('DELETE', `${at}/members/vera`, { as: 'olaf' })).status).toBe(204);
   });
 
-  test('are archived by an owner once no client of theirs is active, and get none then', async () => {
+  test('are archived by an owner once no client of theirs is active, and get no client from then on', async () => {
     const id = await newOrganisation('otto');
     const client = await newClient({ organisation: id });
     const archive = (verb: string, { as = 'otto', ...rest }: { as?: string; headers?: object } = {}) =>

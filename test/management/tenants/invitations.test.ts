@@ -85,7 +85,7 @@ test('an organisation invites too', async () => {
   expect(listed.body.items).toMatchObject([{ id: organisation, role: 'admin' }]);
 });
 
-test('a caller gets one list of all that the caller manages, page by page, and an operator of all there are', async () => {
+test('a caller lists all that the caller manages, page by page; an operator lists all there are', async () => {
   const members = [{ subject: 'mara', role: 'owner' }];
   const make = async (path: string) =>
     (await world.call('POST', path, { as: 'root', body: { name: 'Mara', members } })).body.id;

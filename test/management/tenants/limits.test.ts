@@ -37,7 +37,7 @@ test('the number of an organisation’s clients that aren’t archived is limite
   const outside = (await create('root', {})).body.id;
   const move = () => world.call('PATCH', `/clients/${outside}`, { as: 'root', body: { organisation } });
   expect((await move()).body.code).toBe('limit_reached');
-  // A change that adds none is none.
+  // A change that adds no client is not refused.
   expect((await world.call('PATCH', `/clients/${first}`, { as: 'boss', body: { name: 'One' } })).status).toBe(
     200,
   );

@@ -153,7 +153,7 @@ describe('a service token', () => {
     expect(await list('viewer')).toEqual([]);
   });
 
-  test('is no member in lists or in git, and no person can call as one', async () => {
+  test('is no member in lists or in git, and no person can act as a token', async () => {
     const { id } = (await make('admin')).body;
     const { body } = await world.call('GET', `/clients/${client}/members?limit=200`, { as: 'viewer' });
     expect(JSON.stringify(body)).not.toContain('token:');

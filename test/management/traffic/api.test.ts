@@ -156,7 +156,7 @@ describe('traffic', () => {
     expect((await get(`/traffic?${query}`)).body).toMatchObject({ code: 'invalid_request', detail });
   });
 
-  test('of a client, and of all that one may see', async () => {
+  test('covers one client, or all that the caller may see', async () => {
     const query = `from=${at(0)}&to=${at(3)}`;
     const requests = async (path: string, as: string) => {
       const { status, body } = await get(`${path}?${query}`, as);
@@ -289,7 +289,7 @@ describe('usage of zones whose days begin within an hour of UTC', () => {
 });
 
 describe('deletion', () => {
-  test('is the owner’s, and shown before it is done', async () => {
+  test('is for owners only, and a dry run shows it', async () => {
     const path = `/server-containers/${shop}/traffic`;
     expect((await world.call('DELETE', path, { as: 'admin' })).body.code).toBe('forbidden');
     const plan = await world.call('DELETE', `${path}?dryRun=1`, { as: 'owner' });

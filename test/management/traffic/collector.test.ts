@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 const parts = () => collectorParts(db, bucket.objects);
-/** A process that has just been started, and whose parts no other one has. */
+/** A process that has just been started. No other process has any part. */
 async function started(): Promise<Collector> {
   await db.updateTable('traffic_leases').set({ holder: null, until: null }).execute();
   await db.deleteFrom('traffic_collectors').execute();
@@ -60,7 +60,7 @@ const some = (count: number, time = ago(2), container = SHOP) =>
   Array.from({ length: count }, () => recordAt(time, { container }));
 
 describe('the collector', () => {
-  test('counts nothing as known that has not come yet, after its clock was ahead', async () => {
+  test('never counts a time in the future as collected, even if its clock was ahead', async () => {
     const ahead = { ...systemClock, date: () => new Date(Date.now() + 86_400_000) };
     await db.updateTable('traffic_leases').set({ holder: null, until: null }).execute();
     await db.deleteFrom('traffic_collectors').execute();
@@ -158,7 +158,7 @@ describe('the collector', () => {
     expect(await requests(SHOP)).toBe(4);
   });
 
-  test('a running one finds new objects by itself, and counts none twice', async () => {
+  test('finds new objects by itself while it runs, and counts none twice', async () => {
     const stopping = new AbortController();
     const running = (await started()).run(stopping.signal);
     for (const sum of [3, 6, 9]) {
@@ -211,7 +211,7 @@ describe('retention', () => {
   });
 });
 
-test('a longer search for late objects counts none again whose notes are gone', async () => {
+test('a longer search for late objects counts no object again whose notes have been deleted', async () => {
   await deliver(bucket.objects, batchOf(some(3, daysAgo(5))));
   await deliver(bucket.objects, batchOf(some(2)));
   await collect();
@@ -220,7 +220,7 @@ test('a longer search for late objects counts none again whose notes are gone', 
   await deliver(bucket.objects, batchOf(some(1, daysAgo(5))));
   await collect();
   expect([await requests(SHOP), await requests(TOTAL)]).toEqual([5, 5]);
-  // The notes of later days are whole: they are searched as far back as these go.
+  // The notes of later days are complete, so late objects of these days are still found.
   await deliver(bucket.objects, batchOf(some(4, daysAgo(3))));
   await collect();
   expect(await requests(SHOP)).toBe(9);
@@ -232,7 +232,7 @@ test('a collector that is killed in its first backlog has noted since when there
   await deliver(bucket.objects, batchOf(some(1, daysAgo(1))));
   const since = async () =>
     (await db.selectFrom('traffic_state').select('since').executeTakeFirstOrThrow()).since?.toISOString();
-  // The newest days come first: it is killed when the oldest one is counted, and before the poll has ended.
+  // The newest days come first. The collector is killed when the oldest day is counted, before the poll has ended.
   const killed = new Error('killed');
   const { objects } = bucket;
   const list = async function* (...given: Parameters<typeof objects.list>) {

@@ -25,12 +25,12 @@ async function requests(): Promise<number> {
   return rows.reduce((sum, { counts }) => sum + (counts.n ?? 0), 0);
 }
 
-test('a collector that starts during a backlog takes its parts of it, and no object is read by both', async () => {
+test('a collector that starts during a backlog takes over its parts, and no object counts twice', async () => {
   const time = new Date(Date.now() - 120_000).toISOString();
   for (let each = 0; each < OBJECTS; each += 1)
     await deliver(bucket.objects, batchOf([recordAt(time, { container: SHOP })]));
   const { objects } = bucket;
-  // As large as half a set, so that the backlog takes many sets.
+  // Each object is half as large as a set may be, so the backlog takes many sets.
   const list = async function* (...given: Parameters<typeof objects.list>) {
     for await (const { key } of objects.list(...given)) yield { key, size: 4 * 2 ** 20 };
   };
@@ -50,7 +50,7 @@ test('a collector that starts during a backlog takes its parts of it, and no obj
   await eventually(() => expect(first).not.toHaveLength(0));
   const later = collector(second);
   await eventually(async () => {
-    // It gets its parts when the first one renews its own.
+    // The second collector gets its parts when the first one renews its own.
     await later.collect();
     expect(second).not.toHaveLength(0);
   });
@@ -59,6 +59,6 @@ test('a collector that starts during a backlog takes its parts of it, and no obj
   stop.abort();
   await running;
   expect(new Set([...first, ...second]).size).toBe(OBJECTS);
-  // The first one was reading a set of two when it gave back parts.
+  // The first one was reading a set of two objects when it gave back parts, so the second one may read these again.
   expect(first.filter((key) => second.includes(key)).length).toBeLessThanOrEqual(2);
 }, 60_000);

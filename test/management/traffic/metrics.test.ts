@@ -59,7 +59,7 @@ test('the collector’s metrics say what it has done, how far it is, and which p
     expect(failed).toBeGreaterThan(2);
     return lag;
   });
-  // Nothing is noted as collected as long as one object isn't.
+  // No later time is noted as collected as long as one object isn't collected.
   await eventually(async () => expect((await metrics()).lag_seconds).toBeGreaterThan(before + 1));
   broken = null;
   await eventually(async () => {

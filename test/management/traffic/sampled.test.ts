@@ -34,7 +34,7 @@ type Point = Record<string, unknown> & {
   readonly latency: Record<string, number>;
 };
 
-/** Both answers, apart from latencies, which the collector has from buckets. */
+/** Expects equal sums. Latencies may differ by about a tenth, because the collector keeps them in buckets. */
 function expectSame(sampled: readonly Point[], collected: readonly Point[]): void {
   const sums = (points: readonly Point[]) => points.map(({ latency: _, ...sum }) => sum);
   expect(sums(sampled)).toEqual(sums(collected));
@@ -160,7 +160,7 @@ describe('the same requests by collector and by Analytics Engine', () => {
     return { from: new Date(to.getTime() - 2 * HOUR), to, step: 3_600, probes: false };
   };
 
-  test.each(['all', 'the client', 'the container'])('of %s have the same sums', async (whose) => {
+  test.each(['all', 'the client', 'the container'])('have the same sums for %s', async (whose) => {
     const { from, to, ...rest } = range();
     const path =
       { all: '/traffic', 'the client': `/clients/${client}/traffic` }[whose] ??
@@ -182,12 +182,12 @@ describe('the same requests by collector and by Analytics Engine', () => {
     expect(first).toMatchObject({ events: expect.any(Number), blocked: expect.any(Number) });
   });
 
-  test('of /traffic are only those of the caller’s containers', async () => {
+  test('are in /traffic only for callers who may see their containers', async () => {
     const { body } = await world.call('GET', '/traffic', { as: 'stranger' });
     expect(body.points.filter(({ requests }: Point) => requests > 0)).toEqual([]);
   });
 
-  test('without those that were deleted', async () => {
+  test('are not in /traffic once their deletion was requested', async () => {
     await sql`insert into traffic_deletions (container, until, requested_by, requested_at)
       values (${shop}::uuid, now() + interval '1 hour', 'root', now())`.execute(world.db);
     const { body } = await world.call('GET', `/server-containers/${shop}/traffic`, { as: 'viewer' });
@@ -287,7 +287,7 @@ describe('traffic of Analytics Engine', () => {
     const parts = ['requests', 'events', 'errors', 'reports', 'bytesOut'];
     for (const part of parts) {
       const [one, another] = [sum(truth.points, part), sum(body.points, part)];
-      // Of 1,500 and more points that stand for one to four: five standard deviations of the smallest part.
+      // Over 1,500 points stand for one to four requests each: 0.35 is five standard deviations of the smallest part.
       expect(Math.abs(another - one) / one, part).toBeLessThan(0.35);
     }
     expect(Math.abs(sum(body.points) - sum(truth.points)) / sum(truth.points)).toBeLessThan(0.15);

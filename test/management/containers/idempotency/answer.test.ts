@@ -40,7 +40,7 @@ test.each([
   expect(judgeRepeat(first, 'a', container)).toBe(expected);
 });
 
-test('a stored answer of a release without warnings and same origin has none', () => {
+test('a stored answer of an earlier release gets the defaults of the members that it lacks', () => {
   const stored = JSON.parse('{ "container": { "id": "an-id", "domains": [{ "domain": "acme.example" }] } }');
   expect(createdContainer(stored)).toEqual({
     id: 'an-id',
