@@ -46,7 +46,7 @@ describe('the members of `consent`', () => {
     expect((await stage.boot(site, { consent: { ...unknown, ...denied } })).json.profile).toBeNull();
   });
 
-  test('a consent string of 100 KB is refused, and the answer has nothing of it', async () => {
+  test('make the request fail if they have 100 KB, and the answer has nothing of them', async () => {
     const answer = await stage.boot(site, { consent: { tcString: 'SECRET'.repeat(17_000) } });
     expect(answer).toMatchObject({ status: 413, json: { code: 'body_too_large' } });
     expect(answer.text).not.toMatch(/SECRET|tcString|consent/);

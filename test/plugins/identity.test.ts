@@ -183,7 +183,7 @@ describe('the id', () => {
   test.each([
     ['13 months by default', {}, 395],
     ['the site’s own number of days', { custom_loader: { identityDays: 30 } }, 30],
-  ])('ends with all that is kept after %s', async (_name, modules, days) => {
+  ])('ends after %s, with all that is kept', async (_name, modules, days) => {
     const own = await restoring({ modules });
     const { json, headers } = await stage.boot(own, { cookies: { _ga: '1' } });
     expect(headers['set-cookie']).toEqual([expect.stringContaining(`Max-Age=${days * 86_400};`)]);
@@ -205,13 +205,13 @@ describe('the id', () => {
   });
 });
 
-describe('operations on the cookie store', () => {
+describe('the cookie store', () => {
   const key = (of: StagedSite, id: string) => `COOKIES/${of.id}:${id}`;
 
   test.each([
     ['with nothing to keep', true, {}],
     ['without a plugin that keeps something', false, { _ga: '1' }],
-  ])('none for a new visitor %s', async (_name, isOn, cookies) => {
+  ])('isn’t used for a new visitor %s', async (_name, isOn, cookies) => {
     const own = isOn ? await restoring() : await stage.site();
     await stage.boot(own);
     await stage.seen();
@@ -219,7 +219,7 @@ describe('operations on the cookie store', () => {
     expect(await operations()).toEqual({ reads: [], writes: [] });
   });
 
-  test('one write for a new visitor with something to keep, then one read a view, and a write only when it changes', async () => {
+  test('gets one write for a new visitor with something to keep, then a read a view, and a write for a change', async () => {
     const own = await restoring();
     const { id } = (await stage.boot(own, { cookies: { _ga: '1' } })).json.profile;
     expect(await operations()).toEqual({ reads: [], writes: [key(own, id)] });
@@ -229,7 +229,7 @@ describe('operations on the cookie store', () => {
     expect(await operations()).toEqual({ reads: [key(own, id)], writes: [key(own, id)] });
   });
 
-  test('a counter of hits is stored once in half an hour', async () => {
+  test('gets a counter of hits once in half an hour', async () => {
     const own = await restoring();
     const { id } = (await stage.boot(own, { cookies: { _ga_X: 'GS1.1.1' } })).json.profile;
     await stage.boot(own, { fpid: id, cookies: { _ga_X: 'GS1.1.2' } });
@@ -239,7 +239,7 @@ describe('operations on the cookie store', () => {
     expect(await stage.get('COOKIES', `${own.id}:${id}`)).toMatchObject({ cookies: [{ value: 'GS1.1.3' }] });
   });
 
-  test('without a plugin that keeps something: one read a session', async () => {
+  test('isn’t used by later views of a session without a plugin that keeps something', async () => {
     const own = await stage.site();
     const first = (await stage.boot(own)).json;
     const view = (id: string) => stage.boot(own, { fpid: first.profile.id, session: { id } });

@@ -210,7 +210,7 @@ describe('the master cookie', () => {
     const [key = '', another = ''] = (await stage.seen()).writes;
     expect(key).toMatch(new RegExp(`^COOKIES/${site.id}:master:[0-9a-f]{64}$`));
     expect(another.split(':')[2]).not.toBe(key.split(':')[2]);
-    // A browser that has stored nothing under the key gets its cookies after a day.
+    // A browser that has not stored anything itself under the key gets the cookies only after a day.
     expect(names(await boot(site, {}, RANDOM))).toEqual([]);
     await stage.forward(DAY_MS);
     expect(names(await boot(site, {}, RANDOM))).toEqual(['_ga']);

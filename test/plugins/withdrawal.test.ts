@@ -212,7 +212,7 @@ describe('a visitor of whom no choice is known', () => {
   test.each([
     { why: 'the place is unknown this time', headers: {}, isKept: true },
     { why: 'Sec-GPC denies', headers: { 'sec-gpc': '1' }, isKept: false },
-  ])('gets no id at stricter rules: $why; the record is kept: $isKept', async ({ headers, isKept }) => {
+  ])('gets no id under stricter rules: $why; the record is kept: $isKept', async ({ headers, isKept }) => {
     const site = await on(inGermany);
     const id = 'd'.repeat(32);
     const boot = (place: string, more = {}, cookies = {}) =>
