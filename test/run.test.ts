@@ -86,10 +86,10 @@ describe('npm test', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('counts the files of such a pool as failed if its process ends without a word', async () => {
+  test('counts the files of such a pool as failed if its process ends without an outcome', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-programs-'));
     onTestFinished(() => rm(folder, { recursive: true }));
-    // Namespaces are permitted, as its trial shows.
+    // This `unshare` permits namespaces when it is tried, and then fails.
     await writeFile(join(folder, 'unshare'), '#!/bin/sh\ntest "$2" = true || exit 7\n', { mode: 0o755 });
     const { exitCode, stdout } = await run('test/kubernetes/cluster.test.ts', {
       PATH: `${folder}:${process.env.PATH}`,

@@ -39,8 +39,8 @@ if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 // more pools, tests wait for a core until they time out.
 const beside = limit(availableParallelism() + 1);
 const network = limit(1);
-// A limiter begins a run some microtasks later. All pools pass one before `beside`, so that they get there in their
-// order.
+// A limiter begins a run some microtasks after its call. So all pools pass a first limiter before `beside`, and reach
+// `beside` in their order.
 const others = limit(Number.POSITIVE_INFINITY);
 await Promise.all(
   runs
@@ -68,7 +68,7 @@ const complaints = [
   ...(stray > 0 ? [`${stray} errors were thrown outside the tests; see above.`] : []),
   ...(allRequired() ? absent.map(([name, reason]) => `TAGYARD_REQUIRE_ALL=1, but ${name}: ${reason}`) : []),
 ];
-// A worker that doesn't end is reported, and fails nothing: the tests have had their verdict, and this process ends it.
+// A worker that doesn't end is reported, but the run doesn't fail: all tests have ended, and this process ends it.
 for (const complaint of [...hung, ...complaints]) console.error(complaint);
 console.log(renderReport(outcomes, probes, (Date.now() - started) / 1000));
 // Explicit, so that a handle which a test left open can't keep a finished run from ending.

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * Files of one pool run one after another, because they use the same thing of the machine or would need too much of its
- * processors at once. One more pool than there are cores runs at a time, in this order: the longest first, with those of
- * clusters among them. Each pool is one or more projects of `vitest.config.ts`.
+ * Files of one pool run one after another, because they use the same resource of the machine, or would together need
+ * too much of its processors. One more pool than there are cores runs at a time. They start in this order: the longest
+ * first, with the pools of clusters spread among them. Each pool is one or more projects of `vitest.config.ts`.
  */
 export const POOLS = {
   /** Daemons, hosts and whole instances that are killed again and again. */
@@ -51,7 +51,7 @@ export const OWN_NETWORK: ReadonlySet<Pool> = new Set([
   'gatewaySites',
   'browser',
 ]);
-/** Those of these pools that run in the machine's own network run one after another, for the same reason. */
+/** Of these pools, those that run in the machine's own network run one after another, for the same reason. */
 export const ON_ONE_NETWORK: ReadonlySet<Pool> = new Set(['containers', 'browser']);
 /** These pools run after all others, one by one, with nothing beside them. */
 export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);
@@ -62,7 +62,7 @@ interface Suite {
   readonly project: Project;
   /** Globs from the root of the tree. A file belongs to the first suite that has it. */
   readonly files: readonly string[];
-  /** Seconds that its files take together on two idle cores. The report shows what is over it; nothing fails. */
+  /** Seconds that its files take together on two idle cores. The report marks a suite that takes longer. */
   readonly budget: number;
 }
 

@@ -8,7 +8,7 @@ const MINUTE = 60_000;
 const HOURS = 24;
 const READY_MS = 120_000;
 
-/** Containers beside the demo's, each with its requests of a minute by day. */
+/** Containers beside the demo's: name, domain, and requests a minute at the busiest time of the day. */
 const CONTAINERS = [
   ['Nordlicht Outdoor', 'nordlicht-outdoor.example', 5],
   ['Café Linden', 'cafe-linden.example', 2],
@@ -68,7 +68,7 @@ export async function makeDemoData({ run }: Instance, home: string): Promise<voi
   }
 }
 
-/** Requests of the last day: most at noon and in the evening, few at night, some slow, few failed. The same each time. */
+/** Requests of the last day: most in the early afternoon, few at night, some slow, few failed. The same each time. */
 function dayOf(container: string, rate: number): { readonly time: string }[] {
   const now = Date.now();
   let seed = rate;

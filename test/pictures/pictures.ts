@@ -4,12 +4,12 @@ export interface Picture {
   readonly file: string;
   /** An address of the console; `{shop}` is the id of the demo's container. */
   readonly path: string;
-  /** CSS pixels, and those of the file. */
+  /** In CSS pixels, which are also the file's. */
   readonly viewport: { readonly width: number; readonly height: number };
   readonly colorScheme: 'light' | 'dark';
   /** Text that is on the page when it shows its data. */
   readonly shows: string | RegExp;
-  /** What is typed before, by the labels of the fields. */
+  /** What is typed before the picture is taken, by the labels of the fields. */
   readonly typed?: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-/** How often what is due is sent. */
+/** The pause between two checks for due calls. */
 const TICK_MS = 5;
 
 /**

@@ -8,9 +8,9 @@ const described = z.object({
 });
 
 /**
- * By path, the sizes of the private Maps, Sets and arrays of an object, and of all objects that it has in private
- * members or in plain objects there, that aren't empty. What a daemon still keeps of things that have ended takes memory
- * for years, and can't be seen in any other way.
+ * The sizes of an object's private Maps, Sets and arrays that aren't empty, by path. Includes those of all objects that
+ * it has in private members, or in plain objects there. A daemon that keeps entries of things that have ended would
+ * fill its memory over the years, and no other test would notice.
  */
 export function privateEntries(root: object): Record<string, number> {
   const session = new Session();

@@ -131,7 +131,7 @@ describe('the stand-in as a process', () => {
     expect((await request(`${url}/g/collect?v=2`)).statusCode).toBe(200);
   });
 
-  test('fetches the draft of a debug session from its upstream, and answers as the upstream where it refuses', async () => {
+  test('fetches the draft of a debug session from its upstream, and passes on the status of a refusal', async () => {
     const seen: (string | undefined)[] = [];
     await using google = await serve((incoming, answer) => {
       seen.push(incoming.url);

@@ -26,7 +26,7 @@ export const isState = (at: ConsentVisit, gtm: string) =>
 /** The first segments of the paths that the page has requested from the edge, in order. */
 export const sentKinds = async (at: ConsentVisit) => (await at.sent()).map(({ path }) => path.split('/')[1]);
 
-/** What the page sends says neither who visits it nor which page, and the edge keeps nothing. */
+/** Expects that the page's requests name neither the visitor nor the page's path, and that the edge keeps nothing. */
 export async function expectNothingKnown(at: ConsentVisit, mode: Mode, site: BrowserSite) {
   const { manifest, url } = site;
   await isState(at, mode === 'basic' ? 'waiting' : 'loaded');
@@ -45,7 +45,7 @@ export async function expectNothingKnown(at: ConsentVisit, mode: Mode, site: Bro
   expect(await site.profiles()).toEqual([]);
 }
 
-/** The page's last bootstrap has named the visitor by choices and cookies, and the edge keeps them. */
+/** Expects that the page's last bootstrap had the visitor's choices and cookies, and that the edge keeps these. */
 export async function expectKnown(at: ConsentVisit, site: BrowserSite) {
   const { profile, choices } = (await state(at.page)) ?? {};
   expect(choices).toEqual(GRANTED);
@@ -57,7 +57,7 @@ export async function expectKnown(at: ConsentVisit, site: BrowserSite) {
   );
 }
 
-/** Page, browser and edge have nothing of the visitor any more. */
+/** Expects that page, browser and edge have nothing of the visitor any more. */
 export async function expectForgotten(at: ConsentVisit, site: BrowserSite, id: string) {
   await eventually(async () => expect((await state(at.page))?.profile).toBeNull());
   expect(await site.profile(id)).toBeNull();

@@ -5,8 +5,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 interface HoldingRelay extends AsyncDisposable {
   readonly port: number;
   /**
-   * From now on, nothing that the server sends on the connections of this moment arrives. Resolves once the client has
-   * sent something on one of them.
+   * Holds back all that the server sends from now on over the connections that are open now. Resolves once the client
+   * has sent something on one of them.
    */
   hold(): Promise<void>;
   /** Lets everything through, also what was held back. */

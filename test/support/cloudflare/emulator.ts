@@ -41,14 +41,14 @@ const validate =
     ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE), CLOUDFLARE_OVERLAY)
     : () => [];
 
-/** Every second key takes half of the time, so keys arrive out of the order of their writes, and in every run alike. */
+/** Some keys take half of the time: keys arrive in another order than they were written, but alike in every run. */
 const delayOf = (key: string, longest: number) =>
   [...key].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 2 === 0 ? longest : longest / 2;
 
 /**
- * An emulator with state in memory that watches its own traffic: `close` throws where any
- * request or answer broke Cloudflare's OpenAPI document; `calls` are the exchanges as `METHOD path`. The worker sees KV
- * as late as the limits say.
+ * An emulator with state in memory that checks its own traffic: `close` throws if any request or answer violated
+ * Cloudflare's OpenAPI document. `calls` are the exchanges as `METHOD path`. The worker sees a write to KV after the
+ * delay that the limits state.
  */
 export async function startEmulator({
   checked = true,
@@ -56,7 +56,7 @@ export async function startEmulator({
   clock,
   ...overrides
 }: Partial<EmulatorDeps> & {
-  /** Unchecked where the traffic is as much as a bench makes. */
+  /** `false`: for as much traffic as a bench makes, or for answers that the document lacks. */
   readonly checked?: boolean;
   /** Where it listens, on a free port. Default: the loopback address. */
   readonly address?: string;
@@ -145,7 +145,7 @@ export async function startEmulator({
         burst: 1000,
         ...options,
       }),
-    /** A raw call, for what the client has no words for. */
+    /** A raw call, for requests that the client has no method for. */
     async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
       const response = await fetch(`${url}${path}`, {
         method,

@@ -12,7 +12,7 @@ interface FullStage {
   readonly stage: ConsoleStage;
   readonly daemon: MemoryDaemon;
   readonly bucket: RawLogsBucket;
-  /** What the containers print; without a store the host doesn’t answer. */
+  /** The store of what the containers print; `null`: requests for it fail, because the host is away. */
   readonly printed: { store: ContainerLogs | null };
   /** Keeps these lines of a site, as if its container had printed them. */
   print(site: string, ...texts: readonly string[]): Promise<void>;

@@ -11,7 +11,7 @@ interface AxeResults {
 
 declare const axe: { run(): Promise<AxeResults> };
 
-/** What axe finds on the page as it is now. The page has axe-core by its context. */
+/** What axe finds on the page as it is now. The page's browser context has loaded axe-core into it. */
 export async function findingsOf(page: Page): Promise<string[]> {
   const { violations } = await page.evaluate(() => axe.run());
   return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));

@@ -194,7 +194,7 @@ export function containersLifecycle(
     const applier = build({ previewIdleMs: 200 });
     const specs = await up(applier, onDemandSite());
     await eventually(async () => expect(await stoppedNames()).toEqual(PREVIEW_SERVER));
-    // A stopped one is as desired.
+    // A stopped preview server is as desired, so nothing is to be done.
     expect(await opsOf(applier, onDemandSite())).toEqual([]);
     const visits = await Promise.all(
       [1, 2, 3].map(async () => {

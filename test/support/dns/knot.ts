@@ -22,7 +22,7 @@ const secrets = Object.fromEntries(KEYS.map((name) => [name, randomBytes(32).toS
 const env = { PATH: PATH_WITH_SBIN };
 
 interface KnotOptions {
-  /** The port of another one: this is a secondary, which transfers the zone only on request. */
+  /** The port of another Knot. Set: this one is its secondary, and transfers the zone only on request. */
   readonly primary?: number;
   /** Further zones, empty at first. */
   readonly zones?: readonly string[];

@@ -37,8 +37,8 @@ const LIMIT_MS = 5_000;
 /** A kept connection that ends sooner than this after a request was written on it had been closed before. */
 const RACE_MS = 200;
 /**
- * The same time for a load under which gateways end and nothing is cut off. nginx closes its kept connections when it
- * ends, also one with a request that a worker hasn't read yet because it waits for a processor.
+ * The same limit for a load during which gateways end, but no network is cut. nginx closes its kept connections when it
+ * ends, even one with a request that its worker hasn't read yet because the worker waits for a processor.
  */
 export const BUSY_RACE_MS = 1_000;
 /**

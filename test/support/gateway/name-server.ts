@@ -42,7 +42,7 @@ export class NameServer {
           apiVersion: `${apiGroup}/v1`,
           kind: 'ClusterRoleBinding',
           metadata: { name: NAME },
-          // A role of Kubernetes that allows what CoreDNS watches, except the kinds in the ClusterRole below, and more.
+          // A role of Kubernetes. It allows more than CoreDNS needs, but not the kinds in the ClusterRole below.
           roleRef: { apiGroup, kind: 'ClusterRole', name: 'view' },
           subjects: [{ kind: 'ServiceAccount', ...META }],
         },

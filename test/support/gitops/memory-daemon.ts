@@ -34,7 +34,7 @@ export type LoopOptions = Partial<
 > & {
   /** Puts the repository behind a URL, with this poll interval. */
   readonly pollSeconds?: number;
-  /** Without them the routes of what containers print are not there. */
+  /** Unset: the routes of container logs don't exist. */
   readonly containerLogs?: DaemonDeps['containerLogs'];
 };
 

@@ -25,7 +25,7 @@ export class ApiGate {
     this.#accept();
   }
 
-  /** `kubeconfig`: whose account connects; default: the administrator's. */
+  /** `kubeconfig`: the file whose account connects; default: the administrator's. */
   static async open(cluster: Cluster, kubeconfig: string = cluster.kubeconfig): Promise<ApiGate> {
     const config = JSON.parse(await readFile(kubeconfig, 'utf8')) as Kubeconfig; // the cluster wrote it
     const target = new URL(config.clusters[0]?.cluster.server ?? '');

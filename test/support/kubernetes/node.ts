@@ -113,7 +113,7 @@ export class ClusterNode {
       // Fails for a rule that isn't there.
       await this.#iptables('--delete', rule).catch(() => undefined);
     }
-    // TCP itself sends again only after as long as the cut has lasted.
+    // TCP by itself might send again only after another pause as long as the cut.
     await run(...this.#inside, 'ss', '--kill', 'dst', `${this.#network.nodes}.1`, 'dport', '=', '6443');
   }
 
@@ -273,7 +273,7 @@ state = "${at('state')}"
       clusterDNS: [dns],
       clusterDomain: 'cluster.local',
       nodeStatusUpdateFrequency: '4s',
-      // Kubernetes' defaults are 40 of 50 seconds: it is renewed five times until the node counts as lost.
+      // Kubernetes' defaults are 40 of 50 seconds: the lease is renewed five times before the node counts as lost.
       nodeLeaseDurationSeconds: Math.ceil((40 / 50) * lostAfter),
       evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
     });

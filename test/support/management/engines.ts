@@ -73,7 +73,7 @@ class Engine {
     }
   }
 
-  /** Back to the first content. `false`: the schema was changed. */
+  /** Restores the first content. `false`: it can't, because the schema was changed. */
   async #reset(): Promise<boolean> {
     const engine = this.#pglite;
     await engine.exec('discard all');
@@ -133,9 +133,9 @@ const OF_RELATIONS =
   'oid, relname, relowner, relacl, reloptions, relpersistence, relreplident, relrowsecurity, relforcerowsecurity';
 
 /**
- * A digest that every statement changes that changes the catalogues above or these columns, and no other statement: a
- * row that is new or changed has a higher `xmin` than all before, and without one, fewer rows are left. Comments,
- * operators, casts, publications and what else is in other catalogues aren't noticed.
+ * A digest of the catalogues above and of these columns. Each change of them changes the digest, and nothing else does:
+ * a new or changed row has a higher `xmin` than all rows before, and a deletion leaves fewer rows. Other catalogues are
+ * not included, such as those of comments, operators, casts and publications.
  */
 async function schemaOf(pglite: PGlite): Promise<string> {
   const changed = CATALOGUES.map(

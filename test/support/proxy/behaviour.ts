@@ -107,7 +107,7 @@ export function proxyBehaviour(
     });
 
     test('answers the policy script under its name and token, byte for byte', async () => {
-      // Longer than a word of nginx's language, with all that has a meaning in one.
+      // Longer than nginx's configuration language lets a word be, with every character that has a meaning there.
       const script = `gtag('policy', 'all', () => "\\n\${1}" !== '$host;{}' /* ü */);\n\t// ${'$x'.repeat(3_000)}\n`;
       const vhost = { kind: 'policy', host: POLICY, tls: 'inside', token: TOKEN, script } as const;
       const install = (one: ProxySpec | null) => backend.install([put('acme/policy', one)]);
@@ -172,7 +172,8 @@ export function proxyBehaviour(
       async (_case, name, old) => {
         const headers = {
           'x-tagyard-hop': old,
-          // What a controller before a gateway makes of the edge's headers; the claims follow it.
+          // A controller before a gateway may have replaced headers of the edge. The true claims come last, because they
+          // replace some of these.
           ...(claims === CLAIMS.host ? {} : SPOOFED),
           [name]: HOP_SECRET,
           [claims.visitor]: '198.51.100.7',
@@ -202,7 +203,7 @@ export function proxyBehaviour(
         'a wrong secret, but the right secret in the header’s old name',
         { 'x-tagyard-hop-secret': 'guess', 'x-tagyard-hop': HOP_SECRET },
       ],
-    ])('states what it knows itself with %s', async (_case, hop) => {
+    ])('states only what it knows itself if a request has %s', async (_case, hop) => {
       const { body } = await ask(endpoint, { host: ORIGIN, headers: { ...SPOOFED, ...hop } });
       expect(stated(seen(body).headers)).toEqual({
         'x-forwarded-for': '127.0.0.1',
@@ -215,7 +216,7 @@ export function proxyBehaviour(
       test.each([
         ['is whom Cloudflare names', CLOUDFLARE, { 'cf-connecting-ip': '203.0.113.9' }, '203.0.113.9'],
         ['may have an IPv6 address', CLOUDFLARE, { 'cf-connecting-ip': '2001:db8::9' }, '2001:db8::9'],
-        ['is the peer where it says no address', CLOUDFLARE, { 'cf-connecting-ip': 'evil' }, CLOUDFLARE],
+        ['is the peer if its header has no address', CLOUDFLARE, { 'cf-connecting-ip': 'evil' }, CLOUDFLARE],
         ['is not what Cloudflare passes on', CLOUDFLARE, { 'x-forwarded-for': '203.0.113.9' }, CLOUDFLARE],
         ['is whom our balancer saw', BALANCER, { 'x-forwarded-for': '1.1.1.1, 203.0.113.9' }, '203.0.113.9'],
         ['is not what our balancer passes on', BALANCER, { 'cf-connecting-ip': '203.0.113.9' }, BALANCER],
@@ -308,7 +309,7 @@ export function proxyBehaviour(
       expect(seen(answer.body)).toMatchObject({ method: 'POST', bodyBytes: 1_500_000 });
     });
 
-    test('says 502 for an upstream that is gone, and nothing of its software', async () => {
+    test('answers 502 for an upstream that is gone, and doesn’t reveal its own software', async () => {
       const gone: ProxySpec = {
         site: 'gone',
         vhosts: [
@@ -366,7 +367,7 @@ export function proxyBehaviour(
   });
 }
 
-/** The headers of a request by which an address, a host or a way could be claimed. */
+/** The headers of a request that can claim an address, a host or a scheme, and the hop secret. */
 function stated(headers: Seen['headers']) {
   const names = [...Object.keys(SPOOFED), 'x-tagyard-hop-secret'];
   return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));

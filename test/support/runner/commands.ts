@@ -8,8 +8,8 @@ export interface Commands {
 }
 
 /**
- * Runs the commands beside each other, at most `beside` at a time, begun in their order. Prints the output of each as one
- * block when it ends, in the order in which they end, with their seconds. Resolves to the titles of those that failed.
+ * Runs the commands beside each other, at most `beside` at a time, and starts them in their order. Prints the output of
+ * each as one block when it ends, with its seconds. Resolves to the titles of those that failed.
  */
 export async function runBeside(
   commands: readonly Commands[],

@@ -34,7 +34,7 @@ interface PoolRun {
   close(): Promise<string | null>;
 }
 
-/** The one pool that this process runs for another process, and the file for its outcome; `null`: it runs them all. */
+/** The pool that this process runs for another process, and the file for its outcome; `null`: this process runs all. */
 export function servedPool(): { readonly pool: string; readonly file: string } | null {
   const { [POOL_VARIABLE]: pool, [OUTCOME_VARIABLE]: file } = process.env;
   return pool === undefined || file === undefined ? null : { pool, file };
@@ -48,7 +48,7 @@ export async function openPool(pool: Pool, filters: readonly string[]): Promise<
   return isOwn ? apart(pool, filters) : await inThisProcess(pool, filters);
 }
 
-/** Whether filters select a file of the pool. The start of Vitest for nothing takes a second. */
+/** Whether filters select a file of the pool. Starting Vitest without a file would take a second. */
 export function hasSelected(pool: Pool, filters: readonly string[]): boolean {
   return selected(pool, filters).length > 0;
 }

@@ -48,7 +48,7 @@ export function trafficOf(home: string, { run }: Instance) {
   /** The runtime of the worker: workerd. */
   const runtime = (): number => {
     const [found, ...others] = read('edge/children.json') as Pick<Process, 'pid'>[];
-    if (found === undefined || others.length > 0) throw new Error('the edge has not one runtime');
+    if (found === undefined || others.length > 0) throw new Error('the edge must have exactly one runtime');
     return found.pid;
   };
 

@@ -18,7 +18,7 @@ const read = (scope: CacheScope) => {
   return stored === undefined ? null : new TextDecoder().decode(stored.body);
 };
 
-/** A plugin that stores bodies under the same key as the other one. */
+/** One of two plugins that store bodies under the same key. */
 function hoarder(name: string): Plugin<unknown> {
   const ownerOf = ({ site }: PluginContext) => `${name} of ${site.siteId}`;
   return definePlugin<unknown>({
@@ -86,7 +86,7 @@ const counter = definePlugin<unknown>({
   ],
 });
 
-/** A plugin that answers which members of its context a copy lacks, and which of these it can take out by name. */
+/** Answers which members of the context a copy by `...` lacks, and which members a plugin can take out by name. */
 const copier = definePlugin<unknown>({
   name: 'copier',
   kind: 'mandatory',
