@@ -235,7 +235,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     });
   });
 
-  describe('a race', () => {
+  describe('a change in a race', () => {
     const beta = loadedManifest('beta-shop', 1);
     const MARK = '_tagyard-a.acme-shop-origin';
 
@@ -435,7 +435,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       return (await buildHost(readEnv(env), stack, { log, ordinal: async () => null })).appliers;
     };
 
-    test('makes the daemon write there', async () => {
+    test('makes the daemon write to the server that it names', async () => {
       const dns = (await buildFrom(settings())).find(({ target }) => target === 'dns');
       if (dns === undefined) throw new Error('nothing applies DNS');
       const desired = dns.desired(acme);

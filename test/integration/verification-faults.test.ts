@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage?.close());
 
-test('finds no problem in a healthy site, and runs every check', async () => {
+test('a verification finds no problem in a healthy site, and runs every check', async () => {
   const report = await eventually(async () => {
     const found = await stage.verify();
     expect(failing(found)).toEqual([]);
@@ -72,7 +72,7 @@ test('finds no problem in a healthy site, and runs every check', async () => {
   ]);
 });
 
-test('removes its own entries from the stores', async () => {
+test('a verification removes its own entries from the stores', async () => {
   await stage.verify();
   expect((await stage.edge.kv.COOKIES.list()).keys).toEqual([]);
 });

@@ -28,7 +28,7 @@ const redundant = (manifest: LoadedManifest): LoadedManifest => ({
   },
 });
 
-describeWith(['kubernetes', 'root'], 'sites in a cluster', () => {
+describeWith(['kubernetes', 'root'], 'a run in a cluster', () => {
   let cluster: Cluster;
   let account: string;
   let sites: SitesCluster;

@@ -236,7 +236,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       ],
       ['create a Secret elsewhere', creating('secrets', sampleOf('secrets', { name: 'sample' }), 'default')],
       ['delete its own Deployment', deleting(`${pathOf('deployments', NAMESPACE)}/tagyard`)],
-    ])('is refused to %s', async (_, one) => {
+    ])('is refused by the chart’s policy if it tries to %s', async (_, one) => {
       expect(await call(one)).toMatchObject({
         status: 403,
         message: expect.stringContaining(`ValidatingAdmissionPolicy '${NAME}'`),

@@ -336,7 +336,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     });
   });
 
-  test('has one leader at a time, also where the first one is stopped and continues', async () => {
+  test('makes one process at a time the leader, also if the first one is stopped and continues', async () => {
     const file = join(cluster.folder, 'leaders');
     await writeFile(file, '');
     const children = new Map<string, ChildProcess>();

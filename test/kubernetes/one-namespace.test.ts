@@ -54,7 +54,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace that others have ma
     return file;
   }
 
-  test('says what is missing if the namespace doesn’t exist', async () => {
+  test('fail with what is missing if the namespace doesn’t exist', async () => {
     const identity = { instance: 'shops', host: 'tag-1' };
     const absent = await openSites({ kubeconfig: cluster.kubeconfig, identity, namespace: 'absent' });
     const { errors } = await new SiteRuns(absent).run(acme);
@@ -63,7 +63,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace that others have ma
     expect(errors.map(String).join()).toContain('KUBERNETES_NAMESPACE');
   });
 
-  test('runs sites of two clients beside each other there, and nothing elsewhere', async () => {
+  test('run there beside those of another client, and make nothing elsewhere', async () => {
     await cluster.create({
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -78,7 +78,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace that others have ma
   });
 
   test.each(['tagyard/host-', 'tagyard/host=tag-2', 'tagyard/gateway=site'])(
-    'follows its objects again after others have changed their labels: %s',
+    'get their objects’ labels back after others have changed them: %s',
     async (label) => {
       const hidden = ['deployment/tag-acme-shop-processing', 'service/tag-acme-shop-preview'];
       await kubectl('label', '--overwrite', ...hidden, label);
@@ -95,7 +95,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace that others have ma
     },
   );
 
-  test('removes one site with all that it had, then the other, and nothing of others', async () => {
+  test('are removed one by one with all that they had, and nothing of others is removed', async () => {
     expect((await runs.run(other)).errors).toEqual([]);
     await eventually(async () => {
       expect((await runs.run(other)).errors).toEqual([]);

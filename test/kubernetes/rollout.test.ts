@@ -142,7 +142,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
     await servesOn();
   });
 
-  test('says that there is nothing to go back to where it is the first one, and removes the site all the same', async () => {
+  test('says that there is nothing to go back to if it is the first one; its site can be removed nevertheless', async () => {
     const { errors } = await runs.run(acme, configured(loadedManifest('new-shop', 1), 'broken'));
     expect(messageOf(errors)).toContain('there is no earlier template to go back to');
     expect(messageOf(errors)).not.toContain('continue to serve');
