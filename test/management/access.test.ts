@@ -56,14 +56,14 @@ test.each(['owner', 'admin'])('an %s may act', async (as) => {
   expect([answer.status, answer.body.name]).toEqual([200, `By ${as}`]);
 });
 
-test('answers the same for a container that never existed', async () => {
+test('a container that never existed gets the same answers', async () => {
   const answer = await world.call('GET', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', {
     as: 'owner',
   });
   expect([answer.status, answer.body.code]).toEqual([404, 'unknown_container']);
 });
 
-test('lists no containers of clients that the caller is not a member of', async () => {
+test('a list has no containers of clients that the caller is not a member of', async () => {
   const { body } = await world.call('GET', '/server-containers', { as: 'stranger' });
   expect(body).toEqual({ containers: [], next: null });
 });

@@ -39,7 +39,7 @@ test.each(['owner', 'admin'])(
   },
 );
 
-test('a viewer reads none, and not those of a client by its id', async () => {
+test('a viewer reads no rows, not even those of a client by its id', async () => {
   expect(await audit('viewer')).toEqual({ items: [], next: null });
   expect((await world.call('GET', `/audit?client=${client}`, { as: 'viewer' })).status).toBe(403);
   expect((await world.call('GET', `/audit?client=${client}`, { as: 'stranger' })).status).toBe(404);
@@ -81,7 +81,7 @@ async function download(as: string, accept: string): Promise<{ type: unknown; te
   return { type: answer?.headers['content-type'], text: answer?.body ?? '' };
 }
 
-test('exports all rows as NDJSON', async () => {
+test('an export as NDJSON has all rows', async () => {
   const { type, text } = await download('root', 'application/x-ndjson');
   expect(type).toBe('application/x-ndjson; charset=utf-8');
   const rows = text
@@ -91,7 +91,7 @@ test('exports all rows as NDJSON', async () => {
   expect(rows).toEqual((await audit('root')).items);
 });
 
-test('exports as CSV that no spreadsheet takes for a formula', async () => {
+test('an export as CSV has no field that a spreadsheet takes for a formula', async () => {
   const { type, text } = await download('root', 'text/csv');
   expect(type).toBe('text/csv; charset=utf-8');
   const [head, ...lines] = text.trimEnd().split('\r\n');

@@ -36,7 +36,7 @@ const bulk = (items: unknown[], as = 'owner', query = '') =>
   world.call('POST', `/bulk${query}`, { as, body: { items } });
 const change = (id: string | undefined, body: object) => ({ verb: 'change', id, body });
 
-test('does each item, in order for one container, and continues after one that is refused', async () => {
+test('a bulk request does each item, in order for one container, and continues after one that is refused', async () => {
   const { status, body } = await bulk([
     change(ids[0], { name: 'First' }),
     change(ids[1], { nonsense: true }),
@@ -65,7 +65,7 @@ test('does each item, in order for one container, and continues after one that i
   ]);
 });
 
-test('covers configuration, domains, tokens, service accounts and reverts', async () => {
+test('a bulk request covers configuration, domains, tokens, service accounts and reverts', async () => {
   const [id] = ids;
   const read = async () => (await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body;
   const before = await read();
@@ -132,7 +132,7 @@ test('an item that lacks what its verb needs, or has what it doesn’t take, is 
   ]);
 });
 
-test('plans every verb by a dry run, and clones once for one key', async () => {
+test('a bulk request plans every verb in a dry run, and clones once for one key', async () => {
   const [id] = ids;
   const clone = (name: string) => ({
     verb: 'clone',
@@ -177,7 +177,7 @@ test('a dry run changes nothing', async () => {
   expect(await world.repo.head()).toBe(head);
 });
 
-test('judges and audits each item like a request of its own', async () => {
+test('each item is judged and audited like a request of its own', async () => {
   const { body } = await bulk([change(ids[0], { name: 'x' })], 'viewer');
   expect(body.items).toMatchObject([{ status: 403, done: false, answer: { code: 'forbidden' } }]);
   const rows = await world.owner
@@ -192,7 +192,7 @@ test('judges and audits each item like a request of its own', async () => {
   ]);
 });
 
-test('takes a hundred items and no more', async () => {
+test('a bulk request takes at most a hundred items', async () => {
   const items = (count: number) =>
     Array.from({ length: count }, () => ({ verb: 'verify', id: randomUUID() }));
   expect((await bulk(items(101))).body.code).toBe('invalid_request');
@@ -200,7 +200,7 @@ test('takes a hundred items and no more', async () => {
   expect((await bulk([])).status).toBe(400);
 });
 
-test('lists the plugins with schemas from which forms are made', async () => {
+test('the list of plugins has schemas from which forms are made', async () => {
   const { body } = await world.call('GET', '/plugins', { as: 'stranger' });
   expect(body.items.map(({ name }: { name: string }) => name)).toEqual(Object.keys(MODULES));
   for (const { name, title, description, kind, flag, options } of body.items) {

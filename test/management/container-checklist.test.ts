@@ -51,7 +51,7 @@ const server = (taggingServerUrls: string[], client: object[]) => ({
   client,
 });
 
-test('knows nothing before a verification or an upload, and says where to click', async () => {
+test('the checklist knows nothing before a verification or an upload, and says where to click', async () => {
   const { status, body } = await read();
   expect(status).toBe(200);
   expect(body.items).toHaveLength(6);
@@ -59,7 +59,7 @@ test('knows nothing before a verification or an upload, and says where to click'
     expect(item).toMatchObject({ state: 'unknown', checkedAt: null, where: expect.stringContaining(':') });
 });
 
-test('takes from the last verification what it shows from outside', async () => {
+test('the checklist takes from the last verification what that has seen from outside', async () => {
   const checks = (script: 'passed' | 'failed'): Check[] => [
     { name: 'container_config', subject: null, status: 'passed', detail: '', fix: null },
     { name: 'script', subject: 'acme.example', status: 'passed', detail: '', fix: null },
@@ -132,13 +132,13 @@ test.each([
       ]),
     'done',
   ],
-])('judges a web container with %s', async (_what, exported, expected) => {
+])('the checklist judges a web container with %s', async (_what, exported, expected) => {
   const { status, body } = await upload(exported());
   expect(status).toBe(200);
   expect(statesOf(body.items)).toMatchObject({ google_tag: expected, ids_agree: 'done' });
 });
 
-test('finds a web container that no domain loads, and a server container without URL and client', async () => {
+test('the checklist finds a web container that no domain loads, and a server container without URL and client', async () => {
   const foreign = await upload(web([toServer(`https://${edge}`)], { publicId: 'GTM-OTHER12' }));
   expect(statesOf(foreign.body.items)).toMatchObject({ ids_agree: 'open' });
   const bare = await upload(server([], []));
@@ -149,7 +149,7 @@ test('finds a web container that no domain loads, and a server container without
   expect(statesOf(right.body.items)).toMatchObject({ tagging_server_url: 'done', client_claims: 'done' });
 });
 
-test('keeps nothing of an export but the verdicts', async () => {
+test('nothing of an export is kept but the verdicts', async () => {
   const secret = 'EAAB-not-to-be-kept';
   const variable = [
     { type: 'c', name: secret, parameter: [{ type: 'TEMPLATE', key: 'value', value: secret }] },
@@ -161,7 +161,7 @@ test('keeps nothing of an export but the verdicts', async () => {
   expect(world.logs.join().toLowerCase()).not.toContain(secret.toLowerCase());
 });
 
-test('changes nothing by a dry run, and takes nothing from viewers or strangers', async () => {
+test('an upload changes nothing in a dry run, and is refused to viewers and strangers', async () => {
   await upload(web([tag()]));
   const planned = await upload(web([toServer(`https://${edge}`)]), { query: '?dryRun=1' });
   expect(planned.body.plan.changes).toEqual([{ path: 'items[google_tag].state', from: 'open', to: 'done' }]);
@@ -176,11 +176,11 @@ test.each([
   ['no container', { tag: [] }, 400],
   ['too many tags', web(Array.from({ length: 5_001 }, () => tag())), 400],
   ['more than four megabytes', web([tag({ key: 'x', value: CONFIG.repeat(60_000) })]), 413],
-])('refuses an export with %s', async (_what, exported, status) => {
+])('an export with %s is refused', async (_what, exported, status) => {
   expect((await upload(exported)).status).toBe(status);
 });
 
-test('reads parameters only to some depth', async () => {
+test('parameters are read only to some depth', async () => {
   let deep: object = row('server_container_url', `https://${edge}`);
   for (let depth = 0; depth < 2_000; depth += 1) deep = { type: 'LIST', list: [deep] };
   const { status, body } = await upload(web([tag(deep)]));

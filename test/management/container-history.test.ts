@@ -37,7 +37,7 @@ async function create(name: string, extra: object = {}) {
   return await becomes(id, 'active');
 }
 
-test('shows each commit, newest first, with what it changed and without secrets', async () => {
+test('the history shows each commit, newest first, with what it changed and without secrets', async () => {
   const { id } = await create('Story');
   await call('PATCH', at(id), { name: 'Second' });
   await call('PATCH', at(id), { features: { cookie_restoration: true } });
@@ -66,7 +66,7 @@ test('shows each commit, newest first, with what it changed and without secrets'
   expect((await history(id, `?cursor=${'0'.repeat(40)}`)).code).toBe('unknown_commit');
 });
 
-test('shows an operator’s commit, and one that broke the manifest', async () => {
+test('the history shows an operator’s commit, and one that broke the manifest', async () => {
   const { id, siteId } = await create('Broken');
   const clone = await world.clone();
   const file = join(clone, `${siteId}.yaml`);
@@ -85,7 +85,7 @@ test('shows an operator’s commit, and one that broke the manifest', async () =
   });
 });
 
-test('undoes one commit and keeps later ones; a conflict names the paths', async () => {
+test('a revert undoes one commit and keeps later ones; a conflict names the paths', async () => {
   const { id } = await create('Undo');
   await call('PATCH', at(id), { name: 'Wrong', features: { cookie_restoration: true } });
   await call('PATCH', at(id), { features: { multi_domain: true } });
@@ -112,7 +112,7 @@ test('undoes one commit and keeps later ones; a conflict names the paths', async
   expect((await read(id)).name).toBe('Again');
 });
 
-test('brings back a domain that is still free, but not one that another client has taken', async () => {
+test('a revert brings back a domain that is still free, but not one that another client has taken', async () => {
   const { id } = await create('Names');
   for (const domain of ['free.example', 'gone.example']) {
     await call('POST', at(id, '/domains'), { domain, webTagId: 'GTM-AAAA' });
@@ -136,7 +136,7 @@ test('brings back a domain that is still free, but not one that another client h
   ]);
 });
 
-test('refuses to revert another container’s commit, a creation, and a change that only operators may make', async () => {
+test('a revert is refused for another container’s commit, a creation, and a change that only operators may make', async () => {
   const one = await create('One');
   const two = await create('Two');
   const [created] = (await history(one.id)).history;
@@ -155,7 +155,7 @@ test('refuses to revert another container’s commit, a creation, and a change t
   expect((await read(one.id)).image).toBe(image);
 });
 
-test('lets no tenant revert an operator’s lowering of the resources', async () => {
+test('no tenant can revert an operator’s lowering of the resources', async () => {
   const { id } = await create('Large');
   await world.call('PUT', `/clients/${client}/members/root`, { as: 'root', body: { role: 'owner' } });
   for (const memory of ['4g', '1g']) {
@@ -175,7 +175,7 @@ test('lets no tenant revert an operator’s lowering of the resources', async ()
   expect(reverted.body.resources.processing.memory).toBe('4g');
 });
 
-test('restores a removed container with its names, tokens and ports', async () => {
+test('a restoration brings back a removed container with its names, tokens and ports', async () => {
   const before = await create('Back');
   const ports = /processing: (\d+)/.exec((await world.file(before.siteId)) ?? '')?.[1];
   expect((await call('POST', at(before.id, '/restore'))).body.code).toBe('wrong_status');
@@ -198,7 +198,7 @@ test('restores a removed container with its names, tokens and ports', async () =
   expect(/processing: (\d+)/.exec((await world.file(before.siteId)) ?? '')?.[1]).toBe(ports);
 });
 
-test('gives a restored container other ports if its own are leased, and refuses one whose name is taken', async () => {
+test('a restoration gives other ports if the container’s own are leased, and is refused if its name is taken', async () => {
   const before = await create('Moved');
   const taken = await create('Taken');
   for (const { id } of [before, taken]) {

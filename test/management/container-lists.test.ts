@@ -45,12 +45,12 @@ test.each([
   ['delta.edge.example.net', ['Delta']],
   ['delta-preview', ['Delta']],
   ['shop', ['Zürich Shop']],
-])('finds by %s', async (q, expected) => {
+])('a search finds containers by %s', async (q, expected) => {
   expect(await names(`q=${encodeURIComponent(q)}`)).toEqual(expected);
   expect(await names(`view=summary&q=${encodeURIComponent(q)}`)).toEqual(expected);
 });
 
-test('finds by a custom domain that was added, and not by one that was removed', async () => {
+test('a search finds a container by a custom domain that was added, and not by one that was removed', async () => {
   const body = { domain: 'metrics.list4.example' };
   await world.call('POST', `/server-containers/${ids[4]}/custom-domains`, { as: 'owner', body });
   expect(await names('q=metrics.list4')).toEqual(['Gamma_x']);
@@ -68,7 +68,7 @@ test.each([
   ['-createdAt', NAMES.toReversed()],
   ['status', NAMES],
   ['-status', NAMES.toReversed()],
-])('pages through all by %s', async (sort, expected) => {
+])('pages in the order of %s have all containers', async (sort, expected) => {
   for (const view of ['summary', 'full']) {
     const seen: string[] = [];
     let next: string | null = null;
@@ -82,7 +82,7 @@ test.each([
   }
 });
 
-test('sorts by the last update, to the microsecond', async () => {
+test('a list sorts by the last update, to the microsecond', async () => {
   await sql`update containers set updated_at = '2030-01-01 00:00:00.000001+00'::timestamptz
     + make_interval(secs => (6 - seq) * 0.000001) where client_id = ${client}`.execute(world.owner);
   const first = (await get('sort=updatedAt&view=summary&limit=3')).body;
@@ -91,7 +91,7 @@ test('sorts by the last update, to the microsecond', async () => {
   expect([seen, second.next]).toEqual([NAMES.toReversed(), null]);
 });
 
-test('filters by several statuses, health and client', async () => {
+test('a list filters by several statuses, health and client', async () => {
   await sql`update containers set health = 'degraded', status = 'verified' where id = ${ids[3]}`.execute(
     world.owner,
   );
@@ -147,7 +147,7 @@ test.each([
   expect([answer.status, answer.body.code]).toEqual([400, 'invalid_request']);
 });
 
-test('refuses the cursor of another order, and takes cursors by their former name', async () => {
+test('a list refuses the cursor of another order, and takes cursors by their former name', async () => {
   const { body } = await get('sort=name&limit=2');
   expect((await get(`sort=-name&cursor=${body.next}`)).status).toBe(400);
   const newest = (await get('limit=2')).body.next;
@@ -155,7 +155,7 @@ test('refuses the cursor of another order, and takes cursors by their former nam
   expect(await names(`limit=2&after=${newest}`)).toEqual(NAMES.toReversed().slice(2, 4));
 });
 
-test('counts what the caller may see', async () => {
+test('the counts are those of what the caller may see', async () => {
   const counts = async (as: string, query = '') =>
     (await world.call('GET', `/server-containers/summary${query}`, { as })).body;
   expect(await counts('viewer')).toMatchObject({

@@ -35,7 +35,7 @@ async function push(edit: (text: string) => string): Promise<void> {
   await world.git(clone, 'push', '-q');
 }
 
-test('replaces the container configuration by an encrypted one', async () => {
+test('a new container configuration replaces the stored one, encrypted', async () => {
   const before = await world.file(site);
   const secret = 'another-auth-value';
   const containerConfigB64 = Buffer.from(`id=GTM-SRV54321&env=1&auth=${secret}`).toString('base64');
@@ -55,7 +55,7 @@ test('replaces the container configuration by an encrypted one', async () => {
   ]);
 });
 
-test('suspends, shows what waits, and resumes', async () => {
+test('a suspended container shows what waits, and is resumed', async () => {
   expect((await call('POST', '/suspend', {})).body).toMatchObject({
     suspended: true,
     statusReason: 'suspended',
@@ -67,7 +67,7 @@ test('suspends, shows what waits, and resumes', async () => {
   expect(await codeOf('POST', '/suspend', {}, 'editor')).toEqual([403, 'forbidden']);
 });
 
-test('switches serving off and on again', async () => {
+test('serving is switched off and on again', async () => {
   const dry = await call('POST', '/suspend?dryRun=1', { serving: false });
   expect(dry.body.plan.changes).toEqual([{ path: 'serving', from: true, to: false }]);
   const off = await call('POST', '/suspend', { serving: false });
@@ -89,14 +89,14 @@ test('switches serving off and on again', async () => {
   await call('POST', '/resume');
 });
 
-test('protects from removal, and lifts the protection', async () => {
+test('a protected container isn’t removed until the protection is lifted', async () => {
   expect((await call('POST', '/protect', { protect: true })).body.protected).toBe(true);
   expect(await codeOf('DELETE', '')).toEqual([409, 'site_protected']);
   expect((await call('POST', '/protect', { protect: false })).body.protected).toBe(false);
   expect((await call('DELETE', '?dryRun=1')).status).toBe(200);
 });
 
-test('changes resources in part, within limits for tenants', async () => {
+test('resources are changed in part, within limits for tenants', async () => {
   const answer = await call('PATCH', '', { resources: { processing: { memory: '1g' } } }, 'editor');
   expect(answer.body.resources).toMatchObject({
     processing: { memory: '1g', cpus: 1, replicas: 1 },
@@ -112,7 +112,7 @@ test('changes resources in part, within limits for tenants', async () => {
   expect(replicas.body.resources.processing).toEqual({ memory: '1g', cpus: 1, replicas: 2 });
 });
 
-test('takes a range of replicas and what a pod requests, at most the limits', async () => {
+test('resources may have a range of replicas and what a pod requests, up to the limits', async () => {
   const set = (processing: object) => call('PATCH', '', { resources: { processing } }, 'editor');
   const range = await set({ replicas: { min: 2, max: 4 }, requests: { memory: '512m', cpus: 0.2 } });
   expect(range.body.resources.processing).toEqual({
@@ -141,7 +141,7 @@ test('takes a range of replicas and what a pod requests, at most the limits', as
   expect(restored.body.resources.processing).toMatchObject({ requests: {}, replicas: 2 });
 });
 
-test('refuses a new container that would request more than its limit', async () => {
+test('a new container that would request more than its limit is refused', async () => {
   const resources = { processing: { memory: '256m', requests: { memory: '1g' } } };
   const body = {
     ...creation(client),
@@ -157,7 +157,7 @@ test('refuses a new container that would request more than its limit', async () 
   ]);
 });
 
-test('creates a container with resources, within limits for tenants', async () => {
+test('a container is created with resources, within limits for tenants', async () => {
   const create = (resources: unknown, query = '') => {
     const pages = { domains: ['thrifty.example'], webTagIds: { 'thrifty.example': 'GTM-AAAA' } };
     const body = { ...creation(client), name: 'Thrifty', ...pages, resources };
@@ -181,7 +181,7 @@ test('creates a container with resources, within limits for tenants', async () =
   ]);
 });
 
-test('orders the domains by a list of all of them and no other', async () => {
+test('domains are put in order by a list of all of them and no other', async () => {
   await call('POST', '/domains', { domain: 'second.example', webTagId: 'GTM-AAAA' });
   const order = (...domains: string[]) => call('PUT', '/domains/order', { domains }, 'editor');
   const { body } = await order('second.example', 'acme.example');
@@ -200,7 +200,7 @@ test('orders the domains by a list of all of them and no other', async () => {
   ]);
 });
 
-test('lists loader tokens without their values, rotates and revokes them', async () => {
+test('loader tokens are listed without their values, rotated and revoked', async () => {
   const first = (await call('GET', '')).body.loaderToken;
   await call('POST', '/loader-tokens/rotate', { graceUntil: '2999-01-01' });
   const second = (await call('GET', '')).body.loaderToken;
@@ -222,7 +222,7 @@ test('lists loader tokens without their values, rotates and revokes them', async
   expect(await codeOf('DELETE', `/loader-tokens/${body.items[0].id}`)).toEqual([409, 'wrong_status']);
 });
 
-test('clones settings, and neither names nor tokens', async () => {
+test('a clone has the settings, but neither names nor tokens', async () => {
   const modules = { server_proxy: { paths: ['/data'] } };
   await call('PATCH', '', { modules, consent: 'required', features: { multi_domain: true } });
   const body = { name: 'Clone', domains: ['clone.example'], webTagIds: { 'clone.example': 'GTM-BBBB' } };
@@ -252,7 +252,7 @@ test('clones settings, and neither names nor tokens', async () => {
   expect(await codeOf('POST', '/clone', { ...body, webTagIds: {} })).toEqual([400, 'invalid_request']);
 });
 
-test('clones neither resources nor an image that the caller may not set', async () => {
+test('a clone has neither resources nor an image that the caller may not set', async () => {
   await world.call('PUT', `/clients/${client}/members/root`, { as: 'root', body: { role: 'owner' } });
   await call('PATCH', '', { resources: { processing: { memory: '4g' } } }, 'root');
   const body = { name: 'Large', domains: ['large.example'], webTagIds: { 'large.example': 'GTM-BBBB' } };

@@ -405,7 +405,7 @@ describe('a removal', () => {
   });
 });
 
-test('lists the containers of a client in pages, the newest first', async () => {
+test('the containers of a client are listed in pages, the newest first', async () => {
   const made = [await create(), await create(), await create()].map(({ body }) => body.id);
   const list = async (query: string) =>
     (await world.call('GET', `/server-containers?clientId=${client}&${query}`, { as: 'viewer' })).body;

@@ -35,7 +35,7 @@ const certificate = (key: string, notAfter: Date) => ({
   nextCheck: null,
 });
 
-test('names nothing while nothing ends', async () => {
+test('the list is empty while nothing ends', async () => {
   expect(await ending()).toEqual({
     asOf: expect.any(String),
     hostAnswers: true,
@@ -44,7 +44,7 @@ test('names nothing while nothing ends', async () => {
   });
 });
 
-test('lists certificates, proofs and old tokens, the soonest first, to their readers only', async () => {
+test('certificates, proofs and old tokens that end are listed to their readers only, the soonest first', async () => {
   await act('/loader-tokens/rotate', { graceUntil: date(inDays(9)) });
   await act('/domains', { domain: 'acme.example', sameOrigin: { path: '/m3trics1' } });
   await act('/domains/acme.example/forwarder-token', { graceUntil: inDays(4).toISOString() });
@@ -74,7 +74,7 @@ test('lists certificates, proofs and old tokens, the soonest first, to their rea
   expect((await ending('stranger', '?days=61')).items).toEqual([]);
 });
 
-test('names what it knows while the provisioner is away', async () => {
+test('the list has what management itself knows while the provisioner is away', async () => {
   await world.provisioner.stop();
   const body = await ending();
   expect(body.hostAnswers).toBe(false);

@@ -46,7 +46,7 @@ const feed = async (as: string, headers: Record<string, string> = {}, query = ''
   });
 const reported = (text: string) => [...text.matchAll(/"containerId":"([^"]+)"/g)].map(([, id]) => id);
 
-test('lists the events of what the caller may read, in pages, the newest or the oldest first', async () => {
+test('a list has the events of what the caller may read, in pages, the newest or the oldest first', async () => {
   const all = (await events('owner', '?limit=200')).items;
   expect(new Set(all.map(({ clientId }: { clientId: string }) => clientId))).toEqual(new Set([ours]));
   expect(
@@ -63,7 +63,7 @@ test('lists the events of what the caller may read, in pages, the newest or the 
   expect(pages).toEqual(all.map(({ id }: { id: string }) => id).reverse());
 });
 
-test('lists events by client, container and kind, and refuses those of others', async () => {
+test('a list filters by client, container and kind, and refuses those of others', async () => {
   const kinds = async (query: string) =>
     (await events('owner', query)).items.map(({ kind }: { kind: string }) => kind);
   expect(new Set(await kinds(`?container=${own}&kind=status`))).toEqual(new Set(['status']));
@@ -76,7 +76,7 @@ test('lists events by client, container and kind, and refuses those of others', 
   );
 });
 
-test('streams what happens from now on to all containers of the caller, and resumes after an event', async () => {
+test('a stream has what happens from now on to all containers of the caller, and resumes after an event', async () => {
   const first = await feed('owner');
   await eventually(() => expect(first.text()).toContain('retry'));
   await rename(foreign, 'other', 'Not for us');

@@ -28,7 +28,7 @@ const keys = async () =>
     ({ key }) => key,
   );
 
-test('deletes keys that are over a day old at the start, and keeps newer ones', async () => {
+test('keys that are over a day old are deleted at the start, and newer ones are kept', async () => {
   await age('a', 25);
   await age('b', 23);
   await world.stop();
@@ -36,7 +36,7 @@ test('deletes keys that are over a day old at the start, and keeps newer ones', 
   await eventually(async () => expect(await keys()).toEqual(['b', 'c']));
 });
 
-test('keeps deleting old keys until the signal, also after a failure', async () => {
+test('old keys are deleted until the signal, also after a failure', async () => {
   const stop = new AbortController();
   const { log } = world.management?.app ?? {};
   if (log === undefined) throw new Error('the API is stopped');

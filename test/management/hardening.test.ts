@@ -121,7 +121,7 @@ test.each([
   ['PUT', '/clients', 'GET, HEAD, POST'],
   ['DELETE', '/healthz', 'GET, HEAD'],
   ['OPTIONS', '/server-containers', 'GET, HEAD, POST'],
-] as const)('%s %s is no method of this address, which has %s', async (method, url, allow) => {
+] as const)('%s %s is refused: the address has only %s', async (method, url, allow) => {
   const answer = await world.management?.app.inject({ method, url, payload: '{' });
   expect([answer?.statusCode, answer?.json().code]).toEqual([405, 'method_not_allowed']);
   expect(answer?.headers.allow).toBe(allow);
@@ -181,7 +181,7 @@ test.each<[string, Parameters<typeof inject>[0], number, string]>([
     400,
     'invalid_request',
   ],
-] as never)('refuses %s, and reveals nothing internal', async (_what, request, status, code) => {
+] as never)('the API refuses %s, and reveals nothing internal', async (_what, request, status, code) => {
   const answer = await inject({ method: 'POST', ...request, url: request.url ?? '/server-containers' });
   expect([answer.statusCode, answer.json().code]).toEqual([status, code]);
   expect(answer.headers['content-type']).toMatch(/^application\/problem\+json/);
@@ -189,7 +189,7 @@ test.each<[string, Parameters<typeof inject>[0], number, string]>([
 });
 
 test.each(REFUSED_REQUESTS)(
-  'answers %s with a problem, an id, and headers that restrict browsers',
+  'the API answers %s with a problem, an id, and headers that restrict browsers',
   async (...row) => {
     const [, bytes, status, name] = row;
     const code = name === 'malformed' ? 'invalid_request' : name;
@@ -351,7 +351,7 @@ test('the API is not ready while the sites repository is unreachable', async () 
   expect((await world.call('GET', '/readyz')).status).toBe(200);
 });
 
-test('hides the address of the sites repository and git’s messages from callers', async () => {
+test('the API hides the address of the sites repository and git’s messages from callers', async () => {
   const body = creation(client, 'unwritten.example', { name: 'Unwritten' });
   // As if another process were writing the branch: a lock that a process has open isn't removed.
   const lock = join(world.bare, 'refs', 'heads', 'main.lock');
@@ -380,7 +380,7 @@ test('the metrics count requests by route, operations by status, and free ports'
   expect(body).toMatch(/^tagyard_ports_free 48$/m);
 });
 
-test('logs polled routes at level debug, and the others at level info', async () => {
+test('polled routes are logged at level debug, and the others at level info', async () => {
   const levelsOf = async (url: string) => {
     const headers = { 'x-request-id': `levels-${url.slice(1)}` };
     await inject({ url, headers });

@@ -97,7 +97,7 @@ describe('trouble on the host', () => {
     await shows({ health: 'healthy', statusReason: null });
   });
 
-  test('shows a suspension in the answer to a change, and later also which changes wait', async () => {
+  test('includes a suspension, at first in the answer to a change, and later with the changes that wait', async () => {
     const text = (await world.file(site)) ?? '';
     const commit = (edited: string) =>
       world.repo.commit({

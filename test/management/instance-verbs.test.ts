@@ -39,7 +39,7 @@ test.each([
   expect([answer.status, answer.body.code]).toEqual([403, 'forbidden']);
 });
 
-test('shows the host’s capacity and state', async () => {
+test('a host is shown with its capacity and state', async () => {
   const { items } = (await read('/hosts')).body;
   expect(items).toMatchObject([
     {
@@ -53,7 +53,7 @@ test('shows the host’s capacity and state', async () => {
   ]);
 });
 
-test('lists what was changed from outside, with its container', async () => {
+test('drift lists what was changed from outside, with its container', async () => {
   expect((await read('/drift')).body.items).toEqual([]);
   const objects = daemon.world('proxy');
   const [key] = [...objects.keys()].filter((name) => name.startsWith(site));
@@ -65,7 +65,7 @@ test('lists what was changed from outside, with its container', async () => {
   await eventually(async () => expect((await read('/drift')).body.items).toEqual([]));
 });
 
-test('lists drift page by page, by site, target and key', async () => {
+test('drift is listed page by page, by site, target and key', async () => {
   const deleted = ['dns', 'kv', 'proxy'].flatMap((target) => {
     const objects = daemon.world(target);
     const keys = [...objects.keys()].filter((name) => name.includes(site)).slice(0, 2);
@@ -83,7 +83,7 @@ test('lists drift page by page, by site, target and key', async () => {
   await daemon.fullPass();
 });
 
-test('lists the hosts by pages too', async () => {
+test('hosts are listed page by page, too', async () => {
   const { next } = (await read('/hosts?limit=1')).body;
   expect(next).toBeNull();
   const behind = Buffer.from(JSON.stringify(['tag-1'])).toString('base64url');
@@ -94,7 +94,7 @@ test('lists the hosts by pages too', async () => {
   }
 });
 
-test('plans a branch without changing anything, and refuses its approval', async () => {
+test('a plan of a branch changes nothing, and can’t be approved', async () => {
   const clone = await world.clone();
   await world.git(clone, 'checkout', '--quiet', '-b', 'proposal');
   await world.git(clone, 'rm', '--quiet', `${site}.yaml`);
@@ -110,14 +110,14 @@ test('plans a branch without changing anything, and refuses its approval', async
   expect((await read('/plans/none')).body.code).toBe('unknown_plan');
 });
 
-test('approves a plan of the newest revision, also where it was asked for by the name of the branch', async () => {
+test('a plan of the newest revision can be approved, also if it was requested by the name of the branch', async () => {
   const { body } = await world.call('POST', '/plans', { as: 'root', body: { ref: 'main' } });
   expect(body).toMatchObject({ ref: 'main', revision: await world.repo.head() });
   const approved = await world.call('POST', `/plans/${body.checksum}/approve`, { as: 'root' });
   expect([approved.status, approved.body.code]).toEqual([202, undefined]);
 });
 
-test('approves a plan of the newest revision only while it is the newest', async () => {
+test('a plan of the newest revision can be approved only while that is the newest', async () => {
   const plan = (await world.call('POST', '/plans', { as: 'root', body: {} })).body;
   expect(plan).toMatchObject({
     ref: null,
@@ -159,7 +159,7 @@ test('approves a plan of the newest revision only while it is the newest', async
   await daemon.fullPass();
 });
 
-test('lists the plans of a week, the newest first, and those that wait for an approval', async () => {
+test('the plans of a week are listed, the newest first, and so are those that wait for an approval', async () => {
   const list = async (query = '') => (await read(`/plans${query}`)).body;
   const all = (await list()).items;
   expect(all.length).toBeGreaterThan(1);
@@ -194,7 +194,7 @@ test('lists the plans of a week, the newest first, and those that wait for an ap
   expect((await read('/plans/held-3')).body.code).toBe('unknown_plan');
 });
 
-test('shows the tree of a container’s resources to its readers', async () => {
+test('a container’s readers see the tree of its resources', async () => {
   await daemon.reaches(site, 'Ready');
   const { status, body } = await read(`/server-containers/${id}/resources`, 'viewer');
   expect(status).toBe(200);
@@ -206,7 +206,7 @@ test('shows the tree of a container’s resources to its readers', async () => {
   expect((await read(`/server-containers/${id}/resources`, 'other')).status).toBe(404);
 });
 
-test('lists the commits of the instance: all for operators, those of their containers for others', async () => {
+test('the commits of the instance are listed: all to operators, those of their containers to others', async () => {
   await world.call('PATCH', `/server-containers/${id}`, {
     as: 'owner',
     body: { name: 'Renamed' },

@@ -62,7 +62,7 @@ async function ready(child: ChildProcess): Promise<string> {
   return message.url;
 }
 
-test('reports that it is ready, keeps its database over a restart, and stops cleanly', async () => {
+test('management reports that it is ready, keeps its database over a restart, and stops cleanly', async () => {
   for (const stop of [
     (child: ChildProcess) => child.kill('SIGTERM'),
     (child: ChildProcess) => child.disconnect(),
@@ -80,7 +80,7 @@ test('reports that it is ready, keeps its database over a restart, and stops cle
   }
 });
 
-test('follows the configured branch, and polls a remote at the configured interval', {
+test('management follows the configured branch, and polls a remote at the configured interval', {
   timeout: 90_000,
 }, async () => {
   const bare = join(dir, 'sites.git');
@@ -123,21 +123,21 @@ test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
     () => ({ DATABASE_URL: 'postgres://x@127.0.0.1:9/x' }),
     /^management: .*database.*\n$/,
   ],
-])('exits with a message of one line where %s', async (_what, extra, line) => {
+])('management exits with a message of one line if %s', async (_what, extra, line) => {
   const { code, errors } = await start(extra()).exited;
   expect(code).toBe(1);
   expect(errors).toMatch(line);
   expect(errors.trim().split('\n')).toHaveLength(1);
 });
 
-test('listens on the address that the settings name', async () => {
+test('management listens on the address that the settings name', async () => {
   const { child } = start({ MANAGEMENT_ADDRESS: '127.0.0.2' });
   const [{ url }] = await once(child, 'message');
   expect(new URL(url).hostname).toBe('127.0.0.2');
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
 });
 
-test('exits with a message of one line where its port is taken', async () => {
+test('management exits with a message of one line if its port is taken', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo; // a TCP server's
@@ -147,7 +147,7 @@ test('exits with a message of one line where its port is taken', async () => {
   expect(errors).toBe(`management: port ${port} is taken; set MANAGEMENT_PORT to another one, or to 0\n`);
 });
 
-test('exits with a message if its age recipient is damaged', async () => {
+test('management exits with a message if its age recipient is damaged', async () => {
   const { exited } = start({ AGE_RECIPIENT: `${env.AGE_RECIPIENT?.slice(0, -4)}qqqq` });
   expect(await exited).toMatchObject({
     code: 1,

@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
+test('the document is OpenAPI 3.1, and has exactly the endpoints that exist', () => {
   expect(document.openapi).toBe('3.1.0');
   expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual([
     'DELETE /clients/{id}/handover-links/{link}',
@@ -158,11 +158,11 @@ test('is an OpenAPI 3.1 document of exactly the endpoints that exist', () => {
   ]);
 });
 
-test('is the document from which the types of its clients are generated', async () => {
+test('the document is the one from which the types of clients are generated', async () => {
   expect(document).toEqual(JSON.parse(JSON.stringify(await apiDocument())));
 });
 
-test('passes a validator of the specification, which finds a planted fault', async () => {
+test('the document passes a validator of the specification, which finds a planted fault', async () => {
   const validator = new Validator();
   expect(await validator.validate(structuredClone(document))).toEqual({ valid: true });
   expect(validator.version).toBe('3.1');
@@ -184,7 +184,7 @@ async function domainsOf(id: string): Promise<string[]> {
   return body.domains.map(({ domain }: { domain: string }) => domain);
 }
 
-test('has an example for every body, and each example is accepted', async () => {
+test('the document has an example for every body, and the API accepts each example', async () => {
   const client = await world.client();
   // The document has no private key, not even one that is of no use.
   const { private_key } = serviceAccountJson();
@@ -241,7 +241,7 @@ test('has an example for every body, and each example is accepted', async () => 
   }
 });
 
-test('has no examples that the test above doesn’t send', () => {
+test('the document has no examples that no test sends or compares', () => {
   const bodies = operations.map(
     ({ operation }) => operation.requestBody?.content['application/json'].examples,
   );
@@ -269,7 +269,7 @@ function texts() {
   );
 }
 
-test('declares the event streams and exports beside JSON, with examples of their rows', () => {
+test('the document declares the event streams and exports beside JSON, with examples of their rows', () => {
   expect(texts().map(({ path, media }) => `${path} ${media}`)).toEqual([
     '/server-containers/{id}/events text/event-stream',
     '/events text/event-stream',
@@ -341,7 +341,7 @@ test('the actual streams and exports have the form of the examples', async () =>
 
 const rank = (path: string) => (['/server-containers', '/webhooks'].includes(path) ? 0 : 1);
 
-test('names each operation once, and declares its path parameters and answers', () => {
+test('the document names each operation once, and declares its path parameters and answers', () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { path, operation } of operations) {
@@ -355,7 +355,7 @@ test('names each operation once, and declares its path parameters and answers', 
   }
 });
 
-test('lets every request that changes something be planned by a dry run', () => {
+test('every request that changes something can be planned by a dry run', () => {
   const missing = operations
     .filter(({ method, path }) => method !== 'get' && !path.startsWith('/session/'))
     .filter(({ operation }) => !(operation.parameters ?? []).some(({ name }) => name === 'dryRun'))
@@ -363,7 +363,7 @@ test('lets every request that changes something be planned by a dry run', () => 
   expect(missing).toEqual([]);
 });
 
-test('has no dangling reference, and only schemas that a validator can compile', () => {
+test('the document has no dangling reference, and only schemas that a validator can compile', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
   const references = new Set<string>();
@@ -377,7 +377,7 @@ test('has no dangling reference, and only schemas that a validator can compile',
   }
 });
 
-test('describes the actual answers', async () => {
+test('the document describes the actual answers', async () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema({ $id: 'https://document.test/', ...document });
   const schemaOf = (name: string) => {
@@ -393,11 +393,11 @@ test('describes the actual answers', async () => {
   expect(schemaOf('Problem')(refused.body)).toBe(true);
 });
 
-test('lists every error code', () => {
+test('the document lists every error code', () => {
   expect(document.components.schemas.Problem.properties.code.enum).toEqual(Object.keys(MANAGEMENT_ERRORS));
 });
 
-test('has pages that load nothing from other hosts', async () => {
+test('the document’s pages load nothing from other hosts', async () => {
   const page = await world.management?.app.inject('/docs/');
   expect(page?.statusCode).toBe(200);
   expect([...(page?.body ?? '').matchAll(/(?:src|href)="(https?:[^"]+)"/g)]).toEqual([]);

@@ -34,7 +34,7 @@ const read = async (id: string, query = '', as = 'viewer') =>
 // biome-ignore lint/suspicious/noExplicitAny: the answer's shape is what is tested
 const named = (body: any, by: string) => body.steps.filter((step: { by: string }) => step.by === by);
 
-test('shows the steps of management and of the provisioner while they run, and after their end', async () => {
+test('an operation shows the steps of management and of the provisioner while they run, and after their end', async () => {
   const held = Promise.withResolvers<void>();
   release = held.resolve;
   const begun = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ test('a step that fails shows why', async () => {
   );
 });
 
-test('lists the operations of a container, the newest first, and each to its readers only', async () => {
+test('the operations of a container are listed, the newest first, to their readers only', async () => {
   const { id, operation } = await create();
   await read(operation, '?wait=30');
   const removed = await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });

@@ -30,11 +30,11 @@ test.each<[string, () => string, () => unknown[]]>([
   ['a client', () => `clientId=${client}`, () => ids],
   ['a domain', () => 'domain=read1.example', () => [ids[2]]],
   ['several at once', () => `clientId=${client}&status=active&domain=READ3.example`, () => [ids[0]]],
-])('lists by %s', async (_what, query, expected) => {
+])('a list filters by %s', async (_what, query, expected) => {
   expect(await list(query())).toEqual(expected());
 });
 
-test('pages by a cursor that new containers don’t shift', async () => {
+test('a list is paged by a cursor that new containers don’t shift', async () => {
   const first = (await world.call('GET', '/server-containers?limit=2', { as: 'viewer' })).body;
   const body = creation(client, 'late.example');
   const late = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
@@ -42,7 +42,7 @@ test('pages by a cursor that new containers don’t shift', async () => {
   ids.unshift(late);
 });
 
-test('answers 304 while the container is unchanged, and the container otherwise', async () => {
+test('a read is answered with 304 while the container is unchanged, and with the container otherwise', async () => {
   const { headers } = await eventually(async () => {
     const answer = await world.call('GET', at(), { as: 'viewer' });
     expect(answer.body).toMatchObject({ status: 'active', health: 'healthy' });
@@ -64,7 +64,7 @@ test.each<['POST' | 'PATCH' | 'DELETE', string, object?]>([
   ['POST', '/loader-token', {}],
   ['POST', '/domains/read3.example/forwarder-token', {}],
   ['POST', '/verify'],
-])('%s %s is refused over a newer version than that of If-Match', async (method, path, body) => {
+])('%s %s is refused if there is a newer version than that of If-Match', async (method, path, body) => {
   const before = await world.file('acme-shop');
   const { status, body: problem } = await world.call(method, `${at()}${path}`, {
     as: 'owner',
@@ -90,7 +90,7 @@ const raw = async (method: 'GET' | 'PATCH', url: string, headers: Record<string,
   return answer;
 };
 
-test('accepts one of two changes of the same version, and refuses the other with 412', async () => {
+test('of two changes of the same version, one is accepted, and the other one is refused with 412', async () => {
   const read = await world.call('GET', at(), { as: 'owner' });
   const headers = { 'if-match': String(read.headers.etag) };
   const change = (name: string, extra: Record<string, string> = headers) =>
@@ -106,7 +106,7 @@ test('accepts one of two changes of the same version, and refuses the other with
 const listen = (authorization: string, headers: Record<string, string> = {}) =>
   listenTo(`${world.management?.app.listeningOrigin}${at()}/events`, { authorization, ...headers });
 
-test('streams new events, and resumes after the last event that was received', async () => {
+test('a stream has new events, and resumes after the last event that was received', async () => {
   await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
   const authorization = `Bearer ${await world.issuer.token('viewer')}`;
   const open = (headers?: Record<string, string>) => listen(authorization, headers);
@@ -229,7 +229,7 @@ describe('a stream ends by itself', () => {
   });
 });
 
-test('passes the request id on to log, commit, provisioner, operation and event', async () => {
+test('the request id is passed on to log, commit, provisioner, operation and event', async () => {
   const headers = { 'x-request-id': 'trace-1' };
   const body = creation(client, 'trace.example');
   const made = await world.call('POST', '/server-containers', { as: 'owner', body, headers });

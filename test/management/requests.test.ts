@@ -54,7 +54,7 @@ const restart = async (between: () => Promise<unknown> = async () => undefined) 
   await world.start();
 };
 
-test('finds requests of raw logs by each member, the newest first, each record once', async () => {
+test('a search finds requests of raw logs by each member, the newest first, each record once', async () => {
   const base = { container: own, site: 'ours' };
   const records = batchOf([
     { ...base, requestId: 'r1', time: ago(50), route: '/boot', method: 'POST', country: 'DE', cache: null },
@@ -116,7 +116,7 @@ test('finds requests of raw logs by each member, the newest first, each record o
   expect((await search('?from=9999-12-31T23:59:59-14:00')).body.requests ?? []).toEqual([]);
 });
 
-test('shows a request as soon as the edge reports it, and once when the raw logs have it too', async () => {
+test('a search shows a request as soon as the edge reports it, and once when the raw logs have it, too', async () => {
   const [report] = batchOf([{ container: own, requestId: 'new1', route: '/new' }]);
   if (report === undefined) throw new Error('no record');
   expect((await ingest([report], 'wrong')).status).toBe(401);
@@ -134,7 +134,7 @@ test('shows a request as soon as the edge reports it, and once when the raw logs
   expect((await ingest([{ text: 'x'.repeat(9 * 1024 * 1024) }])).status).toBe(413);
 });
 
-test('exports all rows, and no spreadsheet takes a field for a formula', async () => {
+test('an export has all rows, and no field that a spreadsheet takes for a formula', async () => {
   const rows = batchOf([
     { container: own, requestId: '=HYPERLINK("http://attacker.example")', route: '/export', status: 500 },
     { container: own, requestId: 'plain', route: '/export', time: ago(1), events: { page_view: 2 } },
@@ -160,7 +160,7 @@ test('exports all rows, and no spreadsheet takes a field for a formula', async (
   expect(ids(lines)).toEqual(['=HYPERLINK("http://attacker.example")', 'plain']);
 });
 
-test('makes a damaged or deleted cache anew, and follows what is deleted from the raw logs', async () => {
+test('a search makes a damaged or deleted cache anew, and follows what is deleted from the raw logs', async () => {
   const key = await bucket.put(batchOf([{ container: own, requestId: 'gone', route: '/cache' }]));
   await bucket.put(batchOf([{ container: own, requestId: 'kept', route: '/cache', time: ago(1) }]));
   await restart();
@@ -187,7 +187,7 @@ test('makes a damaged or deleted cache anew, and follows what is deleted from th
   await eventually(async () => expect(await all()).toEqual(['kept']));
 });
 
-test('reads records of earlier releases and skips lines that are no records', async () => {
+test('a search reads records of earlier releases, and skips lines that are no records', async () => {
   const {
     batch: _,
     index: __,
@@ -204,7 +204,7 @@ test('reads records of earlier releases and skips lines that are no records', as
   expect(requests[0]).toMatchObject({ bytesIn: null, bot: false, probe: false });
 });
 
-test('keeps and answers nothing but the members of a record', async () => {
+test('a search keeps and answers nothing but the members of a record', async () => {
   const secrets = ['ada@example.com', '203.0.113.77', 'GA1.2.4711', 'lt_secret'];
   const [record] = batchOf([{ container: own, route: '/private', site: 'shop' }]);
   const stranger = {

@@ -96,11 +96,11 @@ test.each([
   ['a site that doesn’t exist', { sites: ['none'] }, 'unknown_container'],
   ['a site twice', { sites: ['shop', 'shop'] }, 'invalid_request'],
   ['an empty wave', { waves: [0] }, 'invalid_request'],
-])('refuses %s', async (_what, extra, code) => {
+])('a rollout with %s is refused', async (_what, extra, code) => {
   expect((await post('/image-rollouts', { image: newImage(), ...extra })).body.code).toBe(code);
 });
 
-test('shows operators the images of live sites, and the repositories that images may be from', async () => {
+test('operators see the images of live sites, and the repositories that images may be from', async () => {
   const { status, body } = await world.call('GET', '/images', { as: 'root' });
   expect([status, body]).toEqual([
     200,
@@ -113,7 +113,7 @@ test('shows operators the images of live sites, and the repositories that images
   expect((await world.call('GET', '/images', { as: 'owner' })).body.code).toBe('forbidden');
 });
 
-test('plans without changing anything', async () => {
+test('a dry run plans a rollout without changing anything', async () => {
   const image = newImage();
   const head = await world.repo.head();
   const answer = await post('/image-rollouts?dryRun=1', { image, waves: [1, 2] });
@@ -130,7 +130,7 @@ test('plans without changing anything', async () => {
   expect((await world.call('GET', '/image-rollouts', { as: 'root' })).body.items).toEqual([]);
 });
 
-test('changes the sites wave by wave, each by a commit, and only after the wave before is applied', async () => {
+test('a rollout changes the sites wave by wave, each by a commit, and only after the wave before is applied', async () => {
   const image = newImage();
   const held = Promise.withResolvers<void>();
   daemon.control.before = ({ site }) => (site === sites[0] ? held.promise : undefined);
@@ -245,7 +245,7 @@ test('a site that isn’t ready before the rollout is skipped, and another one i
   expect(await images()).toEqual([image, image, image, image]);
 });
 
-test('stops on request after the wave that has begun', async () => {
+test('a rollout stops on request after the wave that has begun', async () => {
   const held = Promise.withResolvers<void>();
   daemon.control.before = () => held.promise;
   const image = newImage();
@@ -275,7 +275,7 @@ test('stops on request after the wave that has begun', async () => {
   await reaches(await start({ image: current }), 'succeeded');
 });
 
-test('continues after a restart of the API, and takes over from a process that has ended', async () => {
+test('a rollout continues after a restart of the API, also if another process had run it', async () => {
   const held = Promise.withResolvers<void>();
   daemon.control.before = () => held.promise;
   const image = newImage();
@@ -302,7 +302,7 @@ test('continues after a restart of the API, and takes over from a process that h
   current = image;
 });
 
-test('watches a site for the given time, and ends if the person who started it is no longer an operator', async () => {
+test('a rollout watches a site for the given time, and ends if the person who started it is no longer an operator', async () => {
   const image = newImage();
   const id = await start({ image, waves: [1], watchSeconds: 1 });
   await eventually(async () => expect((await images())[0]).toBe(image));

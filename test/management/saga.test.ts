@@ -143,7 +143,7 @@ describe('a provisioner that doesn’t answer', () => {
   });
 });
 
-test('answers a creation in time although its commit takes long, and a repeated request by the outcome', async () => {
+test('a creation is answered in time although its commit takes long, and a repeated request by the outcome', async () => {
   await world.close();
   world = await World.open({ remote: true, settings: { answerMs: 300 } });
   client = await world.client();
@@ -158,7 +158,7 @@ test('answers a creation in time although its commit takes long, and a repeated 
   expect(await create('slow')).toMatchObject({ status: 202, body: { id: body.id, status: 'active' } });
 });
 
-test('isn’t restored by a listing of git from before it was withdrawn', async () => {
+test('a creation isn’t restored by a listing of git from before it was withdrawn', async () => {
   await world.provisioner.stop();
   const tree = world.repo.tree.bind(world.repo);
   const withdrawn = Promise.withResolvers<void>();
@@ -182,7 +182,7 @@ test('isn’t restored by a listing of git from before it was withdrawn', async 
   expect(await read(answer.body.container)).toMatchObject({ status: 'failed' });
 });
 
-test('answers a repeated request with the container if git has restored a failed one', async () => {
+test('a repeated request is answered with the container if git has restored a failed one', async () => {
   world.provisioner.refuse = { status: 422, code: 'wrong_host' };
   const failed = await create('again');
   expect(failed.status).toBe(502);
@@ -247,7 +247,7 @@ describe('a host fault', () => {
   });
 });
 
-test('answers no_free_port when the pool is empty, and creates no record', async () => {
+test('a creation is answered with no_free_port when the pool is empty, and makes no record', async () => {
   for (const domain of ['a.example', 'b.example']) {
     const answer = await world.call('POST', '/server-containers', {
       as: 'owner',
@@ -353,7 +353,7 @@ describe('a restart', () => {
   });
 });
 
-test('doesn’t treat a site as gone before the provisioner has observed its host', async () => {
+test('a site doesn’t count as gone before the provisioner has observed its host', async () => {
   const { body } = await create();
   await becomes(body.id, { status: 'active' });
   // A provisioner that has just started knows no site, although containers may be running.
@@ -368,7 +368,7 @@ test('doesn’t treat a site as gone before the provisioner has observed its hos
   await becomes(body.id, { status: 'removed' });
 });
 
-test('removes a container that is still provisioning, or has failed', async () => {
+test('a container that is still provisioning or has failed can be removed', async () => {
   world.provisioner.auto = false;
   const { body } = await create();
   const early = await world.call('DELETE', `/server-containers/${body.id}`, { as: 'owner' });

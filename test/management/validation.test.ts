@@ -96,7 +96,7 @@ test.each([
   },
 );
 
-test('accepts names as people write them', async () => {
+test('names are accepted as people write them', async () => {
   const answer = await world.call('POST', '/server-containers', {
     as: 'owner',
     body: creation(client, 'unused', {
@@ -128,7 +128,7 @@ test.each([
   ['text that is not JSON', '{', 'application/json', 400, 'invalid_request'],
   ['another content type', 'a=b', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
   ['a body of megabytes', `"${'x'.repeat(200_000)}"`, 'application/json', 413, 'body_too_large'],
-] as const)('refuses %s', async (_what, payload, contentType, status, code) => {
+] as const)('the API refuses %s', async (_what, payload, contentType, status, code) => {
   const token = await world.issuer.token('owner');
   const response = await world.management?.app.inject({
     method: 'POST',

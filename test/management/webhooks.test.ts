@@ -110,7 +110,7 @@ test('after a rotation both secrets verify', async () => {
   ).toThrow();
 });
 
-test('only the events that a webhook names are sent, only while it is on, and those of an organisation’s clients', async () => {
+test('a webhook gets only the events that it names, and only while it is on; an organisation’s gets those of its clients', async () => {
   const organisation = crypto.randomUUID();
   await world.owner.insertInto('organisations').values({ id: organisation, name: 'Agency' }).execute();
   await world.owner
@@ -292,7 +292,7 @@ test('a dry run shows the plan, and does nothing', async () => {
   expect(answer.body.code).toBe('address_refused');
 });
 
-test('a webhook takes the older names of a client and an organisation, and one owner only', async () => {
+test('a webhook accepts the older members for its client or organisation, and has only one owner', async () => {
   const url = 'https://hooks.acme.example/older';
   const members = [{ subject: 'boss', role: 'owner' }];
   const agency = await world.call('POST', '/organisations', {

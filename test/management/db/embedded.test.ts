@@ -24,7 +24,7 @@ const insert = (target: Database, id: string) =>
 const names = async () =>
   (await db.selectFrom('clients').select('name').orderBy('name').execute()).map(({ name }) => name);
 
-test('separates transactions from concurrent queries on its one connection', async () => {
+test('an embedded database separates transactions from concurrent queries on its one connection', async () => {
   const rolledBack = db.transaction().execute(async (trx) => {
     await insert(trx, '01');
     throw new Error('no');
@@ -36,7 +36,7 @@ test('separates transactions from concurrent queries on its one connection', asy
   expect(await names()).toEqual(['02', '03']);
 });
 
-test('keeps its rows over a restart, and migrates its schema once', async () => {
+test('an embedded database keeps its rows over a restart, and migrates its schema once', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-embedded-'));
   try {
     for (const again of [false, true]) {
@@ -51,14 +51,14 @@ test('keeps its rows over a restart, and migrates its schema once', async () => 
   }
 });
 
-test('finds out by two queries that no migration is left', async () => {
+test('a start finds out by two queries that no migration is left', async () => {
   await db.selectFrom('clients').select('id').execute();
   const queries = vi.spyOn(db.getExecutor(), 'executeQuery');
   await migrate(db);
   expect(queries).toHaveBeenCalledTimes(2);
 });
 
-test('runs a migration that is missing, and refuses one that this release doesn’t know', async () => {
+test('a start runs a migration that is missing, and fails for one that this release doesn’t know', async () => {
   await sql`delete from kysely_migration where name = '0026_traffic_notes'`.execute(db);
   await expect(migrate(db)).rejects.toThrow('0026_traffic_notes could not be applied to the database');
   await sql`insert into kysely_migration values ('0026_traffic_notes', now()), ('9999_later', now())`.execute(
@@ -135,7 +135,7 @@ test('nothing reaches an engine through a database that was closed', async () =>
   expect(() => closed.query('select 1')).toThrow('the database is closed');
 });
 
-test('fits the port pool to its range without overlap, and keeps leased pairs', async () => {
+test('a start fits the port pool to its range without overlap, and keeps leased pairs', async () => {
   const pairs = async () =>
     (await db.selectFrom('port_pool').select('processing').orderBy('processing').execute()).map(
       ({ processing }) => processing,

@@ -60,7 +60,7 @@ const shown = async (of = cache) => {
 };
 const minute = (number: number) => new Date(AT + number * 60_000).toISOString();
 
-test('merges the files of an hour, with each record once, and deletes those that it replaces', async () => {
+test('the cache merges the files of an hour, with each record once, and deletes those that it replaces', async () => {
   for (let number = 0; number < 12; number += 1) {
     const own = batchOf([{ requestId: `r${number}`, time: minute(number), container: 'c' }]);
     put(`a${number}`, own);
@@ -79,7 +79,7 @@ test('merges the files of an hour, with each record once, and deletes those that
   expect(await shown(await DayCache.open(cache.dir))).toEqual(await shown());
 });
 
-test('finds late objects by a whole listing, and makes the day anew where one was changed', async () => {
+test('the cache finds late objects by a whole listing, and makes a day anew if an object was changed', async () => {
   const keyOf = (number: number, name: string) => `${minute(number).replaceAll(':', '')}-${name}`;
   put(keyOf(30, 'first'), batchOf([{ requestId: 'first', time: minute(30) }]));
   await fill();
@@ -116,7 +116,7 @@ test('DuckDB reads no other folder and loads nothing', async () => {
   await expect(duck.rows(`set enable_external_access = true`, {})).rejects.toThrow();
 });
 
-test('keeps folders of the newest days of this release only', async () => {
+test('the cache keeps folders of the newest days of this release only', async () => {
   for (const [version, day] of [
     ['v1', '01'],
     ['v1', '02'],

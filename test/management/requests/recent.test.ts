@@ -28,7 +28,7 @@ test('a busy container displaces its own rows, never those of a quiet one', () =
   expect(found(recent, 'c').at(-1)).toBe('c79');
 });
 
-test('keeps a record once, and for a quarter of an hour', () => {
+test('a record is kept once, and for a quarter of an hour', () => {
   const recent = new RecentRequests();
   const rows = rowsOf('one', ['r1', 'r2']);
   expect(recent.add(rows, 0)).toHaveLength(2);

@@ -132,7 +132,7 @@ describe('traffic', () => {
     [60, 0.6, 1],
     [3600, 0, 10],
     [86_400, -12, 10],
-  ])('by steps of %i s', async (step, hour, requests) => {
+  ])('has points for steps of %i s', async (step, hour, requests) => {
     const { body } = await get(
       `/server-containers/${shop}/traffic?from=${at(hour)}&to=${at(hour + 0.01)}&step=${step}`,
     );
@@ -267,7 +267,7 @@ describe('usage of zones whose days begin within an hour of UTC', () => {
     ['Asia/Kolkata', { '2026-04-03': 3, '2026-04-04': 12, '2026-04-05': 1008, '2026-04-06': 1024 }],
     ['Asia/Kathmandu', { '2026-04-03': 3, '2026-04-04': 12, '2026-04-05': 240, '2026-04-06': 1792 }],
     ['UTC', { '2026-04-03': 3, '2026-04-04': 12, '2026-04-05': 2032 }],
-  ])('in %s', async (timeZone, days) => {
+  ])('is exact in %s', async (timeZone, days) => {
     const path = `/usage?container=${container}&from=2026-04-02&to=2026-04-07&timeZone=${timeZone}`;
     const { body } = await get(path, 'bob');
     const requests = body.items.map((item: { day: string; requests: number }) => [item.day, item.requests]);

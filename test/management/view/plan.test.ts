@@ -43,11 +43,11 @@ test.each([
     { a: [] },
     [{ path: 'a', from: [{ id: 'x', n: 1 }, { id: 'x' }], to: [] }],
   ],
-])('shows %s', (_, before, after, changes) => {
+])('a plan shows %s', (_, before, after, changes) => {
   expect(planOf(before, after)).toEqual({ changes });
 });
 
-test('never shows a secret, only that it has changed, at any depth', () => {
+test('a plan never shows a secret, only that it has changed, at any depth', () => {
   const changes = (from: object | null, to: object | null) => planOf(from, to).changes;
   expect(changes({ secret: 'one' }, { secret: 'two' })).toEqual([
     { path: 'secret', from: '(secret)', to: '(new secret)' },
@@ -61,7 +61,7 @@ test('never shows a secret, only that it has changed, at any depth', () => {
   ]);
 });
 
-test('shows a manifest in the API’s terms', () => {
+test('a plan shows a manifest in the API’s terms', () => {
   const manifest = manifestSchema.parse(manifestInput('acme', 0, {}));
   const other = { ...manifest, suspend: true, protect: true, containerConfig: 'other', name: 'New' };
   expect(manifestChanges(manifest, other)).toEqual([
