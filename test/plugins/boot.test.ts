@@ -100,7 +100,7 @@ describe('_fpid', () => {
       false,
     ],
     ['read from the first of two cookies', {}, cookie(`${known}; _fpid=${'b'.repeat(32)}`), known, false],
-  ])('%s', async (_name, body, headers, expected, isNew) => {
+  ])('is %s', async (_name, body, headers, expected, isNew) => {
     const { json, text } = await stage.boot(site, body, headers);
     expect(json.profile).toEqual({ id: expected ?? expect.stringMatching(ID), isNew });
     expect(text).not.toMatch(/ZZZ|AAAA/);

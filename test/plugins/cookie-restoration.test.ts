@@ -29,7 +29,7 @@ async function restore(site: StagedSite, fpid: string, body = {}, headers = {}) 
   return { answer, names, cookies: answer.json.restoreCookies };
 }
 
-describe('what is restored', () => {
+describe('a bootstrap restores', () => {
   test('the listed cookies of the profile, with all attributes', async () => {
     const site = await on();
     const id = await store(site, { _ga: 'GA1.1.5.6' });
@@ -94,7 +94,7 @@ describe('what is restored', () => {
     ['a name of 127 characters is used', ['a0', 'a'.repeat(127)], 1],
     ['a name of 128 characters is ignored', ['a0', 'a'.repeat(128)], 0],
     ['an invalid name is ignored', ['a0', 'a b'], 0],
-  ])('a list of the site’s own with %s', async (_name, cookies, restored) => {
+  ])('the site’s own list: one with %s', async (_name, cookies, restored) => {
     const site = await on({ modules: { cookie_restoration: { cookies } } });
     const id = await store(site, { a0: '1' });
     expect((await restore(site, id)).cookies).toHaveLength(restored);

@@ -168,7 +168,7 @@ describe('the detection’s report', () => {
     ['analytics is granted', { analytics_storage: 'granted' }, 'required', true],
     ['ads are denied', { ad_storage: 'denied' }, 'opt_out', true],
   ] as const)(
-    'where %s: forwarded only where analytics is allowed',
+    'is forwarded only where analytics is allowed: %s',
     async (_name, consent, mode, forwarded) => {
       const site = await stage.site({ consent: mode });
       const answer = await stage.send(site.host, '/mark-session-detection', {

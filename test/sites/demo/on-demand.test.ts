@@ -15,7 +15,7 @@ async function post(port: number): Promise<[number, string]> {
   return [statusCode, await body.text()];
 }
 
-test('loads the application at the first request, once, and again after a failure', async () => {
+test('a server on demand loads its application at the first request, once, and again after a failure', async () => {
   let loads = 0;
   const server = serveOnDemand(async () => {
     loads += 1;
