@@ -140,7 +140,7 @@ test('management listens on the address that the settings name', async () => {
 test('management exits with a message of one line if its port is taken', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
-  const { port } = other.address() as AddressInfo; // a TCP server's
+  const { port } = other.address() as AddressInfo; // a TCP server's address is never a string
   const { code, errors } = await start({ MANAGEMENT_PORT: String(port) }).exited;
   other.close();
   expect(code).toBe(1);

@@ -65,7 +65,7 @@ test('the number of clients that a person is a member of is limited', async () =
   const accept = () =>
     world.call('POST', '/invitations/accept', { as: 'ada', body: { token: invited.body.token } });
   expect((await accept()).body.code).toBe('limit_reached');
-  // Another role in a client is no further client.
+  // Another role in the same client doesn't count as another client.
   await world.call('PUT', `/clients/${ids[0]}/members/eve`, { as: 'ada', body: { role: 'owner' } });
   expect(
     (await world.call('PUT', `/clients/${ids[0]}/members/ada`, { as: 'ada', body: { role: 'admin' } }))
