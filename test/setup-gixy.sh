@@ -13,7 +13,7 @@ if [ -x "$program" ]; then
   exit 0
 fi
 mkdir -p "$cache"
-# Not built elsewhere and moved, because the environment's programs have the folder's path in them.
+# Built in its final place, because the environment's programs have the folder's path in them.
 trap 'rm -rf "$installed"' EXIT
 /usr/bin/python3 -m venv --clear "$installed"
 "$installed/bin/pip" install --quiet --disable-pip-version-check --no-deps "${packages[@]}"

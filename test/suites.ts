@@ -14,7 +14,7 @@ export const POOLS = {
   faults: ['faults'],
   /**
    * Kubernetes clusters of this machine's own processes, in five pools: each cluster has names, addresses and control groups
-   * of its own, and a test with one mostly waits.
+   * of its own, and a test with a cluster mostly waits.
    */
   clusterSites: ['clusterSites'],
   /** Whole management APIs, started many times. No component. */
@@ -33,7 +33,7 @@ export const POOLS = {
   /** Whole daemons, workerd, git or this runner, started many times. No component. */
   daemons: ['daemons'],
   cluster: ['cluster'],
-  /** The quick loop. No component. */
+  /** The unit tests, which take little time. No component. */
   unit: ['unit'],
   /** A whole instance whose parts must answer in time. */
   fuzz: ['fuzz'],

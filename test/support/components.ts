@@ -110,7 +110,7 @@ function probe(component: Component): string | null {
   if (component === 'root') {
     return process.getuid?.() === 0
       ? null
-      : 'the tests don’t run as root, who writes firewalls and starts engines';
+      : 'the tests don’t run as root, which they need to write firewalls and start engines';
   }
   if (component === 'blocklists') {
     return existsSync(`${BLOCK_LISTS}/easyprivacy.txt`)

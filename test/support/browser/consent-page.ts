@@ -27,7 +27,7 @@ interface ConsentShop {
   readonly site: BrowserSite;
   /** The shop's registrable domain, as cookies name it. */
   readonly domain: string;
-  /** Opens a page of the shop: what its head has before the snippet, and its path and query. */
+  /** Opens a page of the shop. `head`: what its head has before the snippet; `path`: with the query. */
   open(browser: BrowserContext, head?: string, path?: string): Promise<ConsentVisit>;
 }
 

@@ -4,7 +4,7 @@ const DAY_SECONDS = 86_400;
 /** How long Safari keeps a cookie of a script, or of a host that it takes for another owner's. */
 const CAP_SECONDS = 7 * DAY_SECONDS;
 
-/** Tells the test which cookies scripts write. */
+/** Reports to the test which cookies scripts write. */
 const NOTE_WRITES = `const { get, set } = Object.getOwnPropertyDescriptor(Document.prototype, 'cookie');
   Object.defineProperty(document, 'cookie', {
     get: () => get.call(document),

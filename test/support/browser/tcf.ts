@@ -27,7 +27,7 @@ export const TCF_STUB = `<script>(() => {
 
 /**
  * The platform's own script: it replaces the stub, handles the calls that the stub has queued, and calls every listener
- * with the state at that moment and with each later one. `tcf.state(…)` tells them a new one.
+ * with the state at that moment and with each later one. `tcf.state(…)` sets a new state.
  */
 export const tcfPlatform = (first: string) => `(() => {
   const queued = __tcfapi();
@@ -50,7 +50,7 @@ export const tcfPlatform = (first: string) => `(() => {
   };
 })()`;
 
-/** What a platform states: an event of the API, the purposes that are granted, and a string of today. */
+/** What a platform states: an event of the API, the purposes that are granted, and a TCF string of today. */
 export const tcData = (eventStatus: string, ...granted: readonly number[]) =>
   JSON.stringify({
     eventStatus,

@@ -179,8 +179,8 @@ export async function startNetworkLab() {
       await start();
     },
     /**
-     * Starts a name server at each address that containers ask. It says that every name has this address; `null`: ends
-     * them.
+     * Starts a name server at each address that containers send queries to. It answers that every name has this
+     * address. `null`: ends the name servers.
      */
     async answerDns(address: string | null) {
       if (nameServer !== null) await end(nameServer, 'SIGKILL');

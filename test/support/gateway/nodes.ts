@@ -132,8 +132,8 @@ export class NodesStage implements AsyncDisposable {
   }
 
   /**
-   * A node with a gateway and a pod of the site, and the other nodes. There is always one,
-   * because the test has at most three nodes.
+   * A node with a gateway and a pod of the site, and the other nodes. There is always such a node, because the test has
+   * at most three nodes, and two of each.
    */
   async sharedNode(): Promise<{ node: ClusterNode; others: readonly ClusterNode[] }> {
     const [sites, gateways] = await Promise.all([this.readyPods(SITES), this.readyPods(GATEWAYS)]);

@@ -38,7 +38,7 @@ import { startUpstream } from '../upstream.ts';
 
 const SECRET = 'an infra secret';
 const HOST = '127.0.0.1';
-/** Pauses after a failed order; the limits of a real authority are hours. */
+/** Short pauses after a failed order. Those that a real authority's limits demand take hours. */
 const QUICK = { firstMs: 300, longestMs: 600 };
 
 export interface Options {

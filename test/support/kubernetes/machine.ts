@@ -18,7 +18,7 @@ export async function ip(line: string, namespace?: string): Promise<void> {
     : run('nsenter', `--net=/run/netns/${namespace}`, 'ip', ...args));
 }
 
-/** One long-running process of a cluster. It ends with this process, whatever ends that. */
+/** One long-running process of a cluster. It ends with this process, however that ends. */
 export class Part {
   readonly #start: () => ChildProcess;
   readonly #log: string;

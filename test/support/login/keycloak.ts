@@ -14,7 +14,7 @@ export const KEYCLOAK_AUDIENCE = 'tagyard-api';
 export const PASSWORD = 'correct horse';
 
 const ADMIN = { username: 'admin', password: 'admin' };
-/** Less than half a minute to start, with two busy cores. */
+/** A start takes less than half a minute on two busy cores. */
 const START_MS = 120_000;
 const JAVA_OPTS = '-Xms64m -Xmx384m -XX:MaxMetaspaceSize=256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1';
 
@@ -146,7 +146,7 @@ class Relay {
   async open(): Promise<void> {
     this.#server.listen(this.port, '127.0.0.1');
     await once(this.#server, 'listening');
-    this.port = (this.#server.address() as AddressInfo).port; // a TCP server's
+    this.port = (this.#server.address() as AddressInfo).port; // a TCP server's address is never a string
   }
 
   async close(): Promise<void> {

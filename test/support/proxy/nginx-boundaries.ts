@@ -7,11 +7,11 @@ import type { NginxSettings } from '../../../gitops/appliers/proxy/nginx/setting
 import type { put } from './proxy.ts';
 
 /**
- * Shows what would be on the disk after a power failure: copies the prefix before each operation on the file system while
- * `changes` are installed, and empties in the copy each file that wasn't synced by then.
+ * Shows what would be on the disk after a power failure. Copies the prefix before each operation on the file system
+ * while the second batch of changes is installed, and empties in the copy each file that wasn't synced by then.
  *
  * Arguments: the settings as JSON, the certificates' folder, the folder for the copies (0, 1, 2, …), and two batches
- * of changes as JSON, of which the second is watched.
+ * of changes as JSON.
  */
 const [, , settingsJson = '{}', tls = '', copies = '', batchesJson = '[]'] = process.argv;
 const settings = JSON.parse(settingsJson) as NginxSettings; // the test's own, but the certificates
@@ -33,7 +33,7 @@ function copy(): void {
   }
 }
 
-/** Reads belong to no boundary. */
+/** The operations that change something. No copy is made before a read. */
 const CHANGING = ['writeFile', 'rename', 'link', 'symlink', 'mkdir', 'rm', 'open'] as const;
 for (const name of CHANGING) {
   const original = fs[name] as (...args: unknown[]) => Promise<unknown>; // each is called with its own arguments
