@@ -262,8 +262,8 @@ describeWith(['kubernetes', 'root'], 'a run in a cluster', () => {
   });
 
   test('waits for a namespace that is being deleted, and makes the site again', async () => {
-    // A finalizer holds the namespace itself: if an object in it were held, the namespace's controller would notice the
-    // end of that object only at its next check, up to eight seconds later.
+    // A finalizer holds the namespace itself. If it held an object in the namespace, the namespace's controller would
+    // notice the release only at its next check, up to eight seconds later.
     const hold = (finalizers: readonly string[]) => {
       const patch = JSON.stringify({ metadata: { finalizers } });
       return cluster.kubectl('patch', 'namespace', namespace, '--type=merge', '--patch', patch);

@@ -144,8 +144,8 @@ export function openapiValidator(file: URL, overlay: Overlay = {}): (exchange: E
 }
 
 /**
- * The document, adapted to requests: a record in a request lacks the members that only the server sets (`id`,
- * `proxiable`, dates), though the schema requires them in both directions; and a PATCH requires no member.
+ * The document, adapted to requests. The schema requires the members that only the server sets (`id`, `proxiable`,
+ * dates) in both directions, but a record in a request lacks them. A PATCH requires no member.
  */
 function withoutAnswerOnlyMembers(text: string) {
   const api = document.parse(JSON.parse(text));

@@ -17,10 +17,11 @@ const MAX_OPEN = 200;
 
 /**
  * Sends `perSecond` requests a second through a proxy until `end()`: GET and POST alternately, three in four on new
- * connections, one on a kept-alive one. Each is sent on time, whether or not earlier ones were answered, unless the machine
- * is too busy: then fewer are sent, because the proxy rightly refuses a burst of late ones (`NAME_CONNECTIONS`). The server may
- * close a kept-alive connection just when it is used again, which no server can prevent: such a request is sent again,
- * as Node's manual says (`request.reusedSocket`), and counted.
+ * connections, one on a kept-alive one. Each is sent on time, whether or not earlier ones were answered. If the machine
+ * is too busy for that, fewer are sent, because the proxy rightly refuses a burst of late ones (`NAME_CONNECTIONS`).
+ *
+ * A server may close a kept-alive connection just when the client uses it again, and can't prevent that. The request is
+ * sent again, as Node's manual says (`request.reusedSocket`), and counted.
  */
 export function startLoad(endpoint: ProxyEndpoint, host: string, { perSecond }: { perSecond: number }) {
   const kept = new https.Agent({ keepAlive: true, maxSockets: 16, timeout: 20_000 });

@@ -78,9 +78,9 @@ const ANALYTICS = 'www.google-analytics.com';
 const EDGE_ZONE = 'example.net';
 
 /**
- * https hosts for a real browser: the edge in workerd with documents from a manifest, the embedded proxy with the custom
- * domain and the origin, a simulated tag server behind it, a simulated vendor under the real vendor's name, and pages on
- * any other host.
+ * https hosts for a real browser: the edge in workerd with documents from a manifest, and the embedded proxy with the
+ * custom domain and the origin. Behind the proxy is a simulated tag server. A simulated vendor has the real vendor's name,
+ * and any other host has pages.
  */
 export async function startBrowserStage(): Promise<BrowserStage> {
   const home = await proxyHome();

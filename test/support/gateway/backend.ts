@@ -14,8 +14,8 @@ import { Saved } from '../../../gitops/gateway/saved.ts';
 import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 
 /**
- * A gateway in place of a host's proxy, so that the same checks test both: each change becomes a Secret, and each
- * upstream an endpoint of a service.
+ * A gateway in place of a host's proxy, so that the same checks test both. Each change becomes a Secret, and each
+ * upstream becomes an endpoint of a service.
  */
 export function gatewayBackend(settings: ProxySettings): ProxyBackend {
   const directory = settings.prefix;

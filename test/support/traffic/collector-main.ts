@@ -12,8 +12,8 @@ import { signalSelf } from '../signal.ts';
 import { collectorParts } from './collector.ts';
 
 /**
- * A process that collects once. With a number, it kills itself at that boundary, counted from 1: a boundary is each read of
- * the bucket, and each write to the database that others can see.
+ * A process that collects once. With a number, it kills itself at the boundary with this number, counted from 1. Each
+ * read of the bucket is a boundary, and so is each write to the database that others can see.
  */
 const given = z
   .object({
