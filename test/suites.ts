@@ -40,8 +40,8 @@ export const POOLS = {
 } as const;
 export type Pool = keyof typeof POOLS;
 /**
- * With root, these pools run in a network namespace of their own. In the same network, Chromium would drop requests when
- * interfaces appear or disappear, as those of a cluster and of Docker's containers do.
+ * With root, these pools run in a network namespace of their own. In the same network, Chromium would drop requests
+ * when interfaces appear or disappear, as those of a cluster and of Docker's containers do.
  */
 export const OWN_NETWORK: ReadonlySet<Pool> = new Set([
   'cluster',

@@ -4,9 +4,10 @@ import type Docker from 'dockerode';
 import { MARK_LABEL } from '../../gitops/clients/docker.ts';
 
 /**
- * Sends a signal to a process that the tests started. That is a descendant of this process, or a process whose arguments
- * or environment name `ownPath`, a folder or file of the test: a daemon or an orphan, which has another parent. Throws
- * for any other process. `kill(2)` with 0 or -1 reaches a whole group or everything, the test run included.
+ * Sends a signal to a process that the tests started. That is a descendant of this process, or a process whose
+ * arguments or environment name `ownPath`, a folder or file of the test: a daemon or an orphan, which has another
+ * parent. Throws for any other process. `kill(2)` with 0 or -1 reaches a whole group or everything, the test run
+ * included.
  */
 export function signal(pid: number, name: NodeJS.Signals, ownPath?: string): void {
   refuseUnspecific(pid);

@@ -79,8 +79,8 @@ const EDGE_ZONE = 'example.net';
 
 /**
  * https hosts for a real browser: the edge in workerd with documents from a manifest, and the embedded proxy with the
- * custom domain and the origin. Behind the proxy is a simulated tag server. A simulated vendor has the real vendor's name,
- * and any other host has pages.
+ * custom domain and the origin. Behind the proxy is a simulated tag server. A simulated vendor has the real vendor's
+ * name, and any other host has pages.
  */
 export async function startBrowserStage(): Promise<BrowserStage> {
   const home = await proxyHome();

@@ -59,8 +59,9 @@ class Lost extends Error {
 
 /**
  * Sends `perSecond` requests a second until `end()`, each on time, whether or not earlier ones were answered. Half are
- * POSTs with a body, and of both kinds half are on kept connections. Like the edge (docs/gateway.md), it sends a request
- * again, at most once, if no connection was made. It does the same for a GET whose connection was lost without an answer.
+ * POSTs with a body, and of both kinds half are on kept connections. Like the edge (docs/gateway.md), it sends a
+ * request again, at most once, if no connection was made. It does the same for a GET whose connection was lost without
+ * an answer.
  */
 export function startEdgeLoad(
   target: () => LoadTarget,

@@ -4,8 +4,8 @@ import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 
 /**
- * Applies these manifests with both targets of a cluster, as a full pass does. It removes what no manifest asks for, and
- * the namespaces of clients without a site. Throws the first error.
+ * Applies these manifests with both targets of a cluster, as a full pass does. It removes what no manifest asks for,
+ * and the namespaces of clients without a site. Throws the first error.
  */
 export async function applySites(sites: SitesCluster, manifests: readonly LoadedManifest[]): Promise<void> {
   const { signal } = new AbortController();

@@ -172,8 +172,8 @@ export function proxyBehaviour(
       async (_case, name, old) => {
         const headers = {
           'x-tagyard-hop': old,
-          // A controller before a gateway may have replaced headers of the edge. The true claims come last, because they
-          // replace some of these.
+          // A controller before a gateway may have replaced headers of the edge. The true claims come last, because
+          // they replace some of these.
           ...(claims === CLAIMS.host ? {} : SPOOFED),
           [name]: HOP_SECRET,
           [claims.visitor]: '198.51.100.7',

@@ -99,8 +99,8 @@ async function inThisProcess(pool: Pool, filters: readonly string[]): Promise<Po
 }
 
 /**
- * Prepares a new network namespace, and runs the command in its arguments. With loopback alone, Chromium takes the machine
- * to be offline. So there is another interface, with an address that is reserved for benchmarks (RFC 2544).
+ * Prepares a new network namespace, and runs the command in its arguments. With loopback alone, Chromium takes the
+ * machine to be offline. So there is another interface, with an address that is reserved for benchmarks (RFC 2544).
  */
 const IN_NEW_NETWORK = [
   'ip link set lo up',
