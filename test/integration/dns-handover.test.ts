@@ -143,7 +143,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     expect(mails[0]).toContain('From: Tagyard <tagyard@example.net>');
     expect(mails[0]).toContain(`${proof}  TXT  ${value}`);
     expect(mails.join()).not.toContain(body.secret);
-    // A second time, all is right again.
+    // The records are wrong, and then right a second time.
     await knot.updateZone(ZONE, `del ${CUSTOM}. CNAME`);
     expect((await records(body.secret)).complete).toBe(false);
     await setAll(value);

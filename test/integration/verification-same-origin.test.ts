@@ -108,7 +108,7 @@ beforeAll(async () => {
     domains: [{ ...first, sameOrigin: { path: PREFIX, forwarder } }, ...others],
   };
   await stage.publish(manifest);
-  // The pages' server answers plain HTTP here. The egress, like the edge, is not what this file is about.
+  // The pages' server answers plain HTTP here. This file tests neither the edge nor the worker's way out.
   stage.fault = ({ url }) => {
     // The embedded edge knows neither address nor place of its peers: the hop before it states them.
     const isCompared = url.pathname.startsWith('/l/') || url.pathname === '/_/tagyard/arrival';

@@ -256,7 +256,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     }
 
     test('reads a replaced token again, from a file and from a program', async () => {
-      // Both at once, because each takes ten seconds: for so long, the API server keeps its verdict on a token.
+      // Both at once, because each takes ten seconds: the API server keeps its verdict on a token for so long.
       await Promise.all([replaceToken('tokenFile'), replaceToken('exec')]);
     });
   });

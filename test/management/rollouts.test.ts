@@ -140,7 +140,7 @@ test('a rollout changes the sites wave by wave, each by a commit, and only after
   const meanwhile = await read(id);
   expect(states(meanwhile)).toEqual([['0 changing'], ['1 pending', '2 pending'], ['3 pending']]);
   expect((await images()).slice(1)).toEqual([current, current, current]);
-  // A second one would change the same sites.
+  // A second rollout would change the same sites.
   expect((await post('/image-rollouts', { image: newImage() })).body.code).toBe('rollout_active');
 
   held.resolve();

@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterAll(() => scratch[Symbol.dispose]());
 
 const at = (folder: string, ...path: string[]) => join(folder, 'node_modules/tagyard', ...path);
-/** The same installation in another folder, its packages as links to the same files: a tenth of the time. */
+/** Makes the same installation in another folder by links to the files of its packages, in a tenth of the time. */
 async function copyInstallation(from: string, into: string): Promise<void> {
   mkdirSync(into);
   for (const file of ['package.json', 'package-lock.json']) cpSync(join(from, file), join(into, file));

@@ -3,12 +3,12 @@ import { formatManifest } from '../../gitops/manifest/load.ts';
 import { manifestInput } from './manifest.ts';
 
 const VALID = formatManifest(manifestInput());
-/** Octets that are reserved for the end of a text. */
+/** Octets that are kept free for the end of a text. */
 const SPARE = 64;
 
 /**
- * Texts of up to `bytes` octets that are expensive for some part of a parser, named by their contents. `valid`: the
- * text is still a valid manifest.
+ * Texts of up to `bytes` octets, each expensive for some part of a parser. `what` names the content; `valid`: the text
+ * is still a valid manifest.
  */
 export function hostileManifests(
   bytes = MAX_BYTES,

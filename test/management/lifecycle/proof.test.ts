@@ -29,7 +29,7 @@ describe('the record of a domain', () => {
     ['one has it, one lacks it, one fails', [ours, none, fails], 'unknown'],
     ['all fail', [fails, fails, fails], 'unknown'],
     ['there are no resolvers', [], 'unknown'],
-  ])('%s', (_, answers, expected) => {
+  ])('is judged where %s: $2', (_, answers, expected) => {
     expect(judgeRecord(answers, 'token')).toBe(expected);
   });
 
@@ -47,7 +47,7 @@ describe('the record of a domain', () => {
 const pending: ProofState = { status: 'pending', seenAt: null, absentSince: null };
 const proven: ProofState = { status: 'proven', seenAt: at(0), absentSince: null };
 const missing: ProofState = { ...proven, absentSince: at(1) };
-/** The domain is older than the proofs. */
+/** The domain was in use before proofs were required. */
 const older: ProofState = { status: 'proven', seenAt: null, absentSince: null };
 const lost: ProofState = { ...missing, status: 'lost' };
 

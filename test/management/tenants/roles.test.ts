@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** A refusal of the role: whatever is wrong with the request itself is answered otherwise. */
+/** Codes by which a role is refused. What is wrong with the request itself is answered with other codes. */
 const REFUSALS = [
   'forbidden',
   'unknown_client',
@@ -26,7 +26,7 @@ const REFUSALS = [
   'unknown_organisation',
   'unknown_webhook',
 ];
-/** Answers that don't depend on the caller: the tests have no whole provisioner, no login and no bucket of raw logs. */
+/** Codes that don't depend on the caller: these tests have no whole provisioner, no login and no bucket of raw logs. */
 const ABSENT = ['host_unavailable', 'no_login', 'search_unavailable'];
 
 async function tryAs(route: RouteAccess, as: string) {

@@ -10,7 +10,7 @@ let world: World;
 let [clientA, clientB, shop, store] = ['', '', '', ''];
 
 const HOUR = 3_600_000;
-/** A time today at noon (UTC) and the hours around it, so that no test meets midnight. */
+/** Noon of yesterday (UTC); `at` counts hours from it. So the times are over, and no test meets midnight. */
 const noon = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 12 * HOUR;
 const at = (hours: number) => new Date(noon + hours * HOUR).toISOString();
 

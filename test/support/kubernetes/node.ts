@@ -113,7 +113,7 @@ export class ClusterNode {
       // Fails for a rule that isn't there.
       await this.#iptables('--delete', rule).catch(() => undefined);
     }
-    // TCP by itself might send again only after another pause as long as the cut.
+    // After a cut, TCP waits about as long as the cut has lasted before it sends again. So its connections are ended.
     await run(...this.#inside, 'ss', '--kill', 'dst', `${this.#network.nodes}.1`, 'dport', '=', '6443');
   }
 

@@ -61,7 +61,9 @@ function* tokensOf(text: string): Generator<Token> {
   }
 }
 
-/** Everything of a tree but its arguments, of which only the number is kept; whole lines of a table count as data. */
+/**
+ * A tree with the number of arguments in place of the arguments. In a table (`geo`, `map`), names are left out, too.
+ */
 export function shapeOf(directives: readonly Directive[], table = false): unknown[] {
   return directives.map(({ name, args, block }) => [
     table ? '' : name,
