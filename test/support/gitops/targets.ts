@@ -4,7 +4,7 @@ import { DNS } from '../../../gitops/appliers/dns/desired.ts';
 import { KV, ROUTE } from '../../../gitops/appliers/edge/desired.ts';
 import { PROXY } from '../../../gitops/appliers/proxy/desired.ts';
 
-/** The traits of the targets that the tests of the loop use, in their order, without the code that applies them. */
+/** Traits of the targets that a daemon of the tests has, in their order, without the code that applies them. */
 export const TRAITS: readonly Traits[] = [CONTAINERS, PROXY, KV, ROUTE, DNS];
 export const TARGETS: readonly string[] = TRAITS.map(({ target }) => target);
 export const SHARED: ReadonlySet<string> = new Set(
