@@ -173,7 +173,7 @@ describe('a domain of a client', () => {
     expect([await unproven(second.siteId), second.domains[0].proof.status]).toEqual([undefined, 'proven']);
   });
 
-  test('is still served when its record vanishes, until the record was absent for fourteen days', async () => {
+  test('is still served when its record vanishes, until the record has been absent for fourteen days', async () => {
     const { id, siteId } = await made('ada', `shop.${DOMAIN}`);
     const { record } = await proofOf('ada', id);
     await publish(record.value);

@@ -60,7 +60,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await call.reaches(id, 'active');
   });
 
-  test('has its manifest in git: one commit by the caller, with the configuration only encrypted', async () => {
+  test('has its manifest in git: one commit by the caller, with the configuration in encrypted form only', async () => {
     const entries = await person.log(
       site,
       '%an|%(trailers:key=Site,valueonly,separator=)|%(trailers:key=Actor,valueonly,separator=)',

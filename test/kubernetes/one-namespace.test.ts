@@ -54,7 +54,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace that others have ma
     return file;
   }
 
-  test('fail with what is missing if the namespace doesn’t exist', async () => {
+  test('fail with a message that names the namespace if it doesn’t exist', async () => {
     const identity = { instance: 'shops', host: 'tag-1' };
     const absent = await openSites({ kubeconfig: cluster.kubeconfig, identity, namespace: 'absent' });
     const { errors } = await new SiteRuns(absent).run(acme);
@@ -63,7 +63,7 @@ describeWith(['kubernetes', 'root'], 'sites in one namespace that others have ma
     expect(errors.map(String).join()).toContain('KUBERNETES_NAMESPACE');
   });
 
-  test('run there beside those of another client, and make nothing elsewhere', async () => {
+  test('run beside those of another client, and make nothing in other namespaces', async () => {
     await cluster.create({
       apiVersion: 'v1',
       kind: 'ConfigMap',

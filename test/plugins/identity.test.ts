@@ -239,7 +239,7 @@ describe('the cookie store', () => {
     expect(await stage.get('COOKIES', `${own.id}:${id}`)).toMatchObject({ cookies: [{ value: 'GS1.1.3' }] });
   });
 
-  test('isn’t used by later views of a session without a plugin that keeps something', async () => {
+  test('isn’t used by later views of a session if no plugin keeps something', async () => {
     const own = await stage.site();
     const first = (await stage.boot(own)).json;
     const view = (id: string) => stage.boot(own, { fpid: first.profile.id, session: { id } });

@@ -3,7 +3,7 @@ import { afterEach } from 'vitest';
 const CHANGED = 'net::ERR_NETWORK_CHANGED';
 let disturbed = false;
 
-/** Remembers a disturbance, if that is Chromium's error for a failed request. */
+/** Remembers a disturbance if `errorText`, Chromium's error of a failed request, is that of a changed network. */
 export function noteFailure(errorText: string | undefined): void {
   disturbed ||= errorText === CHANGED;
 }
