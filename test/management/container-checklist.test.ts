@@ -59,7 +59,7 @@ test('the checklist knows nothing before a verification or an upload, and says w
     expect(item).toMatchObject({ state: 'unknown', checkedAt: null, where: expect.stringContaining(':') });
 });
 
-test('the checklist takes from the last verification what that has seen from outside', async () => {
+test('the checklist takes what the last verification has seen from outside', async () => {
   const checks = (script: 'passed' | 'failed'): Check[] => [
     { name: 'container_config', subject: null, status: 'passed', detail: '', fix: null },
     { name: 'script', subject: 'acme.example', status: 'passed', detail: '', fix: null },

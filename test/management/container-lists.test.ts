@@ -68,7 +68,7 @@ test.each([
   ['-createdAt', NAMES.toReversed()],
   ['status', NAMES],
   ['-status', NAMES.toReversed()],
-])('pages in the order of %s have all containers', async (sort, expected) => {
+])('the pages of a list sorted by %s have all containers in order', async (sort, expected) => {
   for (const view of ['summary', 'full']) {
     const seen: string[] = [];
     let next: string | null = null;
