@@ -314,7 +314,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       ['says nothing', 'silent'],
       ['hangs up in the middle', { cutAfter: 9_000 }],
       ['hangs up before its first byte', { cutAfter: 0 }],
-    ] as const)('is tried again, and its zone never counts as empty or short, when it %s', async (_what, fault) => {
+    ] as const)('is tried again, and no zone counts as empty or short, when it %s', async (_what, fault) => {
       // Large enough for several messages, so that a part of the answer is valid by itself.
       const records = Array.from({ length: 600 }, (_, at) => `add big-${at} 300 TXT "${'x'.repeat(200)}"`);
       for (let at = 0; at < records.length; at += 150) await knot.update(...records.slice(at, at + 150));

@@ -167,23 +167,20 @@ describe('the detection’s report', () => {
     ['analytics is denied', { analytics_storage: 'denied' }, 'opt_out', false],
     ['analytics is granted', { analytics_storage: 'granted' }, 'required', true],
     ['ads are denied', { ad_storage: 'denied' }, 'opt_out', true],
-  ] as const)(
-    'is forwarded only where analytics is allowed: %s',
-    async (_name, consent, mode, forwarded) => {
-      const site = await stage.site({ consent: mode });
-      const answer = await stage.send(site.host, '/mark-session-detection', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
-          loader: site.loader,
-          session: { id: RANDOM },
-          signals: { adblock: true },
-          consent,
-        }),
-      });
-      expect(answer).toMatchObject({ status: 202, json: { forwarded } });
-    },
-  );
+  ] as const)('is forwarded only where analytics is allowed: %s', async (_name, consent, mode, forwarded) => {
+    const site = await stage.site({ consent: mode });
+    const answer = await stage.send(site.host, '/mark-session-detection', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        loader: site.loader,
+        session: { id: RANDOM },
+        signals: { adblock: true },
+        consent,
+      }),
+    });
+    expect(answer).toMatchObject({ status: 202, json: { forwarded } });
+  });
 });
 
 test.each([
