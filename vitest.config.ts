@@ -13,8 +13,8 @@ const project = (name: Project, settings: object) => ({
 /** Suites that start real components: long timeouts, and no two files of a project at once. */
 const REAL = { testTimeout: 360_000, hookTimeout: 360_000, fileParallelism: false };
 /**
- * The files of a worker share one process. Loading the code and bundling the edge again would take two seconds of CPU
- * time for each file: in ten files of `daemons`, a third of their CPU time.
+ * A worker runs all its files in one process. Loading the code and bundling the edge again would take two seconds of
+ * CPU time for each file: in ten files of `daemons`, a third of their CPU time.
  */
 const ONE_PROCESS = { isolate: false };
 

@@ -160,7 +160,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     const value = await proofValue(body.secret);
     await smtpd.stop();
     await setAll(value);
-    // The records are found although nobody has the page open.
+    // The records are found without an open page.
     await eventually(async () => {
       clock.advance(30_000);
       expect((await listed())[0].mail).toMatchObject({ error: expect.stringContaining('ECONNREFUSED') });

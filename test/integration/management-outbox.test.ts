@@ -69,7 +69,7 @@ describeWith('postgresql', 'events and webhooks of several processes on one data
     expect(await read(`sort=id&cursor=${newest.id}`)).toMatchObject([{ containerId: slow, kind: 'changed' }]);
   });
 
-  /** Adds the same number of events to each container, one to each in turn. Resolves to the number of all events. */
+  /** Adds the same number of events to each container, alternating between them. Resolves to the number of all. */
   async function happen(): Promise<number> {
     await sql`insert into container_events (container_id, kind, status)
       select id, 'changed', 'active' from containers, generate_series(1, ${EVENTS}::integer) as n

@@ -169,7 +169,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
   });
 
   test.each([
-    ['they are seen to exist', '5', null, 'is still there'],
+    ['they are found to exist', '5', null, 'is still there'],
     ['a full quota hides whether they are gone', '6', '--hard=count/secrets=1', 'doesn’t say'],
   ])('are not reported as removed while %s', async (_, env, quota, message) => {
     const [objects] = runs.appliers;

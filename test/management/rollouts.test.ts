@@ -283,7 +283,7 @@ test('a rollout continues after a restart of the API, also if another process ha
   await eventually(async () => expect((await images())[0]).toBe(image));
   await world.stop();
   held.resolve();
-  // The lease that a killed process leaves.
+  // The lease as it is after its process was killed.
   const lease = (until: string) =>
     world.owner
       .updateTable('image_rollouts')

@@ -165,7 +165,7 @@ describe('the life of a profile', () => {
     const first = await ahead();
     expect(first).toBeGreaterThan(life - 60);
     expect(first).toBeLessThanOrEqual(life + 1);
-    // The store's clock stands still while the edge's clock moves.
+    // The store's clock stays at its time while the edge's clock moves.
     await stage.forward(10 * 86_400_000);
     await restore(site, id, { cookies: { _ga: '2' } });
     expect(await ahead()).toBeLessThanOrEqual(life - 10 * 86_400 + 60);

@@ -134,8 +134,8 @@ const OF_RELATIONS =
 
 /**
  * A digest of the catalogues above and of these columns. Each change of them changes the digest, and nothing else does:
- * a new or changed row has a higher `xmin` than all rows before, and a deletion leaves fewer rows. Other catalogues are
- * not included, such as those of comments, operators, casts and publications.
+ * a new or changed row has a higher `xmin` than all rows before, and after a deletion there are fewer rows. Other
+ * catalogues are not included, such as those of comments, operators, casts and publications.
  */
 async function schemaOf(pglite: PGlite): Promise<string> {
   const changed = CATALOGUES.map(
