@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the programs of a Kubernetes cluster, and the tools that check the chart, from their Go modules at the versions of
-# test/kubernetes/modules. Without caches it takes about 15 minutes on two cores, 4 GB of Go's caches and 1 GB for the
+# test/kubernetes/modules. From nothing it takes about 15 minutes on two cores, 4 GB of Go's caches and 1 GB for the
 # programs, which are cached under a hash of those versions. The last line is their folder. Without Go, nothing is
 # built, and the tests that need a cluster are skipped and named.
 set -euo pipefail
@@ -21,10 +21,10 @@ trap 'rm -rf "$built"' EXIT
 mkdir "$built/cni"
 export CGO_ENABLED=0
 
-# The version of a package in the requirements of a module.
+# The version of a module's requirement.
 version() { sed -nE "s#^(require)?[[:space:]]*$2 (v[^ ]+).*#\2#p" "$modules/$1/go.mod" | head -n 1; }
 
-# build NAME FOLDER [LDFLAGS]: builds the tools that the module NAME names.
+# build NAME FOLDER [LDFLAGS]: the tools that a module names.
 build() {
   local from=$SECONDS
   (cd "$modules/$1" && go build -mod=readonly -trimpath -ldflags "-s -w ${3:-}" -o "$built/$2" tool)
