@@ -20,13 +20,16 @@ export interface JudgedSite {
 
 /** What git says of a site that isn't listed, but has objects on this host. */
 export interface Removal {
-  /** A commit of the branch deleted its file, and git has it in no other form; or the file names another host. */
+  /**
+   * A commit of the branch deleted the site's file, and git has the file in no other form; or the file names another
+   * host.
+   */
   readonly confirmed: boolean;
-  /** Why it isn't confirmed, for a person. */
+  /** Why the removal isn't confirmed, for a person. */
   readonly detail?: string;
-  /** Why git's history of its file can't be read: then nothing is known of it, and it isn't removed. */
+  /** Why the history of the site's file can't be read. The removal is then unconfirmed, so the site isn't removed. */
   readonly unreadable?: string;
-  /** Its last readable manifest was protected. */
+  /** The site's last readable manifest has `protect: true`. */
   readonly protect: boolean;
   /** The host that the site has moved to. */
   readonly to?: string;
@@ -36,7 +39,7 @@ export interface JudgeInput {
   readonly sites: readonly JudgedSite[];
   /** One plan per target; a target that couldn't be observed has none. */
   readonly plans: readonly Plan[];
-  /** Names of sites that couldn't be observed and weren't the site's own before: they may belong to others. */
+  /** Sites with a name that couldn't be observed and wasn't the site's own before: it may belong to others. */
   readonly unobservedNames: readonly Pick<Conflict, 'site' | 'target'>[];
   /** The traits of every target; `owned`: how many objects of this host the last observation found. */
   readonly targets: readonly (Traits & { readonly owned: number })[];
@@ -79,8 +82,8 @@ const BLOCK_REASONS = [
 ] as const;
 type BlockReason = (typeof BLOCK_REASONS)[number];
 /**
- * `unusable`: the site has no usable manifest. `conflict`: a public name of the site belongs to others. `unobserved`: it
- * may belong to others, because it couldn't be observed.
+ * `unusable`: the site has no usable manifest. `conflict`: a public name of the site belongs to others. `unobserved`: a
+ * public name of the site may belong to others, because it couldn't be observed.
  */
 export type HoldReason = BlockReason | 'suspended' | 'unusable' | 'conflict' | 'unobserved';
 
@@ -93,7 +96,7 @@ export interface Verdict {
   readonly held: ReadonlyMap<Change, readonly HoldReason[]>;
   /** The changes that wait for an approval, or have one; empty where nothing is guarded. */
   readonly guarded: readonly Change[];
-  /** Identifies the guarded changes for an approval; all changes where none is guarded. */
+  /** Identifies the guarded changes for an approval, or all changes if none is guarded. */
   readonly checksum: string;
 }
 
@@ -180,7 +183,7 @@ function approvableBlocks(input: JudgeInput, changes: readonly Change[], known: 
     sitesOf(vanished.filter(({ site, target }) => shared.has(target) && isMoved(site))),
   );
   const rules: readonly Rule[] = [
-    // First, because a status shows the first block, and an approval of this one interrupts visitors.
+    // This rule is first, because a status shows only the first block, and approving this one interrupts visitors.
     [
       waiting.size > 0,
       'not_taken_over',
@@ -285,7 +288,7 @@ function sitesOf(changes: readonly Change[]): string[] {
   return [...new Set(changes.map(({ site }) => site))].sort();
 }
 
-/** At most ten items: the status of each affected site repeats the message. */
+/** Lists at most ten items, because the status of each affected site repeats the message. */
 function list(items: readonly string[]): string {
   const rest = items.length - MAX_LISTED;
   return `${items.slice(0, MAX_LISTED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;

@@ -75,7 +75,7 @@ interface PassInput {
 interface TargetObservation {
   readonly applier: Applier;
   readonly resources: readonly Resource[];
-  /** The same by site. */
+  /** `resources` by site. */
   readonly bySite: ReadonlyMap<string, readonly Resource[]>;
   readonly observed: readonly Observed[];
   readonly error: Error | null;

@@ -31,7 +31,10 @@ const quotaStatus = z.object({
   used: z.number(),
   /** `null`: unknown. */
   limit: z.number().nullable(),
-  /** `site`: the host has own things for each site's names; `wildcard`: it has a wildcard. Absent: `site`. */
+  /**
+   * `site`: each site's names have routes or records of their own; `wildcard`: the host has a wildcard for them.
+   * Absent: `site`.
+   */
   mode: z.enum(['site', 'wildcard']).optional(),
   /** How many things a new site adds. */
   perSite: z.number(),
@@ -55,7 +58,7 @@ interface CountedSite {
   readonly resources: readonly { readonly target: string; readonly missing?: true | undefined }[];
 }
 
-/** A quota with its state, pure. `sites`: what they still miss needs room as well. */
+/** Adds state, message and fix to a quota. What the `sites` still lack needs room, too. */
 export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): QuotaStatus {
   const { name, mode = 'site', used, limit, perSite, unused = [] } = quota;
   const { target, what } = QUOTAS[name];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a site's status says besides its reason. Nothing of it keeps the site from being ready. */
+/** What a site's status says besides its reason. No such condition keeps the site from being ready. */
 export const siteConditionSchema = z.object({
   condition: z.enum(['quota_near', 'quota_reached', 'preview_failed']),
   message: z.string(),

@@ -4,13 +4,13 @@ import type { GitDir } from './git-dir.ts';
 import { inGroups } from './last-readable.ts';
 import { branchPages, mergedPages, type Visitor, type WalkParts, walkVersions } from './version-walk.ts';
 
-/** What is asked of each version of a site's file; `null`: the version says nothing. */
+/** Whether a version of a site's file has the property whose age is searched; `null`: the version doesn't say. */
 export type Holds = (site: string, text: string) => Promise<boolean | null>;
 
 /**
- * Since when something holds. Only the order counts, between ages that were found together. The place on the branch
- * counts first, so a merged commit counts from its merge on. Its own depth decides only between commits of the same
- * merge.
+ * Since when something holds. Only the order of ages that were found together has a meaning. The place on the branch is
+ * compared first; a merged commit has the place of its merge. The depth in the merge decides only between commits of
+ * the same merge.
  */
 export type ClaimAge = readonly [onBranch: number, inMerge: number];
 
@@ -43,7 +43,7 @@ export async function findAges(
   return new Map(sites.map((site) => [site, [places.get(firstOf(site)) ?? 0, inMerge.get(site) ?? 0]]));
 }
 
-/** The oldest version of each site without a break. */
+/** Finds the oldest version of each site since which `holds` has been true without a break. */
 class Search implements Visitor {
   readonly first = new Map<string, string>();
   readonly #holds: Holds;

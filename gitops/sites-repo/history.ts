@@ -50,7 +50,7 @@ export class History {
     return parseCommits((await this.#git.run(args, `${revisions.join('\n')}\n`)).toString());
   }
 
-  /** How many commits lead to a revision. Only the difference from the last question is counted. */
+  /** How many commits lead to a revision. Counts only the difference from the revision that was counted last. */
   async ordinal(revision: string): Promise<number> {
     const last = this.#counted;
     if (last?.revision === revision) return last.ordinal;
@@ -70,7 +70,10 @@ export class History {
     return ordinal;
   }
 
-  /** What isn't a regular file at its path, or was moved away, is an empty text: an invalid version. */
+  /**
+   * The file after each commit, by revision. If the path then has anything but a regular file, or if the file was moved
+   * away, the text is empty, which is an invalid version. `null`: the commit deleted the file.
+   */
   async versions(site: string, range: VersionRange): Promise<Map<string, string | null>> {
     return await this.#git.retryAfterRefetch(async () => {
       const events = await this.#events(site, versionsLog(site, range));

@@ -48,7 +48,7 @@ export class HostLease {
   readonly #onNotice: (message: string) => void;
   /** The commit by which this process took the lease. */
   #held: string | null = null;
-  /** The commit before it. A fetch that began before the push may still show it. */
+  /** The commit that `#held` replaced. A fetch that began before the push may still show that commit. */
   #replaced: string | null = null;
   #refusal: LeaseHeldError | null = null;
   /** Why the lease could not be written; `null`: it was written, or no attempt was made. */
@@ -66,8 +66,8 @@ export class HostLease {
 
   /**
    * Takes or keeps the lease. Call it after a fetch. Throws `LeaseHeldError`, or `SitesRepoError` if git can't be read.
-   * A daemon that can't write the lease acts without it: one that may only read the repository must still work. Each
-   * call then tries again in the background, so that a remote that refuses slowly delays no pass.
+   * A daemon that can't write the lease acts without it, because a daemon that may only read the repository must work,
+   * too. Each call then tries again in the background, so that a remote that is slow to refuse delays no pass.
    */
   async hold(): Promise<void> {
     for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
@@ -159,7 +159,7 @@ export class HostLease {
       });
   }
 
-  /** False: another daemon was faster. */
+  /** Tries to write the lease. False: another daemon was faster. */
   async #claim(found: Found | null): Promise<boolean> {
     const isSame = found?.record.holder === this.#settings.holder;
     const term = (found?.record.term ?? 0) + (isSame ? 0 : 1);
@@ -170,7 +170,7 @@ export class HostLease {
       // Without force, a remote refuses a commit that doesn't follow the present one.
       if (this.#git.isMirror) {
         await this.#git.run(['push', '--progress', 'origin', `${revision}:${this.#ref}`]);
-        // A restart without git finds here who the holder is.
+        // If git can't be reached after a restart, this ref shows who the holder is.
         await this.#git.run(['update-ref', this.#ref, revision]);
       }
     } catch (error) {

@@ -44,7 +44,7 @@ function* entriesOf(listing: Buffer): Generator<{ mode: string; id: string; path
 /** True for the mode of a regular file, executable or not. */
 export const isRegular = (mode: string): boolean => mode.startsWith('100');
 
-/** The site whose manifest belongs at this path; `null`: it is no place of a manifest. */
+/** The site whose manifest belongs at this path; `null`: no manifest belongs there. */
 export function siteAt(path: string): string | null {
   return /^([^/]+)\.yaml$/s.exec(path)?.[1] ?? null;
 }

@@ -63,8 +63,8 @@ export class SiteFiles {
   }
 
   /**
-   * By site, its file at a revision of its own. Skips revisions that git doesn't have, and files that a revision
-   * doesn't have. Throws `SitesRepoError` if a revision has the file, but its object is missing or corrupt.
+   * The file of each site at the revision that is given for it. Skips revisions that git doesn't have, and files that a
+   * revision doesn't have. Throws `SitesRepoError` if a revision has the file, but its object is missing or corrupt.
    */
   async readEach(revisions: ReadonlyMap<string, string>): Promise<SiteFile[]> {
     if (revisions.size === 0) return [];

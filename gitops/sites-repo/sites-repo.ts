@@ -130,7 +130,7 @@ export class SitesRepo {
     return await this.#files.readSite(revision, site);
   }
 
-  /** A site's file at each of these revisions, by site. Sites whose revision or file is gone are left out. */
+  /** The file of each site at the revision that is given for it. Sites whose revision or file is gone are left out. */
   async readEach(revisions: ReadonlyMap<string, string>): Promise<SiteFile[]> {
     return await this.#files.readEach(revisions);
   }
@@ -220,7 +220,7 @@ export class SitesRepo {
     );
   }
 
-  /** Takes full ids. An unknown older revision is no ancestor. */
+  /** Takes full ids. False if the older revision is unknown. */
   async isAncestor(older: string, newer: string): Promise<boolean> {
     return await this.#history.isAncestor(older, newer);
   }

@@ -7,7 +7,7 @@ import { limit } from '../../base/limit.ts';
 
 /** The file is written again after this many commits. What it lacks is read from git at the next start. */
 const SAVED_EVERY = 1_000;
-/** A full id, and those of the parents. */
+/** A commit's full id, and those of its parents. */
 const HEADER = /^([0-9a-f]{40,64})((?: [0-9a-f]{40,64})*)$/;
 
 const saved = z.object({
@@ -22,10 +22,10 @@ interface Git {
 }
 
 /**
- * Which commits of a branch touched each path, in memory: even with git's own index, a search for one path's commits
- * passes through all commits of the branch. Covers only the commits that are newer than the last merge: git decides
- * from all commits of merged branches together which of them it shows for a path. Also kept in a file, because reading
- * a long history takes minutes.
+ * An index in memory of the commits of a branch that touched each path. Without it, a search for one path's commits
+ * passes through all commits of the branch, even with git's own index. It covers only the commits since the last merge,
+ * because git decides from all commits of merged branches together which of them it shows for a path. A copy is kept in
+ * a file, because reading a long history takes minutes.
  */
 export class PathCommits {
   readonly #git: Git;
@@ -43,7 +43,7 @@ export class PathCommits {
     this.#file = file;
   }
 
-  /** Whether it has covered commits since the start. */
+  /** Whether any commit is covered. */
   get isBuilt(): boolean {
     return this.#tip !== null;
   }
