@@ -7,7 +7,7 @@ import type { Metafile, OutputFile } from 'esbuild';
 import { type Bundle, cachedBundle } from '../../edge/bundle-cache.ts';
 import { withEsbuild } from '../../edge/esbuild.ts';
 
-/** The package has the console ready-made. A checkout bundles the sources. */
+/** The package contains the built console. A checkout bundles it from the sources. */
 const IS_PACKAGE = import.meta.url.endsWith('.js');
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 

@@ -351,7 +351,7 @@ describeWith('chromium', 'the console’s data', () => {
         .getByLabel('Check an export')
         .setInputFiles({ name, mimeType: 'application/json', buffer: Buffer.from(content) });
     await upload('broken.json', '{');
-    await section.getByText('This is no JSON').waitFor();
+    await section.getByText('This is not JSON').waitFor();
     await upload('other.json', '{}');
     await section.getByText(/Request [\w-]+/).waitFor();
     const container = {

@@ -123,7 +123,7 @@ describeWith('chromium', 'the forms of a container', () => {
         .getByLabel('JSON key of the service account')
         .setInputFiles({ name, mimeType: 'application/json', buffer: Buffer.from(content) });
     await upload('-----BEGIN PRIVATE KEY-----', 'key.pem');
-    await section.getByRole('alert').getByText('key.pem is no JSON key').waitFor();
+    await section.getByRole('alert').getByText('key.pem is not a JSON key').waitFor();
     const dialog = page.getByRole('dialog');
     await upload(JSON.stringify(serviceAccountJson({ client_email: 'no address' })));
     await dialog.getByRole('alert').getByText('client_email must be an e-mail address').first().waitFor();
@@ -161,7 +161,7 @@ describeWith('chromium', 'the forms of a container', () => {
     const keys = page.locator('#keys');
     await keys.getByText('Replace the container configuration').click();
     await keys.getByLabel('Container configuration').fill('not one');
-    await keys.getByText('This is no container configuration').waitFor();
+    await keys.getByText('This is not a container configuration').waitFor();
     await keys.getByLabel('Container configuration').fill(CONFIG);
     await keys.getByText('GTM-SRV12345').waitFor();
     await keys.getByRole('button', { name: 'Review the configuration' }).click();

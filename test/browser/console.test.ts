@@ -99,14 +99,14 @@ describeWith('chromium', 'the console', () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
     const form = page.getByRole('form', { name: 'Settings' });
-    await form.getByLabel('Days of a consent').fill('100');
+    await form.getByLabel('Days that a consent lasts').fill('100');
     expect((await rename('Acme of the admin')).status).toBe(200);
     await form.getByRole('button', { name: 'Review changes' }).click();
     const notice = page.locator('#settings').getByRole('alert');
     await notice.getByText('changed this container while you edited it').waitFor();
     expect(await notice.innerText()).toMatch(/name[\s\S]*Acme Shop[\s\S]*Acme of the admin/);
     await notice.getByRole('button', { name: 'Put mine on top of theirs' }).click();
-    expect(await form.getByLabel('Days of a consent').inputValue()).toBe('100');
+    expect(await form.getByLabel('Days that a consent lasts').inputValue()).toBe('100');
     expect(await form.getByLabel('Name', { exact: true }).inputValue()).toBe('Acme of the admin');
     await form.getByRole('button', { name: 'Review changes' }).click();
     await page.getByRole('heading', { name: 'What this changes' }).waitFor();
@@ -142,7 +142,7 @@ describeWith('chromium', 'the console', () => {
     for (const name of ['Verify now', 'Add a domain', 'Revert this', 'Review changes', 'Remove…']) {
       expect(await page.getByRole('button', { name }).count()).toBe(0);
     }
-    expect(await page.getByLabel('Days of a consent').isDisabled()).toBe(true);
+    expect(await page.getByLabel('Days that a consent lasts').isDisabled()).toBe(true);
     await page.goto(`${stage.url}/console/containers/new`);
     await page.getByText('You can’t create containers').waitFor();
     await page.goto(`${stage.url}/console/hosts`);

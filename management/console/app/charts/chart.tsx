@@ -4,15 +4,15 @@ import type { Plot, PlotData, PlotStyle } from './plot.ts';
 
 interface Series {
   readonly name: string;
-  /** A name of a colour in `tokens.css`. */
+  /** The name of a colour in `tokens.css`. */
   readonly colour: string;
   /** One value for each time; `null`: unknown. */
   readonly values: readonly (number | null)[];
 }
 
 /**
- * Values over time with their unit, from a zero line, with gaps where nothing is known. The pointer shows the values of
- * a time; the table behind it has all of them.
+ * A chart of values over time. The scale begins at zero, and steps without a known value are gaps. The pointer shows
+ * the values of one step; the table below has all of them.
  */
 export function Chart({
   title,
@@ -81,7 +81,7 @@ export function Chart({
           {pointed !== undefined && <li class="when">{absolute(pointed * 1000)}</li>}
         </ul>
       </figcaption>
-      <div class="chart" ref={box} role="img" aria-label={`${title}; the table behind it has the numbers`} />
+      <div class="chart" ref={box} role="img" aria-label={`${title}; the table below has the numbers`} />
       <details>
         <summary class="small">
           As a table

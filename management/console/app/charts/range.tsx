@@ -27,7 +27,7 @@ export function useRange(): { readonly range: TrafficRange; set(changes: Partial
   };
 }
 
-/** The step of that name, if the span can be shown in such steps, else its usual one. */
+/** The step of that name, if the span can be shown in such steps, else the span's usual step. */
 function stepIn({ steps }: Span, name: string | undefined): StepName {
   return steps.find((one) => one === name) ?? steps[0];
 }

@@ -84,7 +84,7 @@ export function LatencyChart({ traffic }: { traffic: Traffic }) {
   );
 }
 
-/** How many of the requests whose consent is known have a full one. */
+/** Of the requests whose consent is known, the share with full consent. */
 export function ConsentChart({ traffic }: { traffic: Traffic }) {
   const { steps, times } = useSteps(traffic);
   const series = useMemo(
@@ -110,7 +110,7 @@ export function ConsentChart({ traffic }: { traffic: Traffic }) {
   );
 }
 
-/** How many of the pages that reported about blockers had something blocked. */
+/** Of the pages that reported about blockers, the share with something blocked. */
 export function BlockedChart({ traffic }: { traffic: Traffic }) {
   const { steps, times } = useSteps(traffic);
   const series = useMemo(

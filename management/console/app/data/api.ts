@@ -13,7 +13,10 @@ export function continueRequests(): void {
   for (const one of waiting) one();
 }
 
-/** Sends a request; if the session has ended, again after the person has logged in. So no change is lost. */
+/**
+ * Sends a request. If the session has ended, sends the request again after the person has logged in, so that no change
+ * is lost.
+ */
 export async function sendInSession(request: Request): Promise<Response> {
   const again = request.clone();
   const response = await fetch(request);

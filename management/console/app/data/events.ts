@@ -5,13 +5,13 @@ import { followStream } from './stream.ts';
 /** Whether changes arrive by themselves at the moment. */
 export const isLive = signal(false);
 
-/** Events within this time are one refresh, milliseconds. */
+/** Events within this time cause one refresh; milliseconds. */
 const BATCH_MS = 200;
 const KINDS = ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof', 'policy'];
 
 /**
- * Follows the events of all containers that the person may read, and reads again what they concern. Returns a function
- * that ends this.
+ * Follows the events of all containers that the person may read, and refreshes the data that they concern. Returns a
+ * function that ends this.
  */
 export function followEvents(): () => void {
   const concerned = new Set<string>();

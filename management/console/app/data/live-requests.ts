@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Query } from './query.ts';
 import { followStream } from './stream.ts';
 
-/** Milliseconds until a reported request is in the sums, at most, on one machine. */
+/** The most milliseconds until a reported request is in the sums, if everything runs on one machine. */
 const COUNTED_MS = 1_200;
 const POLL_MS = 400;
 

@@ -28,7 +28,10 @@ export interface Tail<Row> {
   readonly perSecond: number;
   /** Why the stream was refused; `null`: it was not. */
   readonly error: unknown;
-  /** Between the time of the newest row and its arrival here, by both clocks; milliseconds, `null`: none has arrived. */
+  /**
+   * Milliseconds from the time of the newest row, by the server's clock, to its arrival, by the browser's. `null`: none
+   * has arrived.
+   */
   readonly lateMs: number | null;
 }
 
@@ -44,17 +47,15 @@ const EMPTY: Tail<never> = {
   lateMs: null,
 };
 
-/**
- * What is followed: the stream's address with its filter, and the name (`kind`) of those of its events that have a row.
- */
+/** What is followed: the stream's address with its filter, and the name (`kind`) of the events that become rows. */
 export interface TailSource {
   readonly address: string;
   readonly kind: string;
 }
 
 /**
- * Follows a stream of rows. What arrives is kept as text and read once per frame at most, and of many rows only the
- * newest are read at all, so that the page stays quick at any rate.
+ * Follows a stream of rows. What arrives is kept as text, and parsed at most once per frame. Of many rows, only the
+ * newest are parsed, so that the page stays quick at any rate.
  */
 export function useTail<Row extends { readonly time: string }>(
   { address, kind }: TailSource,
@@ -120,8 +121,8 @@ export function useTail<Row extends { readonly time: string }>(
       show(missed === null ? { hasGap: true } : { missed: now.missed + missed });
     };
     /**
-     * Asks why a stream was refused, which its answer says. Also makes the page ask for a login if the session has
-     * ended.
+     * Requests a refused stream again, because the answer says why it was refused. If the session has ended, this also
+     * makes the page ask for a login.
      */
     const asking = new AbortController();
     const askWhy = async () => {

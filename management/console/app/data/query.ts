@@ -26,9 +26,9 @@ interface Entry {
   ended: number;
 }
 
-/** Data that are younger are not read again when a view opens, milliseconds. */
+/** Younger data are not read again when a view opens; milliseconds. */
 const FRESH_MS = 1_500;
-/** Queries that are kept for a return to their page. */
+/** The most queries that are kept, so that a page shows its data at once when the person returns to it. */
 const MOST_KEPT = 60;
 
 const entries = new Map<string, Entry>();
@@ -99,7 +99,7 @@ export function usePolling({ poll }: Query<unknown>, everyMs: number | null): vo
   }, [everyMs]);
 }
 
-/** Reads what is shown now again, if its key contains one of the texts. */
+/** For each key that contains one of the texts: reads its data again if they are shown, and forgets them otherwise. */
 export function refresh(...parts: readonly string[]): void {
   for (const [key, entry] of entries) {
     if (!parts.some((part) => key.includes(part))) continue;
@@ -108,7 +108,7 @@ export function refresh(...parts: readonly string[]): void {
   }
 }
 
-/** Reads what is kept under a key again, if it is shown; resolves when it has been read. */
+/** Reads the data of a key again if they are shown; resolves when they have been read. */
 export async function readAgain(key: string): Promise<void> {
   const entry = entries.get(key);
   if (entry !== undefined && entry.users > 0) await read(entry);

@@ -60,7 +60,7 @@ export function requestTimesOf({ span, from = '', to = '' }: Address): RequestTi
   return { span: REQUEST_SPANS.find(({ value }) => value === span) ?? USUAL_SPAN };
 }
 
-/** What the API is asked for these times. Without `to` it answers up to now. */
+/** The parameters that ask the API for these times. Without `to`, the API answers up to now. */
 export function rangeOf(times: RequestTimes): { from: string; to?: string } {
   if ('span' in times) return { from: new Date(Date.now() - times.span.ms).toISOString() };
   return { from: new Date(times.from).toISOString(), to: new Date(times.to).toISOString() };

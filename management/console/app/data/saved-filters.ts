@@ -10,7 +10,7 @@ export interface SavedFilter {
 
 const MOST = 20;
 
-/** The API has no place for them: they are in this browser, apart for each person who logs in here. */
+/** The API doesn't store filters: this browser keeps them, under a key for each person who logs in here. */
 const keyOf = () => `tagyard-filters ${me().subject}`;
 
 const known = signal<{ readonly key: string; readonly filters: readonly SavedFilter[] } | null>(null);

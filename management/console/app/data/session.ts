@@ -52,7 +52,7 @@ export function me(): Me {
   return value.me;
 }
 
-/** The address at which a login begins, which ends at `returnTo`. */
+/** The address at which a login begins. After the login, the browser is at `returnTo`. */
 export function loginUrl(returnTo: string, hint?: string): string {
   const query = new URLSearchParams({ returnTo, ...(hint === undefined ? {} : { hint }) });
   return `/session/login?${query}`;

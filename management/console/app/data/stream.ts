@@ -8,13 +8,15 @@ interface Listener {
   readonly kinds: readonly string[];
   onEvent(event: MessageEvent<string>): void;
   onOpen?(): void;
-  /** What happens from now on is not known until the stream is open again; if it `hasEnded`, also not afterwards. */
+  /**
+   * The connection is lost. The browser continues the stream, unless it `hasEnded`: then nothing tells what is missed.
+   */
   onLost?(hasEnded: boolean): void;
 }
 
 /**
- * Follows a stream of events while the page is visible: browsers have few connections for all pages together. Returns what
- * ends it.
+ * Follows a stream of events while the page is visible: browsers have few connections for all pages together. Returns a
+ * function that ends this.
  */
 export function followStream(path: string, { kinds, onEvent, onOpen, onLost }: Listener): () => void {
   let end = () => {};

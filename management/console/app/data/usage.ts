@@ -52,7 +52,7 @@ export async function readUsage(
   return { items, gaps: gapsOf(missing, days), isCut: true };
 }
 
-/** The days that these times touch. Times in the future, or too recent to be collected yet, are no gap. */
+/** The days that these times touch. Times in the future, or too recent to be collected yet, don't count. */
 function gapsOf(missing: readonly { from: string; to: string }[], { timeZone, ...span }: UsageDays) {
   const known = Date.now() - BEHIND_MS;
   const touched = missing.flatMap(({ from, to }) => {

@@ -8,20 +8,21 @@ import { Failure, Skeleton } from './states.tsx';
 import { TheirChange } from './their-change.tsx';
 
 interface Plan {
-  /** The fields for which it was made: a plan for earlier fields is ignored. */
+  /** The fields for which the plan was made: a plan for earlier fields is ignored. */
   readonly of: string;
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];
 }
 
-/** The header that names the version which a change is made for; without one, the API compares nothing. */
+/** The header with the version that a change is based on. Without the header, the API compares no versions. */
 export interface OfVersion {
   readonly 'if-match'?: string;
 }
 
 /**
- * Asks before a change; shows what it would change, where a plan can be made. With `versioned`, the change is refused if
- * another person has changed the container since: then it shows their change, and makes the plan on top of it.
+ * Asks before a change, and shows what it would do if a plan can be made. With `versioned`, the API refuses the change
+ * if another person has changed the container since. The dialog then shows their change, and makes the plan on top of
+ * it.
  */
 export function Confirm({
   title,
@@ -44,7 +45,7 @@ export function Confirm({
   versioned?: Versioned;
   /** The answer of the dry run. */
   plan?: (of: OfVersion) => Promise<unknown>;
-  /** What the plan depends on, if the dialog has fields: it is made again when that changes. */
+  /** What the plan depends on, if the dialog has fields: the plan is made again when that changes. */
   planOf?: string;
   act: (of: OfVersion) => Promise<void>;
   close: () => void;

@@ -3,7 +3,7 @@ import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
 import type { Query } from '../data/query.ts';
 import { Ago } from './marks.tsx';
 
-/** The places that data will take, so that nothing moves when they arrive. */
+/** Placeholders for data that are still being read, so that nothing moves when the data arrive. */
 export function Skeleton({ rows = 3, label = 'Loading' }: { rows?: number; label?: string }) {
   return (
     <div class="skeleton" role="status" aria-label={label}>

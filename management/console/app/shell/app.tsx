@@ -13,7 +13,9 @@ import { Palette } from './palette.tsx';
 import { Returned, SessionOver } from './session-over.tsx';
 import { Shell } from './shell.tsx';
 
-/** A screen whose code is loaded when it is first shown. After an update of the console it can be gone. */
+/**
+ * A screen whose code is loaded when the screen is first shown. After an update of the console, that code can be gone.
+ */
 function screen(load: () => Promise<{ default: ComponentType }>) {
   return lazy(() => load().catch(() => ({ default: Unloadable })));
 }

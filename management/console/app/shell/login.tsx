@@ -6,7 +6,7 @@ export function LoginPage({ logins }: { logins: Logins }) {
   useEffect(() => {
     document.title = 'Log in · Tagyard';
   }, []);
-  // A navigation of this page, so that the API lets it choose the account.
+  // This page itself navigates there, because the API lets only its own pages choose the account.
   const logIn = (hint?: string) => {
     location.assign(loginUrl(location.pathname + location.search + location.hash, hint));
   };
@@ -18,7 +18,7 @@ export function LoginPage({ logins }: { logins: Logins }) {
       {!logins.isPossible ? (
         <p>
           This installation has no identity provider, so people can’t log in. Set <code>OIDC_CLIENT_ID</code>{' '}
-          and its neighbours, or call the API with a token.
+          and the related settings, or call the API with a token.
         </p>
       ) : logins.accounts.length === 0 ? (
         <>

@@ -6,7 +6,7 @@ interface DecodedConfig {
   readonly hasAuth: boolean;
 }
 
-/** Decodes what a person pasted; `null`: it is no container configuration. The API checks it again. */
+/** Decodes what a person pasted; `null`: the text is no container configuration. The API checks it again. */
 export function decodeConfig(pasted: string): DecodedConfig | null {
   const text = pasted.replace(/\s+/g, '').replaceAll('-', '+').replaceAll('_', '/');
   if (text === '') return null;

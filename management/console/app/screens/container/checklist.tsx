@@ -109,7 +109,7 @@ function Upload({ id }: { id: string }) {
     try {
       body = JSON.parse(await file.text());
     } catch {
-      refuse('This is no JSON. Choose the file that Tag Manager’s “Export container” saves.');
+      refuse('This is not JSON. Choose the file that Tag Manager’s “Export container” saves.');
       return;
     }
     const isChecked = await run(() =>

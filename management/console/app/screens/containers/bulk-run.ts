@@ -12,7 +12,7 @@ export interface BulkAction {
   readonly button: string;
   readonly verb: BulkItem['verb'];
   readonly body?: BulkItem['body'];
-  /** Its effect can't be taken back with one click: the number must be typed. */
+  /** One click can't undo the action: to confirm it, the person must type the number of containers. */
   readonly isDanger?: boolean;
   /** It is also done where it changes no value, such as a verification. */
   readonly isAlways?: boolean;

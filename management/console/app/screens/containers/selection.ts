@@ -31,7 +31,10 @@ interface Chosen {
   readonly isAll: boolean;
 }
 
-/** The containers that a person has chosen in a list. `key` names the filter: another one begins with none. */
+/**
+ * The containers that a person has chosen in a list. `key` names the filter. With another filter, none is chosen at
+ * first.
+ */
 export function useSelection(key: string, page: readonly ListedContainer[]): Selection {
   const none: Chosen = { key, chosen: new Map(), last: null, isAll: false };
   const [held, hold] = useState(none);

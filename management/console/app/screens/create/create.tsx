@@ -75,7 +75,7 @@ export default function CreateScreen() {
           {config.trim() !== '' &&
             (decoded === null ? (
               <p class="bad-text" role="alert">
-                This is no container configuration. Copy the whole text; it begins with aWQ.
+                This is not a container configuration. Copy the whole text; it begins with aWQ.
               </p>
             ) : (
               <dl class="facts" aria-label="Decoded configuration">
@@ -94,7 +94,7 @@ export default function CreateScreen() {
           <div class="grid">
             <TextField
               label="Name"
-              hint="As people call it, such as Acme Shop"
+              hint="What people call it, such as Acme Shop"
               value={name}
               set={(text) => set({ name: text })}
               required

@@ -14,7 +14,7 @@ type Link = components['schemas']['HandoverLink'];
 
 const MAIL: Readonly<Record<Link['mail']['state'], string>> = {
   none: 'No mail: no address was named',
-  waiting: 'A mail is sent when all are right',
+  waiting: 'A mail is sent when all records are right',
   due: 'The mail is due',
   sending: 'The mail is being sent',
   sent: 'The mail was sent',

@@ -37,7 +37,7 @@ export function NewLink({
       params: { path: { id: client } },
       body: {
         recipients: recipients.split(/[\s,;]+/).filter((one) => one !== ''),
-        // A minute less, so that clocks that differ don’t exceed the API’s most.
+        // A minute less, so that the API accepts the longest time even if this browser’s clock is ahead.
         expiresAt: new Date(Date.now() + Number(days) * DAY_MS - 60_000).toISOString(),
         ...(container !== undefined && scope === 'one' ? { container } : {}),
       },
@@ -72,7 +72,7 @@ export function NewLink({
         )}
         {sendsMail && (
           <TextField
-            label="Mail when all are right"
+            label="Mail when all records are right"
             value={recipients}
             set={setRecipients}
             placeholder="dns@acme.example, …"

@@ -5,11 +5,11 @@ import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { count } from '../../text/format.ts';
 
-/** Days before an end from which it is shown: certificates are renewed well before. */
+/** How many days before its end something is shown. Certificates are renewed well before that. */
 export const ENDING_DAYS = 14;
 const SHOWN = 8;
 
-/** What ends, what to do before, and which part of the container’s page has it. */
+/** For each kind of thing that ends: its name, what to do before, and the part of the container’s page that has it. */
 const KINDS = {
   certificate: {
     name: 'Certificate',

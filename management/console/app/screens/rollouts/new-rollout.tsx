@@ -13,7 +13,7 @@ import { ImageMark, imageName } from './image.tsx';
 type Images = components['schemas']['Images'];
 type Plan = components['schemas']['ImageRolloutPlan']['plan'];
 
-/** What is asked for, as it was typed. */
+/** The values of the form, as typed. */
 interface Draft {
   readonly image: string;
   readonly sites: string;
@@ -21,7 +21,7 @@ interface Draft {
   readonly watch: string;
 }
 
-/** Plans a rollout first; what the plan shows is started. */
+/** Plans a rollout first, then starts what the plan shows. */
 export default function NewRolloutScreen() {
   const images = useQuery('instance images', async () => (await api.get('/images')).data);
   return (
@@ -43,7 +43,7 @@ function RolloutForm({ images }: { images: Images }) {
   const { isBusy, error, run } = useAction();
   const set = (changes: Partial<Draft>) => {
     setDraft({ ...draft, ...changes });
-    // Another rollout than the planned one.
+    // The plan was made for the earlier values.
     setPlan(null);
   };
   const waves = wavesOf(draft.waves);

@@ -11,7 +11,7 @@ export function isActive(status: Rollout['status']): boolean {
   return status === 'running' || status === 'stopping' || status === 'reverting';
 }
 
-/** The parts of a bar, in its order: the states that each has. */
+/** The parts of a bar, in order, each with the states of the sites that it counts. */
 const SEGMENTS = [
   ['done', ['swapped', 'already']],
   ['busy', ['changing', 'reverting']],
@@ -32,7 +32,7 @@ function totalOf(sites: Rollout['sites']): number {
   return Object.values(sites).reduce((sum, number) => sum + number, 0);
 }
 
-/** `3 of 12 changed`, and what else there is. */
+/** `3 of 12 changed`, and how many sites have each of the other states. */
 export function progressOf(sites: Rollout['sites']): string {
   const rest = Object.entries(sites)
     .filter(([state]) => state !== 'swapped' && state !== 'pending')

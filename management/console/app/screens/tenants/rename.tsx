@@ -24,7 +24,7 @@ export function RenameSection({
   const [text, setText] = useState(name);
   const [theirs, setTheirs] = useState<{ name: string; etag: string | null } | null>(null);
   const { isBusy, error, run } = useAction();
-  // While there is nothing of the person's own, the form follows what others change.
+  // While the person has changed nothing here, the form follows what others change.
   if (text === base.name && theirs === null && (base.name !== name || base.etag !== etag)) {
     setBase({ name, etag });
     setText(name);
@@ -51,7 +51,7 @@ export function RenameSection({
           <p class="strong">Another person changed this {OF_KIND[kind].one} while you edited it</p>
           <p>
             {theirs.name === base.name ? (
-              'The name is the same; its members or organisation changed.'
+              'The name is unchanged; the members or the organisation changed.'
             ) : (
               <>
                 Its name is now <ins>{theirs.name}</ins>; it was <del>{base.name}</del>.

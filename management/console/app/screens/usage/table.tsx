@@ -113,7 +113,10 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
   );
 }
 
-/** Every day, the newest first. A day of which nothing is known is no zero; such days one after another are one line. */
+/**
+ * Every day, the newest first. A day of which nothing is known isn't shown as zero; consecutive days of that kind share
+ * one line.
+ */
 function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Line[] {
   const byDay = Map.groupBy(items, ({ day }) => day);
   const today = zoneDay(Date.now(), timeZone);

@@ -26,7 +26,7 @@ const GROUPS = [
 ] as const;
 const DAY = /^\d{4}-\d\d-\d\d$/;
 
-/** What was used at the edge, by day, container or client, and what it costs by the list. */
+/** What was used at the edge, by day, container or client, and what it costs at list prices. */
 export default function UsageScreen() {
   const { query, route } = useLocation();
   const days = daysOf(query);

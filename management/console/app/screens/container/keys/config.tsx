@@ -39,7 +39,7 @@ export function ConfigForm({ versioned }: { versioned: Versioned }) {
         {text !== '' &&
           (config === null ? (
             <p class="bad-text" role="alert">
-              This is no container configuration. Copy the whole text; it begins with aWQ.
+              This is not a container configuration. Copy the whole text; it begins with aWQ.
             </p>
           ) : (
             <p>

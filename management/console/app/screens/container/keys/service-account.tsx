@@ -131,5 +131,5 @@ async function keyFrom(file: File): Promise<Key | string> {
   } catch {
     // Its text is not quoted: it can have a private key.
   }
-  return `${file.name} is no JSON key. Download one in Google Cloud: IAM, Service accounts, Keys, Add key, JSON.`;
+  return `${file.name} is not a JSON key. Download one in Google Cloud: IAM, Service accounts, Keys, Add key, JSON.`;
 }

@@ -4,7 +4,7 @@ import { ChangeTable } from '../../../parts/changes.tsx';
 import { Ago } from '../../../parts/marks.tsx';
 import { type Difference, differences, type SettingsDraft } from './draft.ts';
 
-/** Another person changed the container meanwhile: their change, and what to do with one's own. */
+/** Shows what another person changed in the container meanwhile, and asks what to do with this person's own changes. */
 export function ConflictNotice({
   id,
   before,

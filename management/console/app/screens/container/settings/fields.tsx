@@ -26,7 +26,7 @@ export function SettingsFields({
       <div class="grid">
         <TextField
           label="Name"
-          hint="As people call it"
+          hint="What people call it"
           value={draft.name}
           set={(name) => set({ name })}
           required
@@ -66,8 +66,8 @@ export function SettingsFields({
           set={(fallback) => set({ fallback })}
         />
         <TextField
-          label="Days of a consent"
-          hint="From this age on it counts as none"
+          label="Days that a consent lasts"
+          hint="An older consent counts as none"
           type="number"
           min={1}
           max={395}

@@ -95,7 +95,7 @@ function OptionField({
     return (
       <AreaField
         label={title}
-        hint={`${description ?? ''} One a line.`}
+        hint={`${description ?? ''} One per line.`}
         value={lines.join('\n')}
         set={(next) => set(next === '' ? undefined : next.split('\n'))}
       />

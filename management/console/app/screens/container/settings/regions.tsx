@@ -25,8 +25,8 @@ export function RegionRules({
       <h3>Rules by place</h3>
       <p class="small dim">
         {regions.length === 0
-          ? 'None: the rules above count everywhere.'
-          : 'Elsewhere the rules above count. A visitor whose place is unknown gets the strictest rules.'}
+          ? 'None: the rules above apply everywhere.'
+          : 'Elsewhere the rules above apply. A visitor whose place is unknown gets the strictest rules.'}
       </p>
       {regions.map((region, index) => (
         <fieldset key={index} class="plain inset">
@@ -93,7 +93,7 @@ function placesIn(text: string): string[] {
     .filter((place) => place !== '');
 }
 
-/** What is typed stays as it is, commas and all; the draft has the places. */
+/** The field keeps the text as it was typed, with its commas; the draft has the places. */
 function Places({ region: { places }, set }: { region: Region; set: (places: string[]) => void }) {
   const [text, setText] = useState(places.join(', '));
   useEffect(() => {

@@ -8,7 +8,7 @@ const MEMORY = '[1-9][0-9]{0,5}[mg]';
 
 type Replicas = Resources['processing']['replicas'];
 
-/** The texts of the two fields; a number has no upper limit of its own. */
+/** The values of the two fields. If the number of replicas is fixed, the second field is empty. */
 function shownReplicas(replicas: Replicas): [min: number, max: string] {
   return typeof replicas === 'number' ? [replicas, ''] : [replicas.min, String(replicas.max)];
 }
@@ -95,7 +95,7 @@ export function ResourceFields({
         <div class="grid">
           <TextField
             label="Most replicas"
-            hint="How many it scales to under load; empty: it doesn’t scale"
+            hint="Replicas are added up to this number under load; empty: none is added"
             type="number"
             min={min}
             max={16}
@@ -104,14 +104,14 @@ export function ResourceFields({
           />
           <TextField
             label="Requested memory"
-            hint="Kept for each processing container; empty: 256m"
+            hint="Reserved for each processing container; empty: 256m"
             value={processing.requests?.memory ?? ''}
             set={(memory) => setRequests({ memory: memory === '' ? undefined : memory })}
             pattern={MEMORY}
           />
           <TextField
             label="Requested cores"
-            hint="A cluster adds replicas while more than 70 % of them are used; empty: 0.1"
+            hint="A cluster adds replicas while more than 70 % of these cores are used; empty: 0.1"
             type="number"
             min={0.05}
             max={1}

@@ -28,7 +28,7 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const before = settingsOf(base.container);
   const mine = differences(before, draft);
   const isChanged = mine.length > 0;
-  // While there is nothing of the person's own, the form follows what others change.
+  // While the person has changed nothing here, the form follows what others change.
   if (!isChanged && base !== versioned && theirs === null) {
     setBase(versioned);
     if (!isSame(draft, settingsOf(versioned.container))) setDraft(settingsOf(versioned.container));
@@ -144,7 +144,7 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   );
 }
 
-/** The person's own values on top of another's. */
+/** The person's own values on top of another person's. */
 function merged(theirs: ReturnType<typeof settingsOf>, mine: ReturnType<typeof differences>) {
   const result: Record<string, unknown> = {};
   for (const { path, to } of mine) {
