@@ -31,7 +31,7 @@ export function nextBatch<Outcome extends { readonly state: string }>({
   return rest.slice(0, waveSize(waves, tried.length));
 }
 
-/** How many sites to change next when `tried` sites were tried: those that their wave still lacks, or a new wave. */
+/** How many sites to change next, after `tried` sites: as many as the current wave still lacks, or a new wave. */
 function waveSize(waves: readonly number[], tried: number): number {
   let before = 0;
   for (const size of waves.slice(0, -1)) {

@@ -93,6 +93,6 @@ export const givenContainer = z
     for (const path of ignoredSwitches(body.modules)) issue(path, ALWAYS_ON_MESSAGE);
     const { domains: _, webTagIds: __, client, clientId = client, ...rest } = body;
     if (clientId === undefined) issue(['client'], 'is missing: the client that gets the container');
-    else if (client !== undefined && client !== clientId) issue(['clientId'], 'is another one than `client`');
+    else if (client !== undefined && client !== clientId) issue(['clientId'], 'differs from `client`');
     return { clientId: clientId ?? '', ...rest, pages };
   });

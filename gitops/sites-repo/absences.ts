@@ -9,11 +9,13 @@ import type { WalkParts } from './version-walk.ts';
 
 /** Why a revision has no file of a site. */
 export interface Absence {
-  /** True if a commit of the branch removed it, and git has it in no other form. Only that counts as a removal. */
+  /**
+   * True if a commit of the branch removed the file, and git has it in no other form. Only that counts as a removal.
+   */
   readonly isProven: boolean;
   /** Why the removal of the file is not proven, for people; empty if it is. */
   readonly detail: string;
-  /** Its last readable version; `null`: none was found. */
+  /** The last readable version of the file; `null`: none was found. */
   readonly last: Manifest | null;
 }
 
@@ -40,7 +42,7 @@ export async function findAbsences(
   );
 }
 
-/** Why the absence isn't certainly a removal that was asked for; empty: it certainly is. */
+/** Why it isn't certain that the file was removed on purpose; empty: it is certain. */
 function doubt(
   site: string,
   event: FileEvent | null,
@@ -50,7 +52,7 @@ function doubt(
   if (event?.gone == null) return `no commit of this branch removed ${site}`;
   const { movedTo, hiddenBy } = event.gone;
   const commit = `the commit ${event.revision.slice(0, 8)}`;
-  // The text may also be there after further renames, or after a link or folder had taken the file's place.
+  // The text may also be at `keptAs` after further renames, or after a link or folder had taken the file's place.
   if (keptAs !== undefined) {
     return keptAs === movedTo
       ? `${commit} renamed ${site}.yaml to ${escapeHidden(keptAs)}`
@@ -67,7 +69,7 @@ const NAMED = `(^|[{,])[[:space:]]*["']?site["']?[[:space:]]*:[[:space:]]*["']?[
 
 /** Finds the text of a removed site in the files that a revision still has. */
 interface KeptTexts {
-  /** The path of this very blob. */
+  /** The path at which the revision has this blob. */
   ofBlob(blob: string): string | undefined;
   /** The path of a file whose text names this site, and which is no other site's own manifest. */
   ofSite(site: string): string | undefined;
