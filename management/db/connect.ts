@@ -30,9 +30,9 @@ export function connectPostgres(url: string, onIdleError: (error: Error) => void
 }
 
 /**
- * Makes the promise of a query here, from pg's callback. pg's own promise and its query refer to each other, so that
- * minor garbage collections keep the rows of hundreds of queries until a full collection: pauses of 10 to 20 ms every
- * second under load.
+ * Makes each query's promise here, from pg's callback. pg's own promise and its query refer to each other. Minor
+ * garbage collections therefore keep the rows of hundreds of queries until a full collection, which pauses the process
+ * for 10 to 20 ms every second under load.
  */
 function answerByCallback(client: pg.PoolClient): void {
   const query = client.query.bind(client);

@@ -4,7 +4,7 @@ import type { Json } from './columns.ts';
 /** What is known of the traffic as a whole: one row. */
 interface TrafficState {
   single: Generated<boolean>;
-  /** From here on, what the bucket has is collected; `null`: nothing was ever collected. */
+  /** What the bucket has from this time on is collected; `null`: nothing was ever collected. */
   since: Date | null;
   /** The oldest time that can have rows of this span (a minute, an hour, a day); older rows were removed, or never made. */
   minutes_from: Date | null;

@@ -16,7 +16,7 @@ interface Asked {
 }
 
 /**
- * What the resolvers answered lately. It is kept, because the resolvers would refuse a question for each read of the
+ * What the resolvers answered lately. Answers are kept, because the resolvers would refuse a query for each read of the
  * API.
  */
 export class AskedHosts {
@@ -40,8 +40,8 @@ export class AskedHosts {
   }
 
   /**
-   * Forgets the answers for these names, so that the next questions go to the resolvers. Returns the seconds to wait if that
-   * was done for the domain just before; `null`: it is done now.
+   * Forgets the answers for these names, so that the next queries go to the resolvers; then returns `null`. If that was
+   * done for the domain just before, forgets nothing and returns the seconds to wait.
    */
   forget(domain: string, names: readonly string[]): number | null {
     const now = this.#context.clock.now();

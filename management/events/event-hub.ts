@@ -58,8 +58,8 @@ export class EventHub {
   }
 
   /**
-   * True if no event newer than this one has been reported. Then a stream that is open by now gets all later ones from
-   * the hub. `false` before the first report.
+   * True if no event newer than this one has been reported: a stream that is open by now gets all later events from the
+   * hub. False before the first report.
    */
   isAt(position: string): boolean {
     return this.#newest !== null && BigInt(this.#newest) <= BigInt(position);

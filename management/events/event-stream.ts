@@ -13,10 +13,10 @@ const FIRST = Buffer.from('retry: 2000\n\n');
 const BEAT = Buffer.from(': still here\n\n');
 
 /**
- * Events as server-sent events: first those after `last`, then each new event. Ends with its subscription, also when the
- * token or the membership no longer allows reading. To continue after an event, a client sends its id as
- * `Last-Event-ID`. The stream reads from the subscription only when its consumer has taken what was sent before.
- * It makes no promise for each event, so that ten thousand streams get an event within one second.
+ * Events as server-sent events: first those after `last`, then each new event. Ends with its subscription, also when
+ * the token or the membership no longer allows reading. To continue after an event, a client sends its id as
+ * `Last-Event-ID`. The stream reads from the subscription only when its consumer has taken what was sent before. It
+ * creates no promise per event, so that ten thousand streams get an event within one second.
  */
 export class EventStream extends Readable {
   readonly #hub: EventHub;

@@ -125,8 +125,8 @@ export async function hasOverdueClaims(db: Database): Promise<boolean> {
 }
 
 /**
- * Ends overdue changes. Call it when the database matches git: an overdue change that is in no manifest then was not
- * committed.
+ * Ends overdue changes. Call it when the database matches git: if no manifest shows an overdue change by then, it was
+ * not committed.
  */
 export async function settleOverdueClaims(db: Database): Promise<void> {
   const { rows } = await sql<{ container_id: string }>`

@@ -123,8 +123,8 @@ interface Scope {
 }
 
 /**
- * Read before the list, because the planner knows how many containers given clients have, and picks the index by it. For
- * a subquery of clients it assumes an average.
+ * Read before the list, because PostgreSQL's planner knows how many containers the named clients have, and picks the
+ * index by that. For a subquery of clients, it assumes an average.
  */
 async function scopeOf(db: Database, { caller, client }: ContainerFilter): Promise<Scope> {
   const visible = visibleClients(db, caller).as('visible');
@@ -147,7 +147,8 @@ async function scopeOf(db: Database, { caller, client }: ContainerFilter): Promi
 }
 
 /**
- * The `seq` of the containers of a page. They are searched apart from the rows, because indexes alone may answer that.
+ * The `seq` of the containers of a page. They are searched apart from the rows, because indexes alone may suffice for
+ * this search.
  */
 function pageOf(db: Database, query: ListQuery, scope: Scope) {
   const { after, limit } = query;

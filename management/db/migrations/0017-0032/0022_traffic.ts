@@ -37,7 +37,8 @@ const STATEMENTS = [
     at timestamptz not null default now(),
     primary key (key, kind)
   )`,
-  // Rows are added to again and again until their time is over: room beside them keeps the indexes untouched.
+  // A row is updated again and again until its time is over. Free space in its page lets the updates leave the indexes
+  // untouched.
   ...SUMS.map(
     (name) => sql`create table ${sql.table(name)} (
       container uuid not null,
