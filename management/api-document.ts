@@ -93,7 +93,10 @@ const described = z.object({
   ),
 });
 
-/** The source of the list of operations that take an idempotency key. A client knows from it which ones it may repeat. */
+/**
+ * The source text of the list of operations that take an idempotency key. It shows a client which requests it may
+ * repeat.
+ */
 export function keyedOperations(document: object): string {
   const { paths } = described.parse(document);
   const keyed = Object.entries(paths).flatMap(([path, methods]) =>

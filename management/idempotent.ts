@@ -20,7 +20,10 @@ declare module 'fastify' {
     repeatable?: true;
   }
   interface FastifyRequest {
-    /** The id of what the request creates. A continued creation has that of its first attempt, so it may exist. */
+    /**
+     * The id of what the request creates. A continued creation uses the id of its first attempt, so the thing may exist
+     * already.
+     */
     newId: string;
   }
 }
@@ -30,7 +33,7 @@ const storedAnswer = z.object({
   headers: z.record(z.string(), z.string()),
   body: z.string(),
 });
-/** Headers that are part of an answer. */
+/** Headers that are stored with an answer. */
 const KEPT = ['content-type', 'etag', 'location'] as const;
 
 interface Attempt {

@@ -13,7 +13,10 @@ import { demandWebhook } from './webhooks/demand.ts';
 import { demandWebhookTag } from './webhooks/present.ts';
 
 type Parts = Pick<Context, 'db' | 'settings'>;
-/** Throws unless the object is the version that `If-Match` names, or what the route itself answers to this caller. */
+/**
+ * Throws unless the object is the version that `If-Match` names. If the route would refuse this caller, throws that
+ * problem.
+ */
 type Compare = (parts: Parts, request: FastifyRequest, id: string, ifMatch: string) => Promise<void>;
 
 /** The objects with an ETag, by the address at which they are read. */
@@ -50,8 +53,8 @@ const OBJECTS: Readonly<Record<string, { readonly what: string; readonly compare
 const READING = ['GET', 'HEAD'];
 
 /**
- * Adds `If-Match` to mutations that don't compare it themselves, of an object with an ETag and of what is below its
- * address. A change that is a commit compares the tag again when it is made.
+ * Adds `If-Match` to the mutations of an object with an ETag, and of what is below its address, unless they compare it
+ * themselves. A change that makes a commit compares the tag again for the commit.
  */
 export function registerIfMatch(api: FastifyInstance, parts: Parts): void {
   api.addHook('onRoute', (route) => {

@@ -30,7 +30,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Every route behind the token check has it. */
     access?: Access;
-    /** Operators may do it without a role. */
+    /** Operators may use the route without a role. */
     operators?: true;
   }
 }

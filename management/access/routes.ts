@@ -9,7 +9,7 @@ export interface RouteAccess {
   readonly operation: string;
   /** `undefined`: the route doesn't declare it. */
   readonly access: Access | undefined;
-  /** Operators may do it without a role. */
+  /** Operators may use the route without a role. */
   readonly operators: boolean;
 }
 

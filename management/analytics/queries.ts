@@ -1,4 +1,7 @@
-/** A part of the points: the layout is that of edge/logs/request-record.ts. Only documented functions are used. */
+/**
+ * Which data points are summed, and how. Their layout is that of edge/logs/request-record.ts. The queries use only
+ * documented functions.
+ */
 export interface SumsQuery {
   /**
    * `null`: all points, also those of unknown hosts. `sites` are the points' index; `null`: a container has no site.

@@ -15,7 +15,10 @@ const FOREIGN: readonly string[] = [
 export interface AuditFilter {
   /** Only rows of clients and organisations in which this caller has an acting role; `null`: all rows, for operators. */
   readonly caller: Actor | null;
-  /** Subjects. Members see refused requests of operators; those of other callers without a role are not shown. */
+  /**
+   * Subjects of operators. Members see the refused requests of operators, but not those of other callers without a
+   * role.
+   */
   readonly operators: readonly string[];
   readonly actor?: string | undefined;
   readonly action?: string | undefined;

@@ -80,7 +80,8 @@ type ContainerExport = z.output<typeof containerExport>;
 const GOOGLE_TAGS = ['googtag', 'gaawc'];
 const GA4_CLIENT = 'gaaw_client';
 /**
- * The keys under which a Google tag names its server: the present, the earlier, and that of the field in Tag Manager.
+ * The keys under which a Google tag names its server: the current one, the earlier one, and that of the field in Tag
+ * Manager.
  */
 const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUrl'];
 /** Lists and maps in a parameter are this deep at most. */

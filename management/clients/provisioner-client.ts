@@ -206,7 +206,7 @@ export class ProvisionerClient {
       if (report.success) return report.data;
       throw new ProvisionerError(
         'refused',
-        'the provisioner’s answer is not a host report; check that both run the same release',
+        'the provisioner’s answer is not a host report: update management and provisioner together',
       );
     } catch (error) {
       if (isUnknown(error)) return null;

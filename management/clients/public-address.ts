@@ -69,8 +69,9 @@ async function callableAddresses(host: string, rules: AddressRules, resolve: Res
 }
 
 /**
- * A lookup for sockets that connects only to addresses that were checked in this very resolution: a name that answers
- * differently the next time gains nothing. Sockets to address literals do no lookup: `refuseAddress` judges those.
+ * A lookup for sockets, which thereby connect only to addresses that were checked in the same resolution. So a name
+ * gains nothing by resolving to another address the next time. Sockets to address literals do no lookup;
+ * `refuseAddress` judges those.
  */
 export function checkedLookup(rules: AddressRules, resolve = bySystem): LookupFunction {
   return (host, options, callback) => {

@@ -4,7 +4,7 @@ import { type AddressRules, checkedLookup, refuseAddress } from './public-addres
 
 /** Milliseconds for one call, the resolution of the name included. */
 const CALL_MS = 10_000;
-/** Bytes of an answer that are read at most. */
+/** The most bytes of an answer that are read. */
 const MOST_READ = 16 * 1024;
 
 interface Message {

@@ -10,7 +10,7 @@ import type { HostLogs } from './host-logs.ts';
 const RETRY_MS = 2_000;
 /** Milliseconds between two checks of a stream's access. */
 const CHECK_MS = 2_000;
-/** Milliseconds of silence after which a line keeps the connection open. */
+/** Milliseconds of silence after which a comment line is sent, to keep the connection open. */
 const BEAT_MS = 15_000;
 
 interface LiveReader {

@@ -9,8 +9,8 @@ import type { HostLogs } from './host-logs.ts';
 type Watched = Pick<Context, 'db' | 'clock' | 'settings' | 'log'>;
 
 /**
- * Until the signal: records as events what the policy scripts refuse, and deletes the lines on the host whose deletion
- * was requested. Both are repeated until they are done, so that a restart of either side loses nothing.
+ * Until the signal: records each refusal of a policy script as an event, and deletes on the host the lines whose
+ * deletion was requested. Both are repeated until they are done, so that a restart of either side loses nothing.
  */
 export async function watchHostLogs(context: Watched, host: HostLogs, signal: AbortSignal): Promise<void> {
   const { clock, settings, log } = context;

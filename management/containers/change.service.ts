@@ -146,7 +146,7 @@ async function commit(context: Context, row: ChangedContainer, change: Container
         'Request-Id': requestId,
         Reason: reason,
       },
-      // It may have waited behind others: the caller's role or the container's client may have changed meanwhile.
+      // The edit may have waited behind others: the caller's role or the container's client may have changed meanwhile.
       edit: async (current) =>
         await rewrite(context, await demandForChange(context, change), current, change),
     });

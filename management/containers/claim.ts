@@ -28,8 +28,8 @@ interface Origin {
 
 /**
  * Creates record, domain claims, port lease and operation in one transaction. `null`: the key is taken. A site id is
- * never reused: it may have no record, and the sites repository may not hold it, or ever have held it. Also left out is
- * a site id whose hostnames an operator has given to another site.
+ * never reused: it must have no record, and the sites repository must never have held it. A site id is also skipped if
+ * an operator has given its hostnames to another site.
  */
 export async function claimContainer(
   context: Context,
@@ -76,7 +76,7 @@ export async function tryClaim(
   return null;
 }
 
-/** What is done in the transaction of a claim; if one of them throws, the claim is undone. */
+/** Functions that run in the transaction of a claim. If one of them throws, the claim is undone. */
 interface Steps {
   before(trx: Database): Promise<void>;
   after(operation: OperationRow): void;

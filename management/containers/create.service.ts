@@ -46,7 +46,7 @@ interface Creation {
   };
   /** Used where the body has no `containerConfigB64`. */
   readonly copied?: Copied;
-  /** What must be the same for another use of the idempotency key. Default: the body. */
+  /** What must be the same when the idempotency key is used again. Default: the body. */
   readonly repeated?: unknown;
   readonly caller: Actor;
   readonly requestId: string;
@@ -161,7 +161,10 @@ async function judgeCreation(
   return body.containerConfigB64 === undefined ? null : canonicalConfig(body.containerConfigB64);
 }
 
-/** Throws `limit_reached` unless the client may have `more` containers. Requests at the same moment may pass it together. */
+/**
+ * Throws `limit_reached` unless the client may have `more` containers. Concurrent requests may together exceed the
+ * limit.
+ */
 export async function demandQuota(
   { db, settings }: Pick<Context, 'db' | 'settings'>,
   client: string,

@@ -25,7 +25,10 @@ export function patch(
   };
 }
 
-/** `current` with the given members. An undefined one would replace a value by its default. */
+/**
+ * `current` with the given members. Undefined members are left out, because they would replace values by their
+ * defaults.
+ */
 function withMembers<Members extends object>(
   current: Members,
   given: { readonly [Key in keyof Members]?: Members[Key] | undefined } = {},

@@ -18,7 +18,7 @@ export function repositoryOf(image: string): string {
   return name.replace(/:[^/:]*$/, '');
 }
 
-/** The most that a tenant may give one container of a host that others use too. */
+/** The most memory that a tenant may give one container, because other tenants use the host, too. */
 const MOST_MEMORY = '2048m';
 /** The most containers of a tenant's site, wherever it runs. */
 const MOST_OF_TENANT = 4;

@@ -53,7 +53,8 @@ async function judgeRemoval(
   { id, caller, ifMatch }: Omit<Removal, 'requestId'>,
 ): Promise<{ readonly row: ContainerWithOperation; readonly from: 'site' | 'record' | 'nothing' }> {
   const row = await demandContainer(db, id, caller, 'act');
-  // With such a reason, git wants the removed container again, but another container must release ports or names first.
+  // Such a reason means that git asks for the removed container again, but that it waits for ports or names of another
+  // one.
   const isWaiting = isProjectionReason(row.status_reason);
   const isGone = row.status === 'deprovisioning' || (row.status === 'removed' && !isWaiting);
   if (isGone || row.status === 'failed') demandMatch(ifMatch, row.manifest);

@@ -14,7 +14,7 @@ export function demandRoom(context: Context, asking: Asking): void {
   refuse(context, asking, context.room.full);
 }
 
-/** Throws `quota_reached` while the site itself waits for room: a further domain would lead to nothing. */
+/** Throws `quota_reached` while the site itself waits for room: a further domain would have to wait, too. */
 export function demandPlaced(context: Context, site: string, asking: Asking): void {
   refuse(context, asking, context.room.waiting(site));
 }

@@ -33,8 +33,9 @@ export interface TokenMaking {
 }
 
 /**
- * Sets a domain's same origin or (`null`) takes it away. Without a path, the domain keeps the one that it has. A new
- * forwarder's generation is the time in milliseconds: none is used twice, even if the domain was without one between.
+ * Sets a domain's same origin, or takes it away (`null`). Without a path, the domain keeps the path that it has. The
+ * generation of a new forwarder is the time in milliseconds, so that none is used twice, even if the domain had no
+ * forwarder in between.
  */
 export function withSameOrigin(
   current: ManifestInput,
@@ -59,9 +60,9 @@ export function withSameOrigin(
 }
 
 /**
- * The domain's forwarder gets the token of the next generation. The old one is accepted until `until`, if that is still
- * ahead. Throws if `until` is too far ahead, or if it is ahead while an even older token is still accepted. With an `until`
- * that has passed, neither of them is accepted any more.
+ * Gives the domain's forwarder the token of the next generation. The old token is accepted until `until`. If that time
+ * has passed, neither the old token nor an even older one is accepted any more. Throws if `until` is too far ahead, or
+ * if it is ahead while an even older token is still accepted.
  */
 export function rotateForwarderToken(
   current: Manifest,

@@ -123,7 +123,7 @@ function messageOf(client: string, records: readonly HandoverRecord[]) {
       `All DNS records that were asked for ${client} were found by the resolvers.`,
       ...(lines.length === 0 ? [] : ['', ...lines]),
       '',
-      'Nothing more is to be done. The records must stay.',
+      'Nothing more needs to be done. The records must stay.',
       '',
     ].join('\n'),
   };

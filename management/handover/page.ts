@@ -70,7 +70,7 @@ export function renderHandover(view: HandoverView): string {
   const zones = Map.groupBy(records, ({ zone }) => zone);
   const right = records.filter(({ state }) => state === 'right').length;
   const sum = isComplete
-    ? 'All records are right. Nothing more is to be done; the records must stay.'
+    ? 'All records are right. Nothing more needs to be done; the records must stay.'
     : `${right} of ${counted(records.length, 'record')} ${right === 1 ? 'is' : 'are'} right. A change can take an hour until every resolver has it.`;
   return page(
     `DNS records for ${client}`,

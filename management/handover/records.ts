@@ -16,7 +16,7 @@ export interface HandoverRecord {
   readonly type: 'CNAME' | 'TXT';
   readonly name: string;
   readonly value: string;
-  /** Address records that do instead of the CNAME. */
+  /** The address records that may be set instead of the CNAME. */
   readonly addresses: readonly string[];
   readonly purpose: string;
   readonly state: 'right' | 'missing' | 'wrong' | 'unknown';
@@ -24,7 +24,7 @@ export interface HandoverRecord {
   readonly detail: string | null;
 }
 
-/** A link shows no more containers and records: a page of them is read by a person. */
+/** The most containers and records that a link shows: a person must be able to read the page. */
 const MOST_CONTAINERS = 100;
 const MOST_RECORDS = 300;
 /** Names that are asked for at once. */

@@ -19,7 +19,7 @@ export interface Limits {
 /** Requests a minute of one address for the pages without a login that make the API ask other servers, such as resolvers. */
 const PAGES = 60;
 
-/** The seconds until the next such page; `null`: it may be answered now. */
+/** The seconds until the address may get such a page again; `null`: it may now. */
 export type PageLimit = (request: FastifyRequest) => Promise<number | null>;
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 

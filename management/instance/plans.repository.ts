@@ -20,9 +20,10 @@ interface NewPlan {
 }
 
 /**
- * Keeps a plan by its checksum, and forgets old ones. A plan can be approved if no `ref` was named, or if its revision is
- * `head`. One that can't be approved doesn't replace one that can: then nothing is kept, and the answer is `undefined`. A
- * plan of the same revision is still approved unless the provisioner holds its changes again, as after its restart.
+ * Keeps a plan by its checksum, and forgets old ones. A plan can be approved if no `ref` was named, or if its revision
+ * is `head`. A plan that can't be approved doesn't replace one that can: then nothing is kept, and the result is
+ * `undefined`. A plan of the same revision stays approved unless the provisioner holds its changes again, as it does
+ * after a restart.
  */
 export async function keepPlan(
   db: Database,

@@ -126,7 +126,9 @@ export function followSteps(
     });
   }
 
-  /** A restoration never fails, because git asks for the site. Until the site is up, it shows the obstacle. */
+  /**
+   * A restoration never fails, because git asks for the site. Until the site is up, the container shows the obstacle.
+   */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status !== null && UP.includes(status.reason)) return active(operation);
@@ -138,8 +140,8 @@ export function followSteps(
   }
 
   /**
-   * Whether the site is gone. An unknown site counts only where git is readable and the provisioner has observed its
-   * host.
+   * Whether the site is gone: the provisioner doesn't know it, although git is readable and the provisioner has
+   * observed its host.
    */
   async function isForgotten(site: string, request: CallContext): Promise<boolean> {
     if ((await repo.head()) === null || !(await provisioner.ready(request))) return false;

@@ -105,7 +105,7 @@ test('a list filters by several statuses, health and client', async () => {
   expect((await get(`client=${client}&clientId=${other}`)).body).toMatchObject({
     status: 400,
     code: 'invalid_request',
-    errors: [{ path: 'clientId', message: 'is another one than `client`' }],
+    errors: [{ path: 'clientId', message: 'differs from `client`' }],
   });
   expect(await names('q=shop', 'elsewhere')).toEqual(['Foreign Shop']);
 });

@@ -194,7 +194,7 @@ test('domains are put in order by a list of all of them and no other', async () 
     400,
     [
       { path: 'domains.1', message: 'is listed twice' },
-      { path: 'domains.2', message: 'is no domain of the container' },
+      { path: 'domains.2', message: 'is not a domain of the container' },
       { path: 'domains', message: 'lacks second.example' },
     ],
   ]);

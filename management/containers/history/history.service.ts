@@ -14,7 +14,10 @@ interface Versions {
   readonly after: Manifest | 'invalid' | null;
 }
 
-/** Parsed versions by file and text. Parsing one takes milliseconds, and pages of a history have the same ones. */
+/**
+ * Parsed versions by file and text. They are kept, because parsing one takes milliseconds, and the pages of a history
+ * share versions.
+ */
 interface Parsed {
   get(key: string): Promise<Manifest | 'invalid'> | undefined;
   set(key: string, parsed: Promise<Manifest | 'invalid'>): unknown;

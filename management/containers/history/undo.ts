@@ -42,7 +42,10 @@ function undoMembers(
   return { value: Object.fromEntries(members), conflicts };
 }
 
-/** The old order if the current one is the commit's; else entries that come back are put last. */
+/**
+ * The entries in the order before the commit if their order is still the commit's; otherwise in the current order, with
+ * restored entries last.
+ */
 function ordered(
   entries: Members,
   [current, before, after]: readonly [Members, Members, Members],
@@ -53,7 +56,7 @@ function ordered(
   return [...keys].flatMap((key) => (key in entries ? [entries[key]] : []));
 }
 
-/** The entries of a list by domain or token; `null`: it is no such list. An absent list is an empty one. */
+/** The entries of a list by domain or token; `null`: the value is no such list. An absent list is an empty one. */
 function entriesOf(value: unknown): Members | null {
   if (value === undefined) return {};
   if (!Array.isArray(value) || !value.every(isMembers)) return null;

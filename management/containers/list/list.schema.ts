@@ -44,7 +44,7 @@ export const listQuery = z
   })
   .refine(({ client, clientId }) => (client ?? clientId) === (clientId ?? client), {
     path: ['clientId'],
-    message: 'is another one than `client`',
+    message: 'differs from `client`',
   });
 
 const summary = z

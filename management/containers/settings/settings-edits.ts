@@ -8,7 +8,7 @@ export function reorderDomains(current: Manifest, order: readonly string[]): Man
   const errors = order.flatMap((domain, index) => {
     const isFirst = order.indexOf(domain) === index;
     if (entries.has(domain) && isFirst) return [];
-    const message = isFirst ? 'is no domain of the container' : 'is listed twice';
+    const message = isFirst ? 'is not a domain of the container' : 'is listed twice';
     return [{ path: `domains.${index}`, message }];
   });
   if (missing.length > 0) errors.push({ path: 'domains', message: `lacks ${missing.join(', ')}` });

@@ -72,7 +72,7 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
           edit: (current) => {
             if (serving) return { ...current, suspend: true };
             if (!current.suspend) return { ...current, serving: false };
-            const detail = 'its changes wait, and this one would too: resume it first';
+            const detail = 'the container is suspended, so this change would wait, too: resume the container first';
             throw new ManagementProblem('wrong_status', { detail });
           },
         });
