@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { type Logins, loginUrl } from '../data/session.ts';
 
-/** What a person sees who isn’t logged in: one button for each account that is offered, or one for all. */
+/** The page for a person who isn’t logged in: one button for each account that is offered, or one for all. */
 export function LoginPage({ logins }: { logins: Logins }) {
   useEffect(() => {
     document.title = 'Log in · Tagyard';

@@ -12,9 +12,9 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
   const [text, setText] = useState(query.q ?? '');
   const latest = useRef(change);
   latest.current = change;
-  /** The search that the address got from here. Another one comes from a link or the history. */
+  /** The search that this field last put into the address. Any other search there comes from a link or the history. */
   const sent = useRef(text);
-  // Before the next timer: it would send another search.
+  // In a layout effect, which runs before the next timer: that timer would send the old search again.
   useLayoutEffect(() => {
     const q = query.q ?? '';
     if (q === sent.current) return;

@@ -6,7 +6,7 @@ import { isChoosable, type Selection } from './selection.ts';
 
 interface Column {
   readonly name: string;
-  /** What the API sorts by; none: it doesn't sort by this column. */
+  /** The key by which the API sorts; absent: the list can't be sorted by this column. */
   readonly sort?: string;
   readonly class?: string;
 }

@@ -11,7 +11,7 @@ import { SavedTiles } from './saved-tiles.tsx';
 
 const SHOWN = 12;
 
-/** What needs a person first, then all in numbers, then what changed last. */
+/** First what needs a person's attention, then the numbers of containers, then what changed last. */
 export function Overview() {
   const counts = useQuery('containers counts', () => fetchCounts());
   const newest = useQuery('containers newest', () => fetchContainers({ sort: '-updatedAt', limit: SHOWN }));

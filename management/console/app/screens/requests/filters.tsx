@@ -12,7 +12,7 @@ import { timeZone, words } from '../../text/format.ts';
 /** Keys that are pressed within this time are one search, milliseconds: longer than for lists, because it costs more. */
 const TYPING_MS = 350;
 
-/** Where all filters have room: the width of `style/requests.css`. */
+/** The page width at which all filters fit, as in `style/requests.css`. */
 const WIDE = '(min-width: 761px)';
 
 export type ChangeAddress = (
@@ -134,7 +134,7 @@ export function Typed({
   const [isValid, setValid] = useState(true);
   const latest = useRef(set);
   latest.current = set;
-  /** The last value that this field gave to the address. Any other value there is from a link or the history. */
+  /** The value that this field last put into the address. Any other value there comes from a link or the history. */
   const sent = useRef(value);
   useLayoutEffect(() => {
     if (value === sent.current) return;
@@ -168,7 +168,7 @@ export function Typed({
   );
 }
 
-/** A span up to now, or two times of the browser's time zone. */
+/** A span up to now, or two times in the browser's time zone. */
 export function Times({ times, change }: { times: RequestTimes; change: ChangeAddress }) {
   const chosen = 'span' in times ? times.span.value : 'between';
   const choose = (value: string) => {
@@ -212,7 +212,7 @@ function Moment({ name, at, set }: { name: string; at: number; set: (time: strin
       aria-label={name}
       value={local}
       onChange={({ currentTarget: { value } }) => {
-        // Without a zone it is a time of the browser's.
+        // A time without a zone is in the browser's time zone.
         if (value !== '') set(new Date(value).toISOString());
       }}
     />

@@ -12,7 +12,7 @@ import { Deliveries } from './deliveries.tsx';
 
 type Webhook = components['schemas']['Webhook'];
 
-/** Addresses that learn of events, and what was delivered to them. */
+/** Addresses that events are sent to, and the deliveries to them. */
 export default function WebhooksScreen() {
   const query = useQuery('webhooks', async () => (await api.get('/webhooks')).data);
   return (
