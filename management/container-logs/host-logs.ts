@@ -9,9 +9,9 @@ import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
-/** A search reads for two seconds at most. */
+/** Milliseconds for an answer of the host, which itself spends two seconds at most on a search. */
 const PAGE_MS = 10_000;
-/** How long the host waits for a new line. A stream notices the end of a membership at most that much later. */
+/** How long the host waits for a new line. A stream notices the end of a membership after this time at the latest. */
 const WAIT_SECONDS = 5;
 
 type Page = z.output<typeof containerLogsPage>;
