@@ -6,11 +6,11 @@ import { roleInClient } from '../records/memberships.repository.ts';
 /**
  * What a caller wants to do with a client or what belongs to it. `read`: every member. `edit`: settings, features,
  * options of domains, configuration, consent. `act`: create, remove, verify, suspend, tokens, members, webhooks. `own`:
- * transfer, archive, members with the role owner.
+ * transfer, archive, visitors' profiles, deletion of records, members with the role owner.
  */
 export type Purpose = 'read' | 'edit' | 'act' | 'own';
 
-/** The weakest role that may do it. */
+/** The weakest role that is sufficient for each purpose. */
 export const WEAKEST: Readonly<Record<Purpose, Role>> = {
   read: 'viewer',
   edit: 'editor',

@@ -52,7 +52,7 @@ export function renderRoles(routes: readonly RouteAccess[]): string {
 
 const key = ({ url, method }: RouteAccess): string => `${url} ${method}`;
 const cell = (route: RouteAccess, caller: Caller): string =>
-  route.access === 'self' ? 'own' : isOpenTo(route, caller) ? 'yes' : '–';
+  route.access === 'self' ? 'self' : isOpenTo(route, caller) ? 'yes' : '–';
 
 const HEAD = `# Roles
 
@@ -60,13 +60,14 @@ Written by \`npm run generate:roles\` from the routes; a test tries every cell.
 
 A role in an organisation is the same role in each of its clients, and the stronger of two roles counts. A service token
 has the role of its scope. The operators (\`SUPER_ADMINS\`) need no role where the last column says yes; elsewhere
-their role in the client counts. \`own\`: open to every caller; the answer has only what the caller may see.
+their role in the client counts. \`self\`: open to every caller; the answer has only what the caller may see.
 
-Some requests need a higher role than their route:
+The role for some requests depends on what they contain:
 
 - \`POST /server-containers/:id/domains\` with a domain that the container doesn't have yet: admin.
 - \`PATCH /server-containers/:id\` with an image: operator.
-- \`POST /clients\` with an organisation: also admins of the organisation.
+- A creation, change, clone or revert with resources above the limits of tenants: operator.
+- \`POST /clients\` with an organisation: also open to owners and admins of the organisation.
 - \`PATCH /clients/:id\` with another organisation: operator.
 - Members, invitations and tokens: a caller gives or removes at most the caller's own role.
 - \`POST /clients/:id/transfer\`: owner of both clients.`;
