@@ -43,7 +43,7 @@ export async function findAges(
   return new Map(sites.map((site) => [site, [places.get(firstOf(site)) ?? 0, inMerge.get(site) ?? 0]]));
 }
 
-/** Finds the oldest version of each site since which `holds` has been true without a break. */
+/** For each site, finds the oldest version since which `holds` has been true without a break. */
 class Search implements Visitor {
   readonly first = new Map<string, string>();
   readonly #holds: Holds;

@@ -4,7 +4,7 @@ import { sendInSession } from './api.ts';
 export type Traffic = components['schemas']['Traffic'];
 export type TrafficPoint = components['schemas']['TrafficPoint'];
 
-/** Milliseconds between two reads of traffic up to now while it is shown; more of them for long spans. */
+/** Milliseconds between two reads of traffic up to now while it is shown; longer for long spans. */
 const POLL_MS = 2_000;
 const LONG_POLL_MS = 30_000;
 

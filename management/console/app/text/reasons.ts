@@ -10,7 +10,7 @@ const FIXES: Partial<Record<Reason, string>> = {
   provisioning_failed: 'The host could not finish. Read which step failed under Health.',
   sites_repo_unavailable: 'The sites repository could not be written. Create the container again once it can be.',
   site_taken: 'Another site has this name. Create the container under another name.',
-  port_taken: 'Another site has a port of this one. The container continues by itself once the port is free.',
+  port_taken: 'Another site has a port of this one. Setup continues by itself once the port is free.',
   domain_in_use: 'Another container has a domain of this one. Remove the domain there first.',
 };
 
