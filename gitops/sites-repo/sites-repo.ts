@@ -23,7 +23,7 @@ import { watchRepo } from './watch.ts';
 interface SitesRepoOptions {
   /** A path of a bare repository, or any URL that git fetches from and pushes to. */
   readonly url: string;
-  /** Where the mirror of a remote repository is kept; unused for a local one. */
+  /** The folder of the index of path commits, and of the mirror of a remote repository. */
   readonly cacheDir: string;
   readonly branch?: string;
   /** Seconds between two fetches from a remote, before jitter. */
@@ -281,7 +281,7 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   const { url, cacheDir, branch = 'main' } = options;
   if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
-    throw new SitesRepoError(`${redactUrls(url)} is neither a bare git repository nor a URL of one`);
+    throw new SitesRepoError(`${redactUrls(url)} is neither a bare git repository nor a URL of one; set SITES_REPO to one of these`);
   }
   const mirror = join(cacheDir, 'sites.git');
   const git = gitOf(mirror, options.onNotice ?? (() => undefined));
