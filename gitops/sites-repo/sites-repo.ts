@@ -281,7 +281,9 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   const { url, cacheDir, branch = 'main' } = options;
   if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
-    throw new SitesRepoError(`${redactUrls(url)} is neither a bare git repository nor a URL of one; set SITES_REPO to one of these`);
+    throw new SitesRepoError(
+      `${redactUrls(url)} is neither a bare git repository nor a URL of one; set SITES_REPO to one of these`,
+    );
   }
   const mirror = join(cacheDir, 'sites.git');
   const git = gitOf(mirror, options.onNotice ?? (() => undefined));

@@ -72,7 +72,8 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
           edit: (current) => {
             if (serving) return { ...current, suspend: true };
             if (!current.suspend) return { ...current, serving: false };
-            const detail = 'the container is suspended, so this change would wait, too: resume the container first';
+            const detail =
+              'the container is suspended, so this change would wait, too: resume the container first';
             throw new ManagementProblem('wrong_status', { detail });
           },
         });

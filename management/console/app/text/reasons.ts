@@ -5,10 +5,12 @@ type Reason = NonNullable<Container['statusReason']>;
 
 /** What a person does about a reason. */
 const FIXES: Partial<Record<Reason, string>> = {
-  provisioner_unreachable: 'The host’s provisioner could not be reached. Create the container again once it answers.',
+  provisioner_unreachable:
+    'The host’s provisioner could not be reached. Create the container again once it answers.',
   provisioner_refused: 'The host refused the manifest. Read the detail, then create the container again.',
   provisioning_failed: 'The host could not finish. Read which step failed under Health.',
-  sites_repo_unavailable: 'The sites repository could not be written. Create the container again once it can be.',
+  sites_repo_unavailable:
+    'The sites repository could not be written. Create the container again once it can be.',
   site_taken: 'Another site has this name. Create the container under another name.',
   port_taken: 'Another site has a port of this one. Setup continues by itself once the port is free.',
   domain_in_use: 'Another container has a domain of this one. Remove the domain there first.',
