@@ -35,7 +35,7 @@ export function bulkRoutes(): FastifyPluginAsyncZod {
           operationId: 'changeContainers',
           summary: `Change up to ${MOST_ITEMS} containers; an item that is refused doesn’t stop the others`,
           description:
-            'Items of one container are done in their order. Each item counts as a request for rate limits, and has a line of its own in the audit log. `clone` and the rotations make something new each time; to repeat the other verbs is harmless. With an `Idempotency-Key`, the repetition gets the first outcomes and changes nothing; if the whole request failed, its repetition does the items again, but makes no clone twice.',
+            'Items of one container are done in their order. Each item counts as a request for rate limits, and has a line of its own in the audit log. `clone` and the rotations make something new each time; repeating the other verbs is harmless. With an `Idempotency-Key`, a repetition gets the first outcomes and changes nothing. If the whole request failed, a repetition does the items again, but makes no clone twice.',
           tags: ['containers'],
           headers: creationHeaders,
           querystring: bulkQuery,

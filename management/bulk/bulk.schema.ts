@@ -77,8 +77,8 @@ const item = z
       .string()
       .max(255)
       .optional()
-      .meta({ description: 'of removeDomain, removeCustomDomain and rotateForwarderToken' }),
-    token: z.string().max(100).optional().meta({ description: 'of revokeLoaderToken' }),
+      .meta({ description: 'for removeDomain, removeCustomDomain and rotateForwarderToken' }),
+    token: z.string().max(100).optional().meta({ description: 'for revokeLoaderToken' }),
     ifMatch: z.string().max(1024).optional().meta({ description: 'the item’s `If-Match`' }),
   })
   .superRefine((given, context) => {

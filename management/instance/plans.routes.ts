@@ -55,7 +55,7 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
           operationId: 'createPlan',
           summary: 'Plan what the host would change for a revision; changes nothing',
           description:
-            'A plan is kept for a week, by its checksum: that of a branch doesn’t replace one of the newest revision with the same changes. A dry run checks only whether the request is allowed, and keeps no plan.',
+            'A plan is kept for a week, by its checksum. A plan of a branch doesn’t replace a plan of the newest revision with the same changes. A dry run checks only whether the request is allowed, and keeps no plan.',
           tags: ['instance'],
           querystring: dryRunQuery,
           body: newPlan,
@@ -132,7 +132,7 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
         config: { access: 'operate' },
         schema: {
           operationId: 'approvePlan',
-          summary: 'Approve what guards hold back of a plan of the newest revision',
+          summary: 'Approve the changes that guards hold in a plan of the newest revision',
           tags: ['instance'],
           params: planParams,
           querystring: dryRunQuery,

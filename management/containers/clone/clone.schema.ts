@@ -11,14 +11,14 @@ export const newClone = z
       .optional()
       .meta({ description: 'without it, the clone has the configuration of the other container' }),
     clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
-    client: z.uuid().optional().meta({ description: 'without it, the clone is the same client’s' }),
+    client: z.uuid().optional().meta({ description: 'without it, the clone belongs to the same client' }),
   })
   .transform((body, context) => {
     const issue = (path: PropertyKey[], message: string) =>
       context.issues.push({ code: 'custom', path, message, input: body });
     const pages = pagesOf(body, issue);
     const { domains: _, webTagIds: __, client, clientId = client, ...rest } = body;
-    if (client !== undefined && client !== clientId) issue(['clientId'], 'is another one than `client`');
+    if (client !== undefined && client !== clientId) issue(['clientId'], 'differs from `client`');
     return { ...rest, clientId, pages };
   })
   .meta(

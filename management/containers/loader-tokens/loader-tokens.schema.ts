@@ -4,7 +4,7 @@ const token = z
   .object({
     id: z.string(),
     value: z.string().meta({ description: 'its beginning and end' }),
-    current: z.boolean().meta({ description: 'the one that snippets have' }),
+    current: z.boolean().meta({ description: 'true: the token that snippets have' }),
     until: z.iso
       .date()
       .nullable()
