@@ -15,8 +15,8 @@ interface Versions {
 }
 
 /**
- * Parsed versions by file and text. They are kept, because parsing one takes milliseconds, and the pages of a history
- * share versions.
+ * Parsed versions by file and text. They are kept, because parsing one takes milliseconds, and several pages of a
+ * history need the same versions.
  */
 interface Parsed {
   get(key: string): Promise<Manifest | 'invalid'> | undefined;

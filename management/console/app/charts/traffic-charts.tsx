@@ -84,7 +84,7 @@ export function LatencyChart({ traffic }: { traffic: Traffic }) {
   );
 }
 
-/** Of the requests whose consent is known, the share with full consent. */
+/** The percentage of requests with full consent, among those whose consent is known. */
 export function ConsentChart({ traffic }: { traffic: Traffic }) {
   const { steps, times } = useSteps(traffic);
   const series = useMemo(
@@ -110,7 +110,7 @@ export function ConsentChart({ traffic }: { traffic: Traffic }) {
   );
 }
 
-/** Of the pages that reported about blockers, the share with something blocked. */
+/** The percentage of pages with something blocked, among those that reported about blockers. */
 export function BlockedChart({ traffic }: { traffic: Traffic }) {
   const { steps, times } = useSteps(traffic);
   const series = useMemo(

@@ -37,8 +37,8 @@ const STATEMENTS = [
     at timestamptz not null default now(),
     primary key (key, kind)
   )`,
-  // A row is updated again and again until its time is over. Free space in its page lets the updates leave the indexes
-  // untouched.
+  // A row is updated again and again until its time is over. With free space in its page, the updates don't touch the
+  // indexes.
   ...SUMS.map(
     (name) => sql`create table ${sql.table(name)} (
       container uuid not null,

@@ -114,7 +114,7 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
 }
 
 /**
- * Every day, the newest first. A day of which nothing is known isn't shown as zero; consecutive days of that kind share
+ * Every day, the newest first. A day of which nothing is known isn't shown as zero; consecutive days of that kind are
  * one line.
  */
 function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Line[] {
