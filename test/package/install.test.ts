@@ -156,7 +156,7 @@ describe('the package', () => {
 });
 
 describe('without the optional packages', () => {
-  const missing = /^tagyard: this installation has no embedded parts \(miniflare, .*\); install them: npm /;
+  const missing = /^tagyard: optional packages are not installed \(miniflare, .*\); install them: npm /;
 
   test('`up` says what is missing, and starts nothing', async () => {
     const { exitCode, stderr } = await run(host, 'npx', '--no-install', 'tagyard', 'up');

@@ -7,7 +7,7 @@ const EMBEDDED = [
   '@electric-sql/pglite-prepopulatedfs',
   'oidc-provider',
 ] as const;
-/** The search's package is no embedded part: without it all else works. */
+/** The embedded parts' packages, and the package of the search, without which everything else works. */
 type Optional = (typeof EMBEDDED)[number] | '@duckdb/node-api';
 
 /** The packages of the embedded parts that are not installed. */
@@ -20,14 +20,14 @@ export function demandInstalled(name: Optional): void {
   if (!isInstalled(name)) throw new Error(howToInstall([name]));
 }
 
-/** Loads a package of an embedded part. Throws as `demandInstalled`. */
+/** Loads an optional package. Throws as `demandInstalled`. */
 export async function optional<Module>(name: Optional, load: () => Promise<Module>): Promise<Module> {
   demandInstalled(name);
   return await load();
 }
 
 export function howToInstall(names: readonly string[]): string {
-  return `this installation has no embedded parts (${names.join(', ')}); install them: npm install --include=optional`;
+  return `optional packages are not installed (${names.join(', ')}); install them: npm install --include=optional`;
 }
 
 function isInstalled(name: string): boolean {
