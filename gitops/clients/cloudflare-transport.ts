@@ -35,7 +35,7 @@ export function pacedFetch(
   return async (request) => {
     await pace.take(request.signal);
     if (request.method !== 'GET' && mayWrite?.() === false) {
-      throw new RetryableError('Cloudflare: this replica leads no longer, so it sends no writes');
+      throw new RetryableError('Cloudflare: this replica is no longer the leader, so it sends no writes');
     }
     const { response, body } = await exchange(request, timeoutMs);
     if (response.status === 429) {

@@ -23,9 +23,9 @@ interface ReplicaOptions {
   readonly signal: AbortSignal;
 }
 
-/** The right of one replica to act for its cluster, and what the one before it has passed on. */
+/** The right of one replica to act for its cluster, and what the previous leader has passed on. */
 interface Leadership {
-  /** Names all replicas in the sites repository: machines elsewhere have another id. */
+  /** The one name of all replicas in the sites repository; machines elsewhere have another name. */
   readonly holder: string;
   /** Aborts when another replica may lead. Doesn't abort when this one gives the Lease up at its end. */
   readonly lost: AbortSignal;
@@ -39,8 +39,9 @@ interface Leadership {
 }
 
 /**
- * Waits until this replica holds the Lease of the settings. `null`: they name none, so this daemon is the only one.
- * Throws the signal's reason. `stack` gives the Lease up, after everything that is added to the stack later has ended.
+ * Waits until this replica holds the Lease of the settings. `null`: the settings name no Lease, so this daemon is the
+ * only one. Throws the signal's reason. `stack` gives the Lease up, after everything that is added to the stack later
+ * has ended.
  */
 export async function lead(
   env: Env,
@@ -76,14 +77,14 @@ export async function lead(
     await election.close();
   });
   onStandby(url);
-  log.info({ lease: env.KUBERNETES_LEASE }, 'waits for the Lease');
+  log.info({ lease: env.KUBERNETES_LEASE }, 'this replica waits for the Lease');
   const held = await election.acquired(signal);
   const lost = new AbortController();
   held.addEventListener('abort', () => {
     if (!isEnding) lost.abort(held.reason);
   });
   leads.abort(new Error('this replica takes over'));
-  log.info({ lease: env.KUBERNETES_LEASE }, 'leads');
+  log.info({ lease: env.KUBERNETES_LEASE }, 'this replica leads');
 
   const annotation = (key: string) => election.metadata?.annotations?.[key];
   const passedOn = annotation(REVISION) ?? null;
@@ -106,9 +107,9 @@ export async function lead(
 }
 
 /**
- * Of another leader's state only the last revision is known. It is enough to tell a branch that is gone from an empty one,
- * and to notice a rewritten history. Everything else counts as lost. If the revision is the saved one, either this replica
- * led last, or the one that did had nothing new.
+ * Of another leader's state only the last revision is known. It is enough to tell a branch that is gone from an empty
+ * one, and to notice a rewritten history. Everything else counts as lost. If that revision is the saved one, either
+ * this replica led last, or the last leader has read nothing newer.
  */
 function stateAfter(passedOn: string | null, saved: State | null) {
   if (passedOn === null || saved?.revision === passedOn) return saved;

@@ -11,7 +11,9 @@ export interface SiteRun {
   readonly removal: boolean;
   /** When the last DNS record of the site was deleted; `null`: none was, or the time is unknown. */
   readonly dnsRemovedAt: Date | null;
-  /** Aborts when a newer revision changes this site: the run ends after its current step, or now if that step waits. */
+  /**
+   * Aborts when a newer revision changes this site: the run ends after its current step, or at once if that step waits.
+   */
   readonly superseded: AbortSignal;
 }
 
@@ -110,8 +112,8 @@ export function isOptional(
 }
 
 /**
- * On removal of a site, visitors drain after the targets by which they find it are deleted. Earlier targets in the
- * order wait for that.
+ * On removal of a site, visitors drain after the targets by which they find it are deleted. Targets that come earlier
+ * in the order are deleted only after the drain.
  */
 function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
   const order = [...appliers.values()];
@@ -161,7 +163,7 @@ async function applyOne(
   try {
     const applier = deps.appliers.get(change.target);
     if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
-    if (deps.mayWrite?.() === false) throw new RetryableError('this replica leads no longer');
+    if (deps.mayWrite?.() === false) throw new RetryableError('this replica is no longer the leader');
     const progress = (message: string) => deps.onProgress?.(change, message);
     await applier.apply(change, signal, { progress, superseded });
     deps.onStep({ ...stepOf(change, 'succeeded'), ...times() });

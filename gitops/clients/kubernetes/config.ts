@@ -14,27 +14,27 @@ import {
 } from './credentials.ts';
 
 const PACKAGE = '@kubernetes/client-node';
-/** Where Kubernetes puts the account of a pod. */
+/** Where Kubernetes puts the credentials of a pod's service account. */
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** Which cluster, and as whom. */
 export interface ClusterAccess {
-  /** Paths as in KUBECONFIG. Default: the account of the pod that runs this, else `~/.kube/config`. */
+  /** Paths as in KUBECONFIG. Default: the service account of the pod that runs this process, else `~/.kube/config`. */
   readonly kubeconfig?: string | undefined;
-  /** Default: the file's current one. */
+  /** Default: the current context of the file. */
   readonly context?: string | undefined;
 }
 
 export interface ClusterConfig {
-  /** Origin, and a path if the API server is below one. */
+  /** The API server's origin, with a path if the server is below one. */
   readonly server: URL;
-  /** The URL of an HTTP proxy on the way. */
+  /** The URL of the HTTP proxy before the API server; `null`: there is none. */
   readonly proxy: string | null;
   /** The context's namespace. */
   readonly namespace: string | null;
-  /** As files and programs give them now: tokens and certificates are replaced while a process runs. */
+  /** The credentials that files and programs give now: tokens and certificates are replaced while a process runs. */
   credentials(): Promise<Credentials>;
-  /** To be called when the credentials were refused: what programs have answered is forgotten. */
+  /** Forgets what programs have answered. Call it when the credentials were refused. */
   forget(): void;
 }
 
@@ -64,13 +64,13 @@ export async function readClusterConfig(
     if (paths.length > 0) found = await ofFiles(paths, access.context);
     else if (existsSync(join(account, 'token'))) found = ofAccount(account, env);
     else if (existsSync(standard)) found = await ofFiles([standard], access.context);
-    else throw new Error(`this is no pod with an account, and there is no ${standard}`);
+    else throw new Error(`this process is not in a pod with a service account, and there is no ${standard}`);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new TerminalError(`Kubernetes: no usable configuration: ${why}. See KUBECONFIG`, { cause });
   }
   if (!URL.canParse(found.server))
-    throw new TerminalError(`Kubernetes: ${found.server} is no URL of a server`);
+    throw new TerminalError(`Kubernetes: ${found.server} is not the URL of a server`);
   const { ask, forget } = credentialsOf(found.user, found.trust);
   return {
     server: new URL(found.server),
@@ -100,16 +100,18 @@ const document = z.looseObject({
   users: named,
 });
 
-/** Of several files, the first one that names something counts, as kubectl does it. */
+/** If several files have an item of one name, the first file's item counts, as in kubectl. */
 async function ofFiles(paths: readonly string[], wanted: string | undefined): Promise<Found> {
   if (missingPackages([PACKAGE]).length > 0) {
-    throw new Error(`its reader ${PACKAGE} isn't installed; install it: npm install --include=optional`);
+    throw new Error(
+      `the package ${PACKAGE}, which reads it, isn't installed; install it: npm install --include=optional`,
+    );
   }
   // These files of the package load in milliseconds. Its KubeConfig loads all API types: 0.5 s and 50 MB.
   const { newClusters, newContexts, newUsers } = await import('@kubernetes/client-node/dist/config_types.js');
   const files = paths.map((path) => {
     const read = document.safeParse(parse(readFileSync(path, 'utf8')));
-    if (!read.success) throw new Error(`${path} is no kubeconfig`);
+    if (!read.success) throw new Error(`${path} is not a kubeconfig`);
     return { folder: dirname(resolve(path)), content: read.data };
   });
   const first = <Item extends { readonly name: string }>(
@@ -188,7 +190,7 @@ function impersonationIn(user: z.output<typeof rawUser>): Impersonation | undefi
   const { as, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = user;
   if (as) return { user: as, uid: uid || undefined, groups: groups ?? [], extra: extra ?? {} };
   if (uid || groups?.length || Object.keys(extra ?? {}).length > 0) {
-    throw new Error('its as-uid, as-groups or as-user-extra needs an as');
+    throw new Error('its user has as-uid, as-groups or as-user-extra, but no as: add the user to act as');
   }
   return undefined;
 }

@@ -8,7 +8,7 @@ import { KubernetesRetryable } from './errors.ts';
 /** How long a program of a kubeconfig may take. */
 const PROGRAM_MS = 30_000;
 
-/** As whom a user of a kubeconfig acts in place of itself: `as` and what belongs to it. */
+/** The user that a user of a kubeconfig acts as: `as` and the members that belong to it. */
 export interface Impersonation {
   readonly user: string;
   readonly uid: string | undefined;
@@ -28,7 +28,7 @@ export interface ServerTrust {
   /** Base64. */
   readonly caData?: string | undefined;
   readonly skipsCheck?: boolean | undefined;
-  /** In place of the host of its URL. */
+  /** The name in the certificate, if it isn't the host of the server's URL. */
   readonly name?: string | undefined;
 }
 
@@ -41,7 +41,7 @@ export interface TlsMaterial {
   readonly rejectUnauthorized?: boolean;
 }
 
-/** A list is several headers of one name. */
+/** A list stands for several headers of one name. */
 export type RequestHeaders = Readonly<Record<string, string | string[]>>;
 
 /** What each request needs. */
@@ -58,7 +58,7 @@ export function credentialsOf(user: ClusterUser, trust: ServerTrust) {
   if (user.authProvider) {
     const { name } = user.authProvider;
     throw new TerminalError(
-      `Kubernetes: the auth-provider ${name} of the kubeconfig isn't supported; use an exec plugin in its place`,
+      `Kubernetes: the auth-provider ${name} of the kubeconfig isn't supported; use an exec plugin instead`,
     );
   }
   let program: ((options: RequestOptions) => Promise<void>) | null = null;
@@ -128,7 +128,7 @@ function impersonating({ user, uid, groups, extra }: Impersonation): RequestHead
   };
 }
 
-/** The exec plugin of the user. What it answered is kept until it expires. */
+/** The exec plugin of the user. Its answer is kept until it expires. */
 async function programOf(user: ClusterUser): Promise<(options: RequestOptions) => Promise<void>> {
   const { ExecAuth } = await import('@kubernetes/client-node/dist/exec_auth.js');
   const auth = new ExecAuth();

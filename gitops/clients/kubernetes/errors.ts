@@ -140,9 +140,12 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
   if (UNTYPED.test(said)) return refused('invalid', text);
   switch (state.reason ?? reasonOfCode(code)) {
     case 'NotFound':
-      // A client's namespace that is missing is made at the next attempt.
+      // If it is a client's namespace, the next attempt creates it.
       return said.startsWith('namespaces "')
-        ? later('absent', `${text}. Create it yourself if KUBERNETES_NAMESPACE names it`)
+        ? later(
+            'absent',
+            `${text}. If KUBERNETES_NAMESPACE names it, create it; any other namespace is created at the next attempt`,
+          )
         : refused('absent', text);
     case 'AlreadyExists':
       return later('exists', text);
@@ -150,7 +153,8 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
       const managers = causes.filter(({ reason }) => reason === 'FieldManagerConflict');
       if (managers.length === 0) return later('changed', text);
       const fields = managers.map((one) => `${one.field} (${one.message})`).join(', ');
-      const remedy = 'Let the others give these fields up, or mark the object as ours';
+      const remedy =
+        'Make the other managers give up these fields, or set adopt: true in the manifest to take them over';
       return refused('managed', `Kubernetes: ${what}: other managers own ${fields}. ${remedy}`);
     }
     case 'Forbidden':
@@ -194,7 +198,10 @@ function forbidden({
   }
   const right = RBAC.exec(said);
   if (right === null) {
-    return new KubernetesRefusal('denied', `${text}. Admission in the cluster refuses the object`);
+    return new KubernetesRefusal(
+      'denied',
+      `${text}. Admission in the cluster refuses the object: change it or its rule`,
+    );
   }
   const [, user, verb, resource, where] = right;
   const scope = where?.trim() ?? '';
@@ -202,7 +209,7 @@ function forbidden({
   return new KubernetesRefusal('forbidden', `${message}. Give it this right (RBAC)`);
 }
 
-/** For a server that sends no reason: a proxy in front, or a webhook's own status. */
+/** The reason for an answer that names none: from a proxy before the API server, or a webhook's own status. */
 function reasonOfCode(code: number): string {
   const reasons: Readonly<Record<number, string>> = {
     400: 'BadRequest',

@@ -8,12 +8,12 @@ import { type Exchanged, exchange, LateError } from './exchange.ts';
 import { parsed } from './object-text.ts';
 import { untilAborted } from './until-aborted.ts';
 
-/** Certificates and tokens are read again after this. client-go does it once a minute. */
+/** Certificates and tokens are read again after this time. client-go does it once a minute. */
 const CREDENTIALS_MS = 30_000;
 const TRIES = 4;
 /**
- * How much of a watch is read before it is wanted, octets. A watch that gathers reads once in `gatherMs`: by undici's default
- * of 64 KiB, it would fall behind a thousand rollouts.
+ * How many octets of a watch are read ahead. A watch that gathers events reads once in `gatherMs`: with undici's
+ * default of 64 KiB, it would fall behind during a thousand rollouts.
  */
 const WATCH_BUFFER_OCTETS = 4 * 1024 * 1024;
 /** If the API server asks for a longer pause, the call isn't repeated, and the caller gets the error. */
@@ -24,13 +24,13 @@ export interface Call {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: object;
-  /** Of the body. Default: JSON. */
+  /** The type of the body. Default: JSON. */
   readonly contentType?: string;
   /** Default: JSON. */
   readonly accept?: string;
-  /** As errors name it: `apply Deployment a/b`. */
+  /** What errors call it, for example `apply Deployment a/b`. */
   readonly what: string;
-  /** A second try after a lost answer has the same effect as one. */
+  /** Two tries have the same effect as one, so the call is repeated after a lost answer. */
   readonly isRepeatable: boolean;
   /** A dry run: a replica that doesn't lead may send it, too. */
   readonly storesNothing?: true;
@@ -57,7 +57,7 @@ export class Transport {
 
   readonly #callMs: number;
 
-  /** `mayWrite` is asked before each request that changes something is sent. */
+  /** `mayWrite` is asked before each request that changes something. */
   constructor(
     config: ClusterConfig,
     clock: Clock = systemClock,
@@ -71,8 +71,9 @@ export class Transport {
   }
 
   /**
-   * One call with its answer. It is sent again only where the API server says that it did nothing (429, and 5xx with
-   * `Retry-After`), and where the answer was lost and the call is repeatable.
+   * One call with its answer. It is sent again if the API server says that it did nothing (429, and 5xx with
+   * `Retry-After`), or if the answer was lost and the call is repeatable. If the credentials are refused, they are read
+   * again, and the call is sent once more.
    */
   async call(call: Call): Promise<Answer> {
     for (let tries = 1; ; tries += 1) {
@@ -114,8 +115,8 @@ export class Transport {
   }
 
   /**
-   * To be called when a connection has brought nothing any more. The idle connections may be as dead, so new calls use
-   * new ones; calls under way end on the old ones.
+   * Call it when nothing more arrived on a connection. Idle connections may be dead, too, so new calls use new
+   * connections; calls in progress end on the old ones.
    */
   renew(): void {
     this.#isSuspect = true;
@@ -153,7 +154,10 @@ export class Transport {
   #request(call: Call, { headers }: Agents) {
     const { origin, pathname } = this.#config.server;
     if (call.method !== 'GET' && call.storesNothing !== true && !this.#mayWrite()) {
-      throw new KubernetesRetryable('unavailable', `Kubernetes: ${call.what}: this replica leads no longer`);
+      throw new KubernetesRetryable(
+        'unavailable',
+        `Kubernetes: ${call.what}: this replica is no longer the leader`,
+      );
     }
     return {
       origin,
@@ -189,7 +193,7 @@ export class Transport {
     const isSuspect = this.#isSuspect;
     this.#isSuspect = false;
     const next = await Agents.with(this.#config, credentials, isSuspect ? null : (known ?? null));
-    // Calls under way end on the old connections.
+    // Calls in progress end on the old connections.
     if (known !== undefined && known !== null && !known.isSameConnection(next)) void known.close();
     return next;
   }
@@ -218,7 +222,7 @@ function queryOf({ query }: Call): string {
   return `?${members.join('&')}`;
 }
 
-/** Seconds until the next try; `null`: the caller decides. */
+/** Seconds until the next try; `null`: there is none, and the caller gets the error. */
 function pauseBefore(error: unknown, { isRepeatable }: Call): number | null {
   if (!(error instanceof KubernetesRetryable)) return faultReason(error) === 'unauthorized' ? 0 : null;
   if (error.reason === 'unreachable') return isRepeatable && isCutOff(error) ? 0.2 : null;
@@ -227,7 +231,7 @@ function pauseBefore(error: unknown, { isRepeatable }: Call): number | null {
   return didNothing && pause !== undefined && pause <= LONGEST_PAUSE_SECONDS ? pause : null;
 }
 
-/** The error of a call that has failed with this one, before its answer or in the middle of it. */
+/** The error to throw for a call that failed with `error`, before its answer or in the middle of it. */
 export function faultOfCall(call: Call, error: unknown): unknown {
   if (faultReason(error) !== null) return error;
   return call.signal.aborted ? call.signal.reason : lost(call, error);
@@ -244,7 +248,7 @@ function lost({ method, what, isRepeatable }: Call, cause: unknown): unknown {
   });
 }
 
-/** True if the connection ended: the server may have closed an idle one just then, and a second try succeeds. */
+/** True if the connection ended: the server may just have closed an idle connection, and then a second try succeeds. */
 function isCutOff({ cause }: Error): boolean {
   const code = cause instanceof Error && 'code' in cause ? cause.code : null;
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE';

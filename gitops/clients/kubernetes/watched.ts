@@ -11,9 +11,9 @@ import { faultOfCall, type Transport } from './transport.ts';
 import { untilAborted } from './until-aborted.ts';
 import { WatchDecoder } from './watch-events.ts';
 
-/** A watch ends after a random time between these, so that many don't begin again at once; as in client-go. */
+/** A watch ends after a random time between these, so that not many begin again at once; as in client-go. */
 const WATCH_SECONDS = { least: 240, most: 480 } as const;
-/** How long after its time a watch is ended by us if the API server hasn't ended it. */
+/** If the API server hasn't ended a watch in time, this copy ends it so much later. */
 const GRACE_MS = 15_000;
 /** The API server sends a bookmark about once a minute: after this time without a byte the connection is given up. */
 const SILENCE_MS = 150_000;
@@ -23,9 +23,14 @@ const RELIST_MS = 30 * 60_000;
 const SHORTEST_MS = 1_000;
 /** How long a version that a caller waits for may be missing before the watch is opened again. */
 const OVERDUE_MS = 10_000;
-/** The longest time in which events gather while a caller waits for a version: a write of ours takes this much longer. */
+/**
+ * The longest time in which events gather while a caller waits for a version: our own writes take up to this much
+ * longer.
+ */
 const AWAITED_MS = 50;
-/** A `Retry-After` of hours would stop the copy long after the API server works again. */
+/**
+ * A longer `Retry-After` is shortened to this: one of hours would stop the copy long after the API server works again.
+ */
 const LONGEST_ASKED_MS = 60_000;
 const PAUSES = { firstMs: 1_000, longestMs: 10_000 } as const;
 
@@ -45,9 +50,9 @@ interface Waiter {
 }
 
 /**
- * A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. How long
- * a dead connection may stay unnoticed: 25 s where packets get lost (TCP's probes), 150 s where something on the way still
- * answers for the server (no bookmark), and 10 s where a caller waits for a version.
+ * A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. A dead
+ * connection may stay unnoticed for 25 s if packets get lost (TCP's probes), for 150 s if something on the way still
+ * answers for the server (no bookmark), and for 10 s if a caller waits for a version.
  */
 export class WatchedCopy implements Watched {
   readonly #transport: Transport;
@@ -76,7 +81,7 @@ export class WatchedCopy implements Watched {
     this.#done = this.#run();
   }
 
-  /** Aborts when it is closed. */
+  /** Aborts when the copy is closed. */
   get closed(): AbortSignal {
     return this.#end.signal;
   }
@@ -119,7 +124,7 @@ export class WatchedCopy implements Watched {
     }
   }
 
-  /** Lets events gather, for less time while a version is waited for. */
+  /** Lets events gather, for less time if a caller waits for a version. */
   async #gather(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#dependencies;
     if (this.#waiters.size > 0) return await clock.sleep(Math.min(ms, AWAITED_MS), { signal, ref: false });
@@ -152,7 +157,9 @@ export class WatchedCopy implements Watched {
       // Moved to the end, so that the first waiter is the one that has waited longest.
       this.#waiters.delete(first);
       this.#waiters.add(first);
-      this.#open?.abort(this.#stalled(`a version is overdue for ${OVERDUE_MS / 1000} s`));
+      this.#open?.abort(
+        this.#stalled(`a version that a caller waits for did not come within ${OVERDUE_MS / 1000} s`),
+      );
     }
     this.#isWatchedOver = false;
   }
@@ -220,7 +227,7 @@ export class WatchedCopy implements Watched {
       while (!signal.aborted) {
         const now = clock.now();
         if (now >= this.#relistAt) return open.abort(null);
-        if (now >= deadline) return open.abort(this.#stalled('it has not ended in its time'));
+        if (now >= deadline) return open.abort(this.#stalled('it did not end in time'));
         if (now >= heardAt + SILENCE_MS)
           return open.abort(this.#stalled(`nothing came for ${SILENCE_MS / 1000} s`));
         const until = Math.min(this.#relistAt, deadline, heardAt + SILENCE_MS);
@@ -259,8 +266,8 @@ export class WatchedCopy implements Watched {
   }
 
   /**
-   * `key`: the only object that has changed; `null`: several may have. Checking all waiters at each event takes too
-   * long.
+   * `key`: the only object that has changed; `null`: several may have changed. Checking all waiters at each event would
+   * take too long.
    */
   #publish(changes: readonly ObjectChange[], key: string | null): void {
     for (const change of changes) for (const queue of this.#queues) queue.push(change);

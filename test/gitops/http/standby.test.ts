@@ -45,6 +45,8 @@ test('without the right to write, a call of Cloudflare’s API that changes some
     timeoutMs: 5_000,
     mayWrite: () => false,
   });
-  await expect(send(new Request(url, { method: 'PUT' }))).rejects.toThrow('this replica leads no longer');
+  await expect(send(new Request(url, { method: 'PUT' }))).rejects.toThrow(
+    'this replica is no longer the leader',
+  );
   expect((await send(new Request(`${url}/healthz`))).status).toBe(200);
 });

@@ -129,13 +129,13 @@ describe('the configuration of the client', () => {
   test.each<[string, RegExp, () => Promise<unknown>]>([
     [
       'nothing at all',
-      /this is no pod with an account, and there is no .*config\. See KUBECONFIG/,
+      /this process is not in a pod with a service account, and there is no .*config\. See KUBECONFIG/,
       () => readClusterConfig({}, nothing()),
     ],
     ['no such file', /ENOENT/, () => readClusterConfig({ kubeconfig: join(folder, 'gone') }, nothing())],
     [
       'another file',
-      /is no kubeconfig/,
+      /is not a kubeconfig/,
       async () => readClusterConfig({ kubeconfig: await write('bad', 'text') }, nothing()),
     ],
     [
@@ -148,9 +148,9 @@ describe('the configuration of the client', () => {
       /auth-provider gcp .* isn't supported; use an exec plugin/,
       () => read({ 'auth-provider': { name: 'gcp' } }),
     ],
-    ['groups without a user', /as-groups .* needs an as/, () => read({ 'as-groups': ['writers'] })],
+    ['groups without a user', /as-groups .* but no as/, () => read({ 'as-groups': ['writers'] })],
     ['groups that are no list', /its user u: .*as-groups/s, () => read({ as: 'a', 'as-groups': 'writers' })],
-    ['no URL', /none is no URL of a server/, () => read({}, { server: 'none' })],
+    ['no URL', /none is not the URL of a server/, () => read({}, { server: 'none' })],
   ])('says what to do about %s', async (_, message, attempt) => {
     await expect(attempt()).rejects.toMatchObject({
       name: 'TerminalError',

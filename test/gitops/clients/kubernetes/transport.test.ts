@@ -45,7 +45,7 @@ describe('a call', () => {
       await transport.close();
       await server[Symbol.asyncDispose]();
     });
-    await expect(transport.call(call(false))).rejects.toThrow('this replica leads no longer');
+    await expect(transport.call(call(false))).rejects.toThrow('this replica is no longer the leader');
     expect(server.seen).toHaveLength(1);
     await transport.call(call(true));
     expect(server.seen).toHaveLength(2);
