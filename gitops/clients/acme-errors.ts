@@ -5,7 +5,7 @@
 export class AcmeError extends Error {
   override name = 'AcmeError';
   readonly type: string;
-  /** The end of `Retry-After`, milliseconds since 1970; `null`: it sent none. */
+  /** The end of `Retry-After`, milliseconds since 1970; `null`: the authority sent none. */
   readonly retryAt: number | null;
 
   constructor(type: string, message: string, options: ErrorOptions & { retryAt?: number | null } = {}) {

@@ -69,7 +69,7 @@ async function run(request: GitRequest): Promise<GitAnswer> {
       setTimeout(() => child.kill('SIGKILL'), END_MS).unref();
     }, silenceMs);
     for (const output of [child.stdout, child.stderr]) output?.on('data', () => silence?.refresh());
-    // Whether git has read it all shows in its exit code.
+    // git's exit code shows whether it has read the whole input.
     child.stdin?.on('error', () => undefined).end(input);
     const { stdout } = await running;
     return { id, stdout };

@@ -4834,12 +4834,12 @@ export interface operations {
                         processing?: {
                             memory?: string;
                             cpus?: number;
-                            /** @description what a cluster guarantees to a pod, at most the limits; given, it replaces the earlier requests, and `{}` restores the defaults */
+                            /** @description what a cluster guarantees to a pod, at most the limits; it replaces the earlier requests, and `{}` restores the defaults */
                             requests?: {
                                 memory?: string;
                                 cpus?: number;
                             };
-                            /** @description a number, or `{ min, max }` between which a cluster scales. A host with Docker runs `min`; given a number, a cluster runs at least 2 */
+                            /** @description a number, or `{ min, max }`: a cluster scales between the two, and a host with Docker runs `min`. If it is a number, a cluster runs at least 2 */
                             replicas?: number | {
                                 min: number;
                                 max: number;
@@ -5291,12 +5291,12 @@ export interface operations {
                         processing?: {
                             memory?: string;
                             cpus?: number;
-                            /** @description what a cluster guarantees to a pod, at most the limits; given, it replaces the earlier requests, and `{}` restores the defaults */
+                            /** @description what a cluster guarantees to a pod, at most the limits; it replaces the earlier requests, and `{}` restores the defaults */
                             requests?: {
                                 memory?: string;
                                 cpus?: number;
                             };
-                            /** @description a number, or `{ min, max }` between which a cluster scales. A host with Docker runs `min`; given a number, a cluster runs at least 2 */
+                            /** @description a number, or `{ min, max }`: a cluster scales between the two, and a host with Docker runs `min`. If it is a number, a cluster runs at least 2 */
                             replicas?: number | {
                                 min: number;
                                 max: number;

@@ -2,9 +2,12 @@ import type { Agent, Dispatcher, ProxyAgent } from 'undici';
 import type { ClusterConfig } from './config.ts';
 import type { Credentials, RequestHeaders, TlsMaterial } from './credentials.ts';
 
-/** The timeout of a call from when it is sent, its answer included. A webhook in the cluster may take 30 s of it. */
+/**
+ * The timeout of a call, from its sending to the end of its answer. A webhook in the cluster may take 30 s of this
+ * time.
+ */
 export const CALL_MS = 40_000;
-/** More calls at once than this wait for a connection. Watches have connections of their own. */
+/** The most calls at once; further ones wait for a connection. Watches have connections of their own. */
 export const CONNECTIONS = 8;
 const CONNECT_MS = 10_000;
 /** TCP probes an idle connection after this time; after ten probes without answer, a second apart, it is given up. */
@@ -40,7 +43,7 @@ export class Agents {
       config.proxy === null
         ? new DirectAgent({ ...options, connect })
         : new TunnelAgent({ ...options, uri: config.proxy, requestTls: connect });
-    // HTTP/1.1: a watch that stalls holds up no other, and its connection ends alone.
+    // HTTP/1.1, so that a watch that stalls delays no other, and its connection ends alone.
     const common = { allowH2: false, keepAliveTimeout: IDLE_MS, headersTimeout: CALL_MS };
     const calls = create({ ...common, connections: CONNECTIONS, bodyTimeout: CALL_MS });
     // The watch itself decides how long it waits for the next event.

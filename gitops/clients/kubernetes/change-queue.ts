@@ -11,7 +11,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   #isEnded = false;
   #grown = Promise.withResolvers<void>();
 
-  /** It ends without an error when the signal aborts. */
+  /** The iteration ends without an error when the signal aborts. */
   constructor(signal: AbortSignal, onEnd: (queue: ChangeQueue) => void) {
     this.#onEnd = onEnd;
     const end = () => {

@@ -10,7 +10,7 @@ import { sentObject } from './sent-object.ts';
 import { type Call, Transport } from './transport.ts';
 import { WatchedCopy } from './watched.ts';
 
-/** The size of pages in client-go, too. */
+/** The same as in client-go. */
 const PAGE_SIZE = 500;
 
 interface ClientOptions {
@@ -18,7 +18,7 @@ interface ClientOptions {
   readonly pageSize?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
-  /** Asked before each request that changes something is sent; false: it is refused. Default: always true. */
+  /** Asked before each request that changes something; false: the request is not sent. Default: always true. */
   readonly mayWrite?: () => boolean;
 }
 

@@ -7,7 +7,7 @@ export interface SentObject {
   readonly uid: string | undefined;
   /** Its `resourceVersion`. */
   readonly version: string | undefined;
-  /** The same object at each read. It is parsed at the first one: most objects that a watch sends are never read. */
+  /** The same object at each read. It is parsed at the first read: most objects that a watch sends are never read. */
   readonly object: KubernetesObject;
 }
 
@@ -22,7 +22,7 @@ export interface ApplyOptions {
   readonly manager: string;
   /** Takes fields over from other managers. Only for objects with our mark. */
   readonly force: boolean;
-  /** The API server validates and answers, and stores nothing. */
+  /** The API server validates the object and answers, but stores nothing. */
   readonly dryRun?: boolean;
 }
 
@@ -37,15 +37,15 @@ export interface ObjectSelection {
   /** Only metadata is sent (`PartialObjectMetadata`): for Secrets, whose content isn't wanted. */
   readonly metadataOnly?: boolean;
   /**
-   * How long a watch reads no more events after it has read some, in milliseconds: a read for each event takes about twice
-   * the CPU time. While `reached` waits, it is at most 50. Default: not at all.
+   * How long a watch pauses after it has read some events, in milliseconds: reading each event by itself takes about
+   * twice the CPU time. While `reached` waits, the pause is at most 50. Default: no pause.
    */
   readonly gatherMs?: number;
 }
 
 /**
- * Calls of the API server. All throw `RetryableError` or `TerminalError` with what to do, classified by the status'
- * `reason` and causes; `faultReason` of `errors.ts` gives callers what to branch on.
+ * Calls of the API server. All throw `RetryableError` or `TerminalError` with what to do, depending on the `reason` and
+ * causes of the answer's `Status`. Callers that need to distinguish errors use `faultReason` of `errors.ts`.
  */
 export interface KubernetesClient {
   /** Server-side apply, with strict validation of fields. */
@@ -58,11 +58,11 @@ export interface KubernetesClient {
   ): Promise<KubernetesObject | null>;
   /** Creates an object that doesn't exist. Throws `KubernetesRetryable` (`exists`) where it does. */
   create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
-  /** Asks whether an object of this name exists, with the right to create alone: nothing is stored. */
+  /** Asks whether an object of this name exists. Needs only the right to create it, and stores nothing. */
   isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean>;
   /** Replaces an object whose `resourceVersion` is still the given one. */
   replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
-  /** Deletes the object with this uid, and then what it owns. No error if the name has another object or none. */
+  /** Deletes the object with this uid, and then what it owns. It is no error if the name has another object or none. */
   delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void>;
   /** `null`: it doesn't exist. */
   get(address: ObjectAddress, signal: AbortSignal): Promise<KubernetesObject | null>;
@@ -80,7 +80,7 @@ export interface KubernetesClient {
 
 export interface ObjectChange {
   readonly type: 'added' | 'changed' | 'deleted';
-  /** The object as it is now; a deleted one as it was last. */
+  /** The object as it is now; if it was deleted, as it was last. */
   readonly object: SentObject;
 }
 
@@ -93,11 +93,11 @@ export interface Watched {
   ready(signal: AbortSignal): Promise<void>;
   /** What is known now, by key. */
   readonly objects: ReadonlyMap<string, SentObject>;
-  /** The last error while the copy can't follow; `null`: it follows. */
+  /** The last error while the copy can't follow the API server; `null`: it can. */
   readonly fault: Error | null;
   /**
    * An item for each object that was added, changed or deleted since this call; several changes of one object that
-   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. For one reader.
+   * weren't read yet are one item. Ends when `signal` aborts or the copy is closed. Each call is for one reader.
    */
   changes(signal: AbortSignal): AsyncIterable<ObjectChange>;
   /**
@@ -105,7 +105,10 @@ export interface Watched {
    * after ten seconds is opened again.
    */
   reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void>;
-  /** Lists again, because the object under this key can't be read; until then, `fault` is the copy's. */
+  /**
+   * Lists all objects again, because the one under this key can't be read. Until that is done, the copy has this
+   * `fault`.
+   */
   relist(key: string, fault: Error): void;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 /**
- * The kinds of objects that are read or written, with their API version and the plural in their address. A table in place
- * of the API server's discovery: each new kind also needs a right (RBAC).
+ * The kinds of objects that are read or written, with their API version and the plural in their address. This table
+ * replaces the API server's discovery, because each new kind also needs a right (RBAC).
  */
 export const KINDS = {
   Namespace: { apiVersion: 'v1', plural: 'namespaces', namespaced: false },
@@ -32,7 +32,10 @@ export const KINDS = {
 
 export type Kind = keyof typeof KINDS;
 
-/** What is common to all objects. `spec`, `data`, `status` and others are read by schemas of their users. */
+/**
+ * What is common to all objects. Code that uses `spec`, `data`, `status` or other members has schemas of its own for
+ * them.
+ */
 export interface KubernetesObject {
   readonly apiVersion: string;
   readonly kind: Kind;
@@ -63,9 +66,9 @@ export interface ManagedFields {
   readonly manager: string;
   readonly operation: 'Apply' | 'Update';
   readonly subresource?: string;
-  /** When that changed last, by the API server's clock: RFC 3339, UTC. */
+  /** When the manager last changed the fields, by the API server's clock: RFC 3339, UTC. */
   readonly time?: string;
-  /** JSON: most are never read, and as objects they would be the greater part of each copy. */
+  /** JSON text: most of these texts are never read, and as objects they would be the greater part of each copy. */
   readonly fieldsV1?: string;
 }
 

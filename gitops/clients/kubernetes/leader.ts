@@ -12,8 +12,8 @@ import { untilAborted } from './until-aborted.ts';
  */
 const WRITES = 2 / 3;
 /**
- * The pause between renewals, and between readings of another's Lease, as a part of the duration; at random up to twice
- * as long.
+ * The pause between renewals, or between reads of another process's Lease, as a part of the duration. At random, it is
+ * up to twice as long.
  */
 const PAUSE = 1 / 8;
 /** The timeout of one attempt, as a part of the duration. */
@@ -25,7 +25,7 @@ interface ElectionOptions {
   readonly name: string;
   /** Unique to this process: a host's name with a random part. */
   readonly identity: string;
-  /** The Lease's duration, a whole number. Default: 15. */
+  /** The Lease's duration, in whole seconds. Default: 15. */
   readonly seconds?: number;
   /** Annotations that each renewal sets, for a later holder. Default: none. */
   readonly annotations?: () => Readonly<Record<string, string>>;
@@ -36,8 +36,9 @@ interface ElectionOptions {
 
 /**
  * Takes part in the election of a leader by a Lease, and again after each loss, until it is closed. The Lease is no
- * fence: the API server takes writes of each process. So a writer asks `mayWrite` before each write, and stops by its own
- * clock long before another one can hold the Lease. That needs no clocks that agree, only clocks of about one speed.
+ * fence: the API server accepts writes of every process. So a writer asks `mayWrite` before each write, and stops by
+ * its own clock long before another process can hold the Lease. The clocks need not agree; they only have to run at
+ * about the same speed.
  */
 export class Election {
   readonly #client: KubernetesClient;
@@ -48,7 +49,7 @@ export class Election {
   #observed: ObservedLease | null = null;
   /** The end of the right to write, by both clocks: a monotonic one may stop while a machine is suspended. */
   #until: { readonly now: number; readonly date: number } | null = null;
-  /** Aborts at the end of the right to write that was acquired last. */
+  /** Aborts when the right to write that was acquired last ends. */
   #held = new AbortController();
   #acquired = Promise.withResolvers<AbortSignal>();
   #fault: Error | null = null;
@@ -63,7 +64,7 @@ export class Election {
     this.#done = this.#run();
   }
 
-  /** Ask before each write. False from the local deadline on, even if nothing has noticed the loss yet. */
+  /** Ask this before each write. It is false from the local deadline on, even if the loss hasn't been noticed yet. */
   mayWrite(): boolean {
     const { clock } = this.#options;
     const until = this.#until;
@@ -81,7 +82,7 @@ export class Election {
     }
   }
 
-  /** Who holds the Lease as far as this process knows; `null`: none. */
+  /** The process that holds the Lease, as far as this one knows; `null`: none does. */
   get holder(): string | null {
     return this.#observed?.spec.holderIdentity || null;
   }
@@ -96,7 +97,7 @@ export class Election {
     return this.#fault;
   }
 
-  /** Ends the right to write, and then gives the Lease up, so that another one has it at once. */
+  /** Ends the right to write, and then gives the Lease up, so that another process can take it at once. */
   async close(): Promise<void> {
     this.#lose();
     this.#end.abort(new Error('the election is closed'));
@@ -154,7 +155,7 @@ export class Election {
     this.#hold(deadline);
   }
 
-  /** `null`: another one was faster. */
+  /** `null`: another process was faster. */
   async #write(
     lease: KubernetesObject,
     isNew: boolean,
@@ -170,7 +171,7 @@ export class Election {
   }
 
   #hold(deadline: { readonly now: number; readonly date: number }): void {
-    // If the right had ended, another process may have held the Lease since: who held the old right must notice.
+    // If the right had ended, another process may have held the Lease since: the signal of the old right must abort.
     if (!this.mayWrite()) this.#lose();
     const wasHolder = this.#until !== null;
     this.#until = deadline;

@@ -19,8 +19,8 @@ export interface ObservedLease {
 }
 
 /**
- * The observation after reading `object` at `now`. Times in the Lease are other machines' and are never compared: only
- * whether it changes counts. Source: client-go, tools/leaderelection.
+ * The observation after reading `object` at `now`. The times in the Lease are of other machines' clocks and are never
+ * compared: all that counts is whether the Lease changes. Source: client-go, tools/leaderelection.
  */
 export function observeLease(
   object: KubernetesObject,

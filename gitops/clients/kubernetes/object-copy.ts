@@ -4,7 +4,10 @@ import type { WatchEvent } from './watch-events.ts';
 /** The objects that a watch has shown, and the version up to which it has shown them. */
 export class ObjectCopy {
   readonly #objects = new Map<string, SentObject>();
-  /** Kept until it is known what has become of them, so that a deletion is a change. */
+  /**
+   * Forgotten objects. They are kept until a listing or an event shows what became of them, so that a deletion is still
+   * reported as a change.
+   */
   readonly #forgotten = new Map<string, SentObject>();
   #version: string | null = null;
 
@@ -12,7 +15,7 @@ export class ObjectCopy {
     return this.#objects;
   }
 
-  /** From here a watch continues; `null`: there was no listing yet. */
+  /** The version from which a watch continues; `null`: there was no listing yet. */
   get version(): string | null {
     return this.#version;
   }
@@ -26,7 +29,7 @@ export class ObjectCopy {
       const { key } = object;
       const known = before.get(key);
       before.delete(key);
-      // The known one stays: its users may compare by identity.
+      // The known object stays: its users may compare by identity.
       const isSame =
         known !== undefined &&
         !this.#forgotten.has(key) &&
@@ -81,7 +84,7 @@ export class ObjectCopy {
 function changesTo(known: SentObject | undefined, object: SentObject): ObjectChange[] {
   if (known === undefined) return [{ type: 'added', object }];
   if (isOneObject(known, object)) return [{ type: 'changed', object }];
-  // The known one was deleted, and another one has its name now.
+  // The known object was deleted, and another one has its name now.
   return [
     { type: 'deleted', object: known },
     { type: 'added', object },
@@ -91,8 +94,8 @@ function changesTo(known: SentObject | undefined, object: SentObject): ObjectCha
 const isOneObject = (a: SentObject, b: SentObject): boolean => a.uid === b.uid;
 
 /**
- * Versions of one kind are numbers that grow, since Kubernetes 1.35 by its conformance tests and before it in fact.
- * Source: Kubernetes enhancement proposal 5504.
+ * The versions of one kind are numbers that grow. Conformance tests require it since Kubernetes 1.35; earlier releases
+ * do it, too. Source: Kubernetes enhancement proposal 5504.
  */
 function isReached(version: string | null, wanted: string): boolean {
   if (version === null) return false;

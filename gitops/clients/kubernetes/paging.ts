@@ -6,14 +6,14 @@ import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
   'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json;q=0.1';
-/** The same for one object. */
+/** Asks for the metadata of one object. */
 export const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json;q=0.1';
 /** After this number of expired tokens, everything is read in one answer. */
 const EXPIRED_TOKENS = 3;
 
 interface Listing {
   readonly items: readonly SentObject[];
-  /** From here a watch continues. */
+  /** The version from which a watch continues. */
   readonly resourceVersion: string;
 }
 

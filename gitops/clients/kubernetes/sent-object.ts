@@ -64,7 +64,10 @@ export function sentObject(text: string, kind: Kind): SentObject {
   return new Sent(named, () => objectOfText(text, kind));
 }
 
-/** A copy: V8 keeps all of a text in memory while a part of it is used, and a page of a listing has megabytes. */
+/**
+ * A copy of the part: V8 keeps the whole text in memory while a part of it is used, and a page of a listing has
+ * megabytes.
+ */
 function ownText(part: string): string {
   return Buffer.from(part).toString();
 }

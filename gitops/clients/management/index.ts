@@ -1,4 +1,4 @@
-/** `tagyard/client`: the client of the management API for programs of others. */
+/** `tagyard/client`: the client of the management API for other programs. */
 export type * from '../generated/management-api.d.ts';
 export * from './client.ts';
 export * from './problem.ts';
