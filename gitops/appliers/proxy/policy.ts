@@ -54,9 +54,9 @@ export const RELAYED: readonly string[] = PLACE_HEADERS;
 const PLACE_FOR_EDGE: readonly string[] = ['x-forwarded-country', 'x-forwarded-region'];
 
 /**
- * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name and sets
- * those about the place itself. The preview server keeps `forwarded`: in it the tag server sends the visited host, which
- * the preview's pages need.
+ * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name.
+ * Headers about the place are missing, because such a proxy sets them itself. A preview vhost keeps `forwarded`, in
+ * which the tag server sends the visited host: the preview's pages need it.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
   const set = kind === 'custom' ? PLACE_FOR_EDGE : RELAYED;

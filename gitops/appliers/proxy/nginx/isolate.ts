@@ -1,6 +1,6 @@
 import type { Files } from './generation.ts';
 
-/** Why nginx refuses a tree; `file`: the file in its message, if there is one. */
+/** Why nginx refuses a tree; `file`: the file that its message names, if it names one. */
 export interface ConfigFault {
   readonly error: Error;
   readonly file: string | null;
@@ -22,9 +22,9 @@ interface Isolated {
 
 /**
  * Finds the largest set of changes that nginx accepts, so that a bad vhost fails only its own change and keeps its old
- * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests for one bad of N. A
- * bad file of the base is dropped, for example if its certificate is gone. If Tagyard didn't write it (`isOurs`), it is
- * also in `strange`.
+ * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests if one of N changes is
+ * bad. A bad file of the base is dropped, for example if its certificate is gone. If Tagyard didn't write it
+ * (`isOurs`), it is also in `strange`.
  */
 export async function isolate(
   base: Files,

@@ -2,7 +2,8 @@ import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Rotated files of a log: `<name>.1` (newer) and `<name>.2`. The log and each of them may have a third of the limit.
+ * The number of rotated files of a log: `<name>.1` (newer) and `<name>.2`. The log and each rotated file may take up to
+ * a third of the limit.
  */
 const ROTATED = 2;
 /** How long the logs of a removed site are kept after their last line. */
@@ -22,8 +23,8 @@ interface LogRotation {
 }
 
 /**
- * Rotates full logs and removes logs that no served site owns and that are unchanged for a week. Returns true if nginx
- * must reopen its logs: until then, it writes to the renamed files.
+ * Rotates full logs. Removes logs that no served site owns and that have been unchanged for a week. Returns true if
+ * nginx must reopen its logs: until then, it writes to the renamed files.
  */
 export async function rotateLogs({
   directory,

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 const MASTER = 'nginx: master process';
 const POLL_MS = 20;
 const TERM_MS = 3_000;
-/** Requests in flight may finish, long polls of 20 s may not. */
+/** Long enough for most requests in flight, but not for a long poll of 20 s. */
 const GRACE_MS = 3_000;
 
 /**

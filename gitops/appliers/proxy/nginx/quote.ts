@@ -66,11 +66,14 @@ export const mainSchema = z.object({
       names: path,
       /** Where the resolver of pods answers, on 127.0.0.1. */
       resolverPort: port,
-      /** Where policy scripts are served to pods: no front is before it. */
+      /** The port where policy scripts are served to pods: no front is before it. */
       policyPort: port,
-      /** The last labels of the names that it answers. */
+      /** The last labels of the names that the resolver of pods answers. */
       zone: z.string().regex(/^[a-z][a-z.]*$/),
-      /** The peers that state addresses by the PROXY protocol, which every connection then begins with; `null`: none. */
+      /**
+       * The peers that state addresses by the PROXY protocol; `null`: none. If there are any, every connection must
+       * begin with it.
+       */
       frontRanges: z
         .array(z.union([z.cidrv4(), z.cidrv6()]))
         .min(1)

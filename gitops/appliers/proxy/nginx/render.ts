@@ -24,7 +24,7 @@ const DIRECT = { origin: DIRECT_HEADERS, preview: [...DIRECT_HEADERS, ...PREVIEW
 export interface Renderer {
   /** Hash of everything that a site's file depends on besides its vhosts and certificates. */
   readonly form: string;
-  /** `nginx.conf` of our own nginx; with the system's nginx, it serves to test a tree before the swap. */
+  /** `nginx.conf` of our own nginx; with the system's nginx, it is used only to test a tree before the swap. */
   readonly skeleton: string;
   /** `http/tagyard.conf`, with the hop secret. `geoDatabase` needs the module in the settings; `null`: no place is known. */
   main(trusted: TrustedPeers, geoDatabase?: string | null): string;
@@ -129,7 +129,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     },
     platform(names, certificate) {
       const paths = plain(certificatePaths, certificate, 'the certificate');
-      // A variable that is empty for an origin takes the place of the header that only a preview server gets.
+      // Only a preview server gets this header: for an origin, the variable is empty.
       const forwarded = { name: 'forwarded', variable: 'tagyard_forwarded' };
       const direct = DIRECT_HEADERS.map((header) => ({ name: header, variable: variableOf(header) }));
       const to = { target: '$tagyard_pods', ownName: '$host', gateway };

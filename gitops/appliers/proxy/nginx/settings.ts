@@ -44,7 +44,7 @@ export function mainSettings(
     geoModule,
     limits: {
       requestsPerSecond: limits.requestsPerSecond,
-      // The requests of two seconds, because pages send their hits in bursts.
+      // A burst may have the requests of two seconds, because pages send their hits in bursts.
       burst: 2 * limits.requestsPerSecond,
       connections: limits.connections,
     },
