@@ -13,7 +13,7 @@ function sorted(value: unknown, key: string): unknown {
   const copy: Record<string, unknown> = {};
   for (const name of sortedNames(members)) {
     const member = sorted(members[name], name);
-    // An assignment to it would set the prototype.
+    // A plain assignment to `__proto__` would set the prototype.
     if (name === '__proto__') Object.defineProperty(copy, name, { value: member, enumerable: true });
     else copy[name] = member;
   }

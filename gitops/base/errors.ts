@@ -29,7 +29,7 @@ export class TerminalError extends Error {
   }
 }
 
-/** Failed too often: it is retried only after a change of the manifest, or on request. */
+/** A change failed too often: it is retried only after the manifest has changed, or on request. */
 export class GivenUpError extends TerminalError {
   override name = 'GivenUpError';
 }
@@ -40,7 +40,7 @@ export class QuotaReachedError extends TerminalError {
   /** Seconds. */
   readonly retryAfter = 1_800;
 
-  /** The same error with what an operator can do. */
+  /** The same error; its message also says what an operator can do. */
   withRemedy(remedy: string): QuotaReachedError {
     return new QuotaReachedError(`${this.message}. ${remedy}`, { cause: this.cause });
   }

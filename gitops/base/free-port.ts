@@ -13,7 +13,7 @@ export async function freePort(host: string, port: number): Promise<number | nul
     if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') return null;
     throw error;
   }
-  const address = server.address() as AddressInfo; // a TCP server that listens has one
+  const address = server.address() as AddressInfo; // a TCP server that listens has such an address
   server.close();
   await once(server, 'close');
   return address.port;

@@ -47,7 +47,7 @@ async function makeKey(keyFile: string): Promise<string> {
   return pem;
 }
 
-/** Without a stored URL, the next order asks the authority for it, which knows the account by its key. */
+/** Without a stored URL, the next order asks the authority for it: the authority knows the account by its key. */
 async function readUrl(file: string): Promise<string | null> {
   try {
     return (await readJsonFile(file, accountSchema)).url;

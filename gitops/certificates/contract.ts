@@ -5,7 +5,7 @@ import type { CertificateStatus } from '../report/report.ts';
 export interface Certificates {
   /** Sets the desired state: its names get certificates, others lose theirs. */
   follow(desired: DesiredState): void;
-  /** Sites without a valid certificate for a name of their own, which they need, and why. */
+  /** Sites that lack a valid certificate for a name without which they aren't served, and why they lack it. */
   uncertified(): ReadonlyMap<string, string>;
   /** The statuses of those names of a site that have been checked. */
   statuses(site: string): readonly CertificateStatus[];
@@ -14,7 +14,7 @@ export interface Certificates {
   stop(): Promise<void>;
 }
 
-/** Several as one. Each of them keeps all names of the sites that it is responsible for. */
+/** Combines several into one. Each of them keeps all names of the sites that it is responsible for. */
 export function combineCertificates(all: readonly Certificates[]): Certificates {
   return {
     follow: (desired) => {

@@ -25,7 +25,7 @@ export interface AcmeOptions extends Pick<OrdersDeps, 'perHour' | 'log' | 'pause
 
 export interface AcmeService {
   readonly keeper: CertificateKeeper;
-  /** The proxy's answers to challenges contain it. */
+  /** The thumbprint of the account's key, which the proxy's answers to challenges contain. */
   readonly thumbprint: string;
 }
 

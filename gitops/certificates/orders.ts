@@ -8,7 +8,7 @@ import type { Ledger, LedgerState, OrderFailure } from './ledger.ts';
 import type { CertificateStore } from './store.ts';
 
 const MINUTE_MS = 60_000;
-/** Let's Encrypt counts five failed validations of a name an hour. */
+/** Let's Encrypt allows five failed validations of a name an hour. */
 const REFUSED: Bounds = { firstMs: 10 * MINUTE_MS, longestMs: 12 * 60 * MINUTE_MS };
 /** An outage of the authority doesn't count as a failed validation. */
 const OUTAGE: Bounds = { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS };
@@ -145,7 +145,7 @@ export class Orders {
       isPlaced = true;
     };
     try {
-      // Before the order: a crash from here on has used up an order of the budget.
+      // Saved before the order, so that the order counts even if this process crashes from here on.
       await this.#save();
       const issued = await acme.issue(host, signal, onOrder);
       if (signal.aborted) return ABORTED;

@@ -60,8 +60,8 @@ const LONGEST_WAIT_MS = 10 * MINUTE_MS;
 const WATCH_MS = 6 * HOUR_MS;
 
 /**
- * When a certificate is renewed: with a third of its life left, or up to a thirtieth of it sooner, by the name's own
- * `fraction` (Let's Encrypt's integration guide; at 90 days: between day 57 and day 60).
+ * When a certificate is renewed: when a third of its life is left, or earlier by up to a thirtieth of its life,
+ * depending on the name's own `fraction` (Let's Encrypt's integration guide; at 90 days: between day 57 and day 60).
  */
 export function renewalAt({ notBefore, notAfter }: Lifetime, fraction: number): number {
   const life = notAfter - notBefore;

@@ -17,7 +17,7 @@ const LINGER_MS = 2_000;
 /** Fastify's `clientErrorHandler`: answers an unreadable request with a problem document, and closes the connection. */
 export function clientErrorHandler<Code extends string>({ Problem, codes, headers }: ProblemService<Code>) {
   return function (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
-    if (socket.writableEnded) return; // the rest of a request that is answered
+    if (socket.writableEnded) return; // already answered: this is the rest of the request
     if (error.code === 'ECONNRESET' || !socket.writable || hasBegunAnswer(socket)) {
       socket.destroy(error);
       return;

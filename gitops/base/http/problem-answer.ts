@@ -14,7 +14,10 @@ export interface ProblemService<Code extends string> {
   readonly codes: {
     /** A request that violates the route's schema. */
     readonly schema: Code;
-    /** The framework's and Node's own 4xx: time for a request, body, address, media type, expectation, headers. */
+    /**
+     * The 4xx of the framework and of Node for a late request, a large body, a long address, a wrong media type, an
+     * unknown expectation and large headers.
+     */
     readonly byStatus: Readonly<Record<408 | 413 | 414 | 415 | 417 | 431, Code>>;
     /** Every other 4xx of the framework and of Node. */
     readonly clientError: Code;
