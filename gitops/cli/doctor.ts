@@ -101,5 +101,5 @@ function summary({ revision, sites, findings, checks }: Omit<Diagnosis, 'blocked
   if (failed.length === 0) {
     return `${others} of ${all} ${others === 1 ? 'is' : 'are'} well at ${short(revision)}${unchecked}\n`;
   }
-  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; of ${all}, ${counted(others, 'has', 'have')} no other known problem${unchecked}\n`;
+  return `${styleText('red', `failed or not observed: ${failed.join(', ')}`)}; ${others} of ${all} ${others === 1 ? 'has' : 'have'} no other known problem${unchecked}\n`;
 }

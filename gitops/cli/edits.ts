@@ -46,7 +46,7 @@ export async function revert(
 }
 
 interface SuspendOptions extends EditOptions {
-  /** Changes aren't stopped. Instead, the edge answers nothing of the site. */
+  /** Stops the serving instead of the changes: the edge answers nothing of the site, and changes are still applied. */
   readonly stopServing?: true;
 }
 

@@ -61,7 +61,7 @@ export async function rollOutImage(
     if (!signal.aborted) throw error;
     return {
       state: 'waiting',
-      detail: `commit ${short(edit.revision)} is written, but was not watched to its end`,
+      detail: `commit ${short(edit.revision)} is written, but the site was not watched to the end`,
     };
   }
 
@@ -75,7 +75,7 @@ export async function rollOutImage(
     return edited.parse(answer);
   }
 
-  /** Waits for the end of the operation. Why it failed, or `null`. */
+  /** Waits for the end of the operation. Returns why it failed, or `null`. */
   async function failedOperation(url: string | undefined): Promise<string | null> {
     if (url === undefined) return null;
     for (;;) {

@@ -122,7 +122,7 @@ function printLive(one: ShownRequest | Gap, { json }: LogsOptions): void {
   } else process.stdout.write(json ? `${JSON.stringify(one)}\n` : renderRecord(one));
 }
 
-/** Throws `CliError` where one isn't `name=value`, or no filter has the name. */
+/** Throws `CliError` for a text that isn't `name=value`, or whose name is not that of a filter. */
 function filtersOf<Filters>(where: readonly string[], names: readonly string[]): Filters {
   const pairs = where.map((text) => {
     const at = text.indexOf('=');

@@ -36,5 +36,5 @@ async function documentOf(url: string, limitMs: number): Promise<unknown> {
   const body: unknown = await response.json().catch(() => null);
   if (!response.ok) throw problemOf(service, response.status, body);
   if (body !== null) return body;
-  throw new CliError(`${address} is no OpenAPI document; check MANAGEMENT_URL`);
+  throw new CliError(`${address} is not an OpenAPI document; check MANAGEMENT_URL`);
 }

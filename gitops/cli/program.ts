@@ -121,7 +121,10 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('suspend')
     .description('stop changes of a site; its drift is still reported')
     .argument('<site>')
-    .option('--stop-serving', 'instead, the edge answers nothing of the site until it is resumed')
+    .option(
+      '--stop-serving',
+      'stop the serving instead: the edge answers nothing of the site until it is resumed',
+    )
     .option('--reason <text>', 'the reason to record in the commit')
     .option('--json', 'print the commit as JSON')
     .action(async (site: string, options: { stopServing?: true; reason?: string; json?: true }) =>

@@ -9,7 +9,9 @@ import type { KnownClients } from './known-clients.ts';
 export interface ItemOutcome {
   readonly kind: 'client' | 'container';
   readonly name: string;
-  /** `create`: a dry run would create it. `exists`: nothing is to do. `skipped`: its client could not be created. */
+  /**
+   * `create`: a dry run would create it. `exists`: there is nothing to do. `skipped`: its client could not be created.
+   */
   readonly outcome: 'create' | 'created' | 'exists' | 'failed' | 'skipped';
   readonly id: string | null;
   readonly detail: string;
@@ -20,7 +22,7 @@ interface Importer {
   readonly known: KnownClients;
   /** Whether anything may be changed. */
   readonly isReal: boolean;
-  /** Makes the caller a member of a client, where it may; `null`: the caller must be one already. */
+  /** Makes the caller a member of a client, where that is allowed; `null`: the caller must already be a member. */
   readonly join: ((clientId: string) => Promise<void>) | null;
 }
 

@@ -15,11 +15,11 @@ const instanceSchema = z.object({
   loopbackSubnet: z.string(),
   infraSecret: z.string(),
   hopSecret: z.string(),
-  /** It has a default, because homes of releases before verification lack it. */
+  /** The secret of the verification worker. It has a default, because older homes lack it. */
   verificationSecret: z.string().default(newSecret),
   /** The secret by which management recognizes the edge's deliveries. It has a default, because older homes lack it. */
   ingestSecret: z.string().default(newSecret),
-  /** The key of forwarders' tokens. It has a default, because homes of releases before same origin lack it. */
+  /** The key of forwarders' tokens. It has a default, because older homes lack it. */
   forwarderKey: z.string().default(newSecret),
   cloudflareToken: z.string(),
   /** Management's secret at the instance's OpenID provider. It has a default, because older homes lack it. */
@@ -33,7 +33,7 @@ const instanceSchema = z.object({
     .object({
       clientId: z.string(),
       containerId: z.string(),
-      /** Whether the demo's viewer is a member. Older homes have none. */
+      /** Whether the demo's viewer is a member. In older homes, it isn't. */
       hasViewer: z.boolean().default(false),
     })
     .nullable(),

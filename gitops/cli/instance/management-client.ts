@@ -37,7 +37,7 @@ export class ManagementClient {
   async addClient(name: string, members: readonly { subject: string; role: string }[]): Promise<string> {
     const body = { name, members: members as Member[] }; // the API refuses unknown roles
     const made = bodyOf('POST /clients', await this.#api.POST('/clients', { body }));
-    if ('plan' in made) throw new CliError('POST /clients answered a plan');
+    if ('plan' in made) throw new CliError('POST /clients answered with a plan');
     return made.id;
   }
 
@@ -53,11 +53,11 @@ export class ManagementClient {
     const result = await this.#api.POST('/server-containers', { params, body });
     const created = bodyOf('POST /server-containers', result);
     if ('plan' in created)
-      throw new Error('POST /server-containers answered a plan, although it was no dry run');
+      throw new Error('POST /server-containers answered with a plan, although it was no dry run');
     return created;
   }
 
-  /** `null`: there is no such container, or the caller is no member of its client. */
+  /** `null`: there is no such container, or the caller is not a member of its client. */
   async container(id: string): Promise<CreatedContainer | null> {
     const result = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
     return result.response.status === 404 ? null : bodyOf(`GET /server-containers/${id}`, result);

@@ -1,6 +1,9 @@
 import { CliError } from '../output/cli-error.ts';
 
-/** The number that a person gave as a text. Throws `CliError` with `problem` if it is none or isn't permitted. */
+/**
+ * The number that a person gave as a text. Throws `CliError` with `problem` if the text is not a number, or the number
+ * isn't permitted.
+ */
 export function numberOf(
   text: string,
   { isPermitted, problem }: { isPermitted(value: number): boolean; readonly problem: string },

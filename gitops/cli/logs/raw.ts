@@ -44,7 +44,7 @@ export async function* rawRecords(context: CliContext, day: string): AsyncGenera
       }
       if (unreadable === 0) continue;
       process.stderr.write(
-        `tagyard: ${key}: ${counted(unreadable, 'line is no record and was', 'lines are no records and were')} skipped\n`,
+        `tagyard: ${key}: ${counted(unreadable, 'line is not a record and was', 'lines are not records and were')} skipped\n`,
       );
       process.exitCode = 1;
     }

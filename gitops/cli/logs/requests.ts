@@ -25,7 +25,7 @@ interface PastRequests {
   readonly requests: readonly ShownRequest[];
   /** There are older ones. */
   readonly isCut: boolean;
-  /** Days (UTC) whose requests can't be searched wholly yet. */
+  /** Days (UTC) whose requests can't all be searched yet. */
   readonly missing: readonly string[];
 }
 

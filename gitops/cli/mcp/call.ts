@@ -70,7 +70,7 @@ function requestOf(tool: ApiTool, given: Readonly<Record<string, unknown>>, base
   });
 }
 
-/** A URL drops the segments `.` and `..`, also encoded ones: the request would be another one. */
+/** A URL drops the segments `.` and `..`, also encoded ones, so the request would go to another address. */
 function segmentOf(name: string, value: string): string {
   if (value === '' || value === '.' || value === '..')
     throw new CliError(`${name} can't be ${JSON.stringify(value)}`);

@@ -27,8 +27,8 @@ const READY_MS = 60_000;
 const STOP_MS = 15_000;
 
 /**
- * One of the instance's parts. A process is in a process group of its own, so Ctrl-C reaches only the parent, and it exits
- * when its IPC channel closes, so it never outlives the parent.
+ * One of the instance's parts. A part that is a process has a process group of its own, so Ctrl-C reaches only the
+ * parent. It exits when its IPC channel closes, so it never outlives the parent.
  */
 export class Child {
   readonly spec: ChildSpec;

@@ -46,7 +46,7 @@ export async function chooseDrivers(
       reason:
         env.CLOUDFLARE_EMULATOR === 'real'
           ? 'emulates Cloudflare’s API on this machine, with its limits and delays'
-          : 'emulates Cloudflare’s API with its limits; KV reaches the worker within 1 s, not 60 (CLOUDFLARE_EMULATOR=real)',
+          : 'emulates Cloudflare’s API with its limits; KV reaches the worker within 1 s (60 s with CLOUDFLARE_EMULATOR=real)',
     },
     edge: { name: 'workerd', reason: 'runs the deployed worker in Cloudflare’s own runtime' },
     proxy,

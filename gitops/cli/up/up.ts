@@ -150,7 +150,7 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
 
 /** The shop and the stand-in for Google's servers. A process of their own would need as much memory again as Node itself. */
 async function startDemo({ ports, demoSiteFile }: Setup, stack: AsyncDisposableStack): Promise<void> {
-  // While the other processes start.
+  // Loaded here, while the other processes start.
   const { serveDemo } = await import('../../../sites/demo/servers.ts');
   const addresses = { shopPort: ports.shop, vendorPort: ports.vendor };
   const demo = await serveDemo({ ...addresses, siteFile: demoSiteFile }).catch((cause: Error) => {

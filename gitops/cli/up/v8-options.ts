@@ -32,7 +32,7 @@ export const WAITING_V8 = [...SMALL_V8, '--no-sparkplug'] as const;
 export const QUICK_WASM = '--liftoff-only';
 
 /**
- * The same for glibc: threads use one heap together, and freed memory returns to the system sooner. `npm start` sets it
+ * The same for glibc: all threads use the same heap, and freed memory returns to the system sooner. `npm start` sets it
  * for the process that starts the parts, too.
  */
 export const SMALL_HEAP = {
