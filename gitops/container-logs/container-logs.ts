@@ -21,7 +21,7 @@ const FLUSH_MS = 200;
 const MOST_WAITING = 1_000;
 /** Milliseconds between two removals of what is too old. */
 const PRUNE_MS = 3_600_000;
-/** How many lines a container may print in a burst, in seconds of its rate. */
+/** The burst of lines that a container may print, in seconds of its rate. */
 const BURST_SECONDS = 10;
 /** The shortest time between two lines that only count dropped ones, milliseconds. */
 const COUNT_MS = 1_000;
@@ -107,7 +107,7 @@ export class ContainerLogs {
     if (site.waiting.length >= MOST_WAITING) await flushed;
   }
 
-  /** A container is no longer read. Its lines are in the file when this resolves. */
+  /** Call it when a container is no longer read. Its lines are in the file when this resolves. */
   async ended({ site, id }: Printing): Promise<void> {
     const printer = this.#printers.get(id);
     if (printer !== undefined) printer.countedAt = null;
@@ -153,7 +153,7 @@ export class ContainerLogs {
     return await searchPage(this.#site(site).log, query, this.#clock);
   }
 
-  /** Lines after a position, as soon as there are any; without lines after `waitMs`. */
+  /** Resolves to the lines after a position as soon as there are any, or to none after `waitMs`. */
   async newer(site: string, query: NewerQuery, waitMs: number, signal: AbortSignal): Promise<NewerLogs> {
     const until = this.#clock.now() + waitMs;
     for (;;) {

@@ -99,7 +99,7 @@ function readMembers(members: z.output<typeof shape>, stream: 'stdout' | 'stderr
           ? 'warning'
           : 'info',
     kind: permission === null ? 'tag' : 'refusal',
-    // In small letters, as the edge writes the id of the request: the search compares text.
+    // In lower case, as the edge writes the id of the request: the search compares text.
     requestId: uuid.safeParse(TraceId).data?.toLowerCase() ?? null,
     name: Name === undefined ? null : shownName(Name),
     type: Type === undefined ? null : (TYPES.find((one) => one === Type) ?? 'other'),
@@ -127,7 +127,7 @@ function shownMessage(value: unknown): string[] {
   return [typeof value === 'string' ? scrubText(value) : '[data]'];
 }
 
-/** The permission that a text says was refused: it names one, and a refusal. */
+/** The refused permission, if a text names a permission and says that something was refused. */
 function refusedPermission(text: string): string | null {
   if (text.length > 2_000 || !REFUSED.test(text)) return null;
   return text.match(/[a-z]+(?:_[a-z]+)+/g)?.find((word) => PERMISSIONS.has(word)) ?? null;

@@ -6,7 +6,7 @@ import type { ReadLine } from './read-line.ts';
 const DAY_MS = 86_400_000;
 /** Days for which a refusal is reported, because management may be down meanwhile. */
 const KEPT_DAYS = 7;
-/** Refusals of one site in a day. */
+/** The most refusals of one site in a day. */
 const MOST_OF_SITE = 20;
 
 /** What the policy scripts refused: once a day for each site, template and permission. */

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { replaceHidden } from '../base/text.ts';
 
-/** Characters of a text that are read, and that are kept. */
+/** How many characters of a text are read, and how many are kept. */
 const READ = 1_024;
 const KEPT = 500;
 
@@ -55,7 +55,7 @@ export function scrubText(text: string): string {
   // The last word of what is read may be part of something that would be recognised as a whole.
   const read = text.length > READ ? text.slice(0, READ).replace(/\S+$/, '') : text;
   const line = replaceHidden(read).trim();
-  // Data that was printed as it is. Part of a JSON text, such as one that was cut, counts too, and so does a long word.
+  // The text is data, not a sentence: JSON, a part of a JSON text (such as one that was cut), or one long word.
   const isWord = line === '' && read !== text;
   if (isWord || /^[{[\]}]/.test(line) || /["']\s*:/.test(line)) return '[data]';
   return line

@@ -142,7 +142,10 @@ export async function closeSegment(dir: string, current: Segment): Promise<Segme
   return { ...current, name };
 }
 
-/** Removes a segment's lines up to a time. `null`: it had no others, and is deleted unless it is the current one. */
+/**
+ * Removes a segment's lines up to a time. `null`: the segment had no other lines, and is deleted unless it is the
+ * current one.
+ */
 export async function cutSegment(dir: string, segment: Segment, until: number): Promise<Segment | null> {
   const path = join(dir, segment.name);
   const { lines, next, positions } = parseSegment(await readFile(path, 'utf8'));

@@ -139,7 +139,7 @@ export class SiteLog {
     });
   }
 
-  /** The segments with lines, the one with the latest line first; and the number of the last line of all. */
+  /** The segments with lines, the one with the latest line first, and the number of the site's last line. */
   async segments(): Promise<{ readonly segments: readonly Segment[]; readonly last: number }> {
     await this.#open();
     const current = this.#current !== null && this.#current.first > 0 ? [this.#current] : [];
@@ -195,7 +195,7 @@ export class SiteLog {
   async #limitSize(): Promise<void> {
     const sum = (segments: readonly Segment[]) => segments.reduce((size, one) => size + one.size, 0);
     let size = sum(this.#closed) + (this.#current?.size ?? 0);
-    // The newest one is kept, because the positions are read from it.
+    // The newest segment is kept, because the positions are read from it.
     while (size > this.#limits.octets && this.#closed.length > 1) {
       const oldest = this.#closed.shift();
       if (oldest === undefined) return;

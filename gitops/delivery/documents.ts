@@ -7,7 +7,7 @@ import { hostname, siteId } from '../manifest/schema.ts';
  */
 const VERSION = 1;
 
-/** A name of Kubernetes (RFC 1123 label). */
+/** A name in Kubernetes (RFC 1123 label). */
 const label = z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a DNS label');
 const port = z.int().min(1).max(65_535);
 
@@ -20,14 +20,17 @@ const served = z.discriminatedUnion('kind', [
     kind: z.literal('preview'),
     host: z.union([hostname, label]),
     ...pods,
-    /** A Deployment of the same namespace that has no pod until the first request; unset: it runs always. */
+    /**
+     * A Deployment of the same namespace that has no pod until the first request; unset: the preview server always
+     * runs.
+     */
     onDemand: label.optional(),
   }),
   /** Leads to the edge under the site's edge hostname. */
   z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
   /**
-   * Every path under the token answers the script. Provisioners of earlier versions wrote no token. Without one, the
-   * site's other names are served, but the script is not until it is delivered again.
+   * Every request for a path under the token is answered with the script. Provisioners of earlier versions wrote no
+   * token. Without a token, the script is not served until it is delivered again; the site's other names are.
    */
   z.strictObject({
     kind: z.literal('policy'),

@@ -7,7 +7,10 @@ import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 export class LastChanges {
   #known: ReadonlyMap<string, { readonly version: string; readonly at: number }> = new Map();
 
-  /** Notes all objects as of `now`. Returns, by name, when each last changed; one that wasn't known has changed now. */
+  /**
+   * Notes all objects as of `now`. Returns, by name, when each last changed; an object that wasn't known counts as
+   * changed now.
+   */
   note(objects: Iterable<KubernetesObject>, now: number): ReadonlyMap<string, number> {
     const known = new Map<string, { version: string; at: number }>();
     for (const { metadata } of objects) {

@@ -8,7 +8,7 @@ export const REPORT = 'report';
 const startFailure = z.object({
   /** Differs for each failed attempt of the gateway. */
   number: z.number(),
-  /** Why its Deployment couldn't be given a pod; empty: it was, but no pod was ready in time. */
+  /** Why its Deployment couldn't be scaled to one pod; empty: it was scaled, but no pod was ready in time. */
   reason: z.string(),
 });
 /** Why a preview server on demand didn't start for a request. */
@@ -22,16 +22,16 @@ interface GatewayReport {
   readonly generation: string;
   /** True if it takes requests. */
   readonly ready: boolean;
-  /** By name of the Secret: why it isn't served as delivered; empty after the first ten. */
+  /** By name of the Secret: why it isn't served as delivered. After the first ten Secrets, the reason is empty. */
   readonly refused: Readonly<Record<string, string>>;
-  /** True if others may be refused, too: there were too many to name. */
+  /** True if further Secrets may be refused, because there were too many to name. */
   readonly isCut: boolean;
   /**
-   * By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. Of more than 500,
-   * those of the last requests: the others may be stopped sooner.
+   * By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. If there are
+   * more than 500, only those with the latest requests: the others may be stopped sooner.
    */
   readonly unused: Readonly<Record<string, number>>;
-  /** By service that runs on demand: why its last attempt to start has failed. Of more than a hundred, not all. */
+  /** By service that runs on demand: why its last attempt to start has failed. At most a hundred. */
   readonly failed: Readonly<Record<string, StartFailure>>;
 }
 
@@ -51,7 +51,8 @@ const annotations = z.object({
   [`${PREFIX}generation`]: z.string(),
   [`${PREFIX}ready`]: z.enum(['true', 'false']),
   [`${PREFIX}refused`]: z.string(),
-  // A gateway of an earlier version has neither. It named ten at most, and stated uses by its own clock.
+  // A gateway of an earlier version has neither of these two. It named at most ten Secrets, and stated uses by its own
+  // clock.
   [`${PREFIX}unnamed`]: z.string().optional(),
   [`${PREFIX}unused`]: z.string().optional(),
   [`${PREFIX}used`]: z.string().default('{}'),
@@ -60,7 +61,9 @@ const annotations = z.object({
 const refusals = z.record(z.string(), z.string());
 const failures = z.record(z.string(), startFailure);
 const ages = z.record(z.string(), z.number().nonnegative());
-/** The times mean nothing here. Only recent uses were reported, so each counts as a use now. */
+/**
+ * Times by an earlier gateway's own clock mean nothing here. It reported only recent uses, so each counts as a use now.
+ */
 const times = z.record(
   z.string(),
   z.number().transform(() => 0),

@@ -20,13 +20,14 @@ interface AgentDeps {
   readonly log: Log;
   /** What the API server lists of a service (`<namespace>/<name>`); `null`: not known. */
   readonly endpointsOf?: (service: string) => readonly PodEndpoint[] | null;
-  /** Gives a Deployment on demand its pod. Called again, after a pause, while no pod of its service is ready. */
+  /** Scales a Deployment on demand to one pod. Called again, after a pause, while no pod of its service is ready. */
   readonly start?: (namespace: string, deployment: string) => Promise<void>;
 }
 
 /**
  * The agent beside nginx in a gateway's pod: it makes nginx serve what was delivered, answers nginx's queries for the
- * addresses of pods, and tests these once a second. What it knew last is on its disk.
+ * addresses of pods, and tests once a second whether the pods accept connections. It keeps what it knew last on its
+ * disk.
  */
 export class GatewayAgent {
   readonly nginx: GatewayNginx;
@@ -40,7 +41,7 @@ export class GatewayAgent {
   readonly #ports = new Map<string, number>();
   /** Since when each service on demand is known, in monotonic milliseconds. */
   readonly #known = new Map<string, number>();
-  /** When each service on demand that has had a request had the last one, in monotonic milliseconds. */
+  /** The time of the last request for each service on demand that has had one, in monotonic milliseconds. */
   readonly #used = new Map<string, number>();
   #configuration: Configuration = NOTHING;
   #restored: DeliveredSecrets = new Map();
@@ -86,9 +87,9 @@ export class GatewayAgent {
   }
 
   /**
-   * Makes nginx serve these Secrets, in place of all that were delivered before. Resolves when it does, with the
-   * Secrets that can't be served as delivered, by name, and why. Rejects if none can be: then nginx
-   * continues to serve the earlier ones.
+   * Makes nginx serve these Secrets, in place of all that were delivered before. Resolves once it does: to the names of
+   * the Secrets that can't be served as delivered, and why. Rejects if none can be served: then nginx continues to
+   * serve the earlier ones.
    */
   async deliver(deliveries: DeliveredSecrets): Promise<ReadonlyMap<string, string>> {
     const configuration = configurationOf(deliveries);
@@ -130,7 +131,7 @@ export class GatewayAgent {
   }
 
   /**
-   * Services (`<namespace>/<name>`) on demand that have had a request: when the last one was, in monotonic
+   * By service (`<namespace>/<name>`) on demand that has had a request: the time of the last one, in monotonic
    * milliseconds.
    */
   get requests(): ReadonlyMap<string, number> {
@@ -153,13 +154,16 @@ export class GatewayAgent {
     return this.#starts.failures;
   }
 
-  /** The Deployment of a service on demand that may have a pod, ready or not; `null`: it has none, or runs always. */
+  /**
+   * The Deployment of a service on demand if it may have a pod, ready or not; `null`: it has none, or the service
+   * always runs.
+   */
   running(service: string): string | null {
     const mayRun = this.#peers.hasLasting(service) || this.#starts.isAsked(service);
     return mayRun ? (this.#configuration.onDemand.get(service) ?? null) : null;
   }
 
-  /** The Deployment of a service on demand was set to no pod. */
+  /** Call it when the Deployment of a service on demand was scaled to no pod. */
   stopped(service: string): void {
     this.#starts.stopped(service);
   }
@@ -194,7 +198,7 @@ export class GatewayAgent {
     return services.length === 0 || services.some((one) => isListed(one[0]) || isSaved(...one));
   }
 
-  /** Ends nginx; requests in flight may take this long. Meanwhile, nginx still gets the addresses of pods. */
+  /** Ends nginx. Requests in flight may take up to `graceMs`; meanwhile, nginx still gets the addresses of pods. */
   async end(graceMs: number): Promise<void> {
     this.#reviver?.stop();
     clearInterval(this.#rotation);

@@ -66,7 +66,7 @@ export class ClusterFeed {
     return this.#slices.endpointsOf(service);
   }
 
-  /** Sets the pods of a Deployment that has none to one. */
+  /** Scales a Deployment without pods to one pod. */
   async start(namespace: string, deployment: string): Promise<void> {
     // The other gateways must know of the request first: otherwise they would stop the pod as unused.
     if (this.#agent !== null) await this.#renew(this.#agent);
@@ -165,14 +165,14 @@ export class ClusterFeed {
     return { deliveries, faults };
   }
 
-  /** Stops the preview servers for which no gateway has had a request; each gateway does so. */
+  /** Stops the preview servers for which no gateway has had a request within `idleMs`. Each gateway does this. */
   async #stopUnused(agent: GatewayAgent): Promise<void> {
     const { clock, log, idleMs } = this.#deps;
     const { signal } = this.#ended;
     const warn = warner((message) => log.warn({}, `an unused preview server can’t be stopped: ${message}`));
     await this.#reports.ready(signal).catch(() => undefined);
     while (!signal.aborted) {
-      // While the reports of the other gateways can't be read, those may have had requests.
+      // While the reports of the other gateways can't be read, those gateways may have had requests.
       if (this.#reports.fault === null) {
         await this.#stopIdle(agent, clock.now() - idleMs).then(
           () => warn(null),
@@ -205,7 +205,7 @@ export class ClusterFeed {
     return Math.min(RENEW_MS, this.#deps.idleMs / 3);
   }
 
-  /** By service: how many seconds ago its last request was. Requests before the idle time need no report. */
+  /** By service: how many seconds ago its last request was. Requests from before the idle time need no report. */
   #recentUses(agent: GatewayAgent): Record<string, number> {
     const now = this.#deps.clock.now();
     const recent = [...agent.requests].filter(([, used]) => now - used <= this.#deps.idleMs);

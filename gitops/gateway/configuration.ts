@@ -43,7 +43,7 @@ export interface Configuration {
 }
 
 /**
- * Computes from what was delivered what is served, without effects. If two sites claim a name, the first one gets it.
+ * Computes what is served from what was delivered, without effects. If two sites claim a name, the first one gets it.
  */
 export function configurationOf(deliveries: DeliveredSecrets): Configuration {
   const faults = new Map<string, string>();

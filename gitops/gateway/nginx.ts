@@ -99,7 +99,7 @@ export class GatewayNginx {
       await this.#names.write(targets);
       await this.#pairs.write(pairs);
       const reloaded = await this.#converge(instance, files);
-      // In place of a refused file its previous text is served, which names the files of an older pair.
+      // In place of a refused file, its previous text is served, which may name the files of an older pair.
       if (this.#refused.size === 0) await this.#pairs.retain(pairs);
       this.#sites = new Set(
         [...files.values()].flatMap((file) => (file.kind === 'own' ? [file.spec.site] : [])),
@@ -124,7 +124,7 @@ export class GatewayNginx {
     });
   }
 
-  /** Ends nginx: it takes no new connections, and requests in flight may take this long. */
+  /** Ends nginx: it takes no new connections, and requests in flight may take up to `graceMs`. */
   async end(graceMs: number): Promise<void> {
     this.daemon.release();
     await this.#exclusive(() => endNginx(this.#settings.directory, graceMs));

@@ -29,7 +29,7 @@ export class Peer {
     return this.#left;
   }
 
-  /** True if it stays although it isn't listed. */
+  /** True if the peer stays although it isn't listed. */
   get kept(): boolean {
     return this.#kept;
   }
@@ -39,12 +39,12 @@ export class Peer {
     return this.#accepts;
   }
 
-  /** True if it stays because half of all endpoints have vanished with it. */
+  /** True if the peer stays because half of all endpoints have vanished together with it. */
   get isOfMass(): boolean {
     return this.#isOfMass;
   }
 
-  /** True if it is known from an earlier process, and its service was not listed since. */
+  /** True if the peer is known from an earlier process, and its service was not listed since. */
   get isRestored(): boolean {
     return this.#isRestored;
   }
@@ -91,7 +91,7 @@ export class Peer {
     this.#isRestored = false;
   }
 
-  /** Takes in the outcome of a connect. */
+  /** Records the outcome of a connect. */
   count(accepted: boolean): void {
     this.#accepts = accepted;
     this.#misses = accepted ? 0 : this.#misses + 1;

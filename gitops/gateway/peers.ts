@@ -21,7 +21,7 @@ const MASS_WINDOW_MS = 10_000;
 const LOST_MS = 10_000;
 /** The most peers in one answer, so that it fits into the 512 bytes of an answer over UDP. */
 const MOST_ANSWERED = 16;
-/** nginx tries each address of an answer once. So an answer of one or two peers has them several times. */
+/** nginx tries each address of an answer once, so an answer with only one or two peers repeats their addresses. */
 const TRIES = 3;
 
 /**
@@ -81,7 +81,7 @@ export class Peers {
     }
   }
 
-  /** Takes in the outcome of a connect to a peer. */
+  /** Records the outcome of a connect to a peer. */
   answered(service: string, endpoint: { address: string; port: number }, accepted: boolean): void {
     const peers = this.#services.get(service);
     const peer = peers?.get(keyOf(endpoint));
@@ -156,7 +156,7 @@ export class Peers {
     return accepting.length > 0 ? accepting : candidates;
   }
 
-  /** How many endpoints a service has; or if some have vanished that may come back, how many it had before. */
+  /** How many endpoints a service has. If some have vanished that may come back: how many it had before. */
   #countBefore(service: string): number {
     const peers = [...(this.#services.get(service)?.values() ?? [])];
     const hasLost = peers.some((peer) => !isListed(peer) && !peer.left);

@@ -5,12 +5,12 @@ import type { StartFailure } from '../delivery/report.ts';
 
 /** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
 export const START_MS = 55_000;
-/** How long all requests get the error of a failed start, so that not each of them makes a write to the API server. */
+/** How long all requests get the error of a failed start, so that they don't each cause a write to the API server. */
 const PAUSE_MS = 5_000;
 
 interface Attempt {
   readonly outcome: Promise<void>;
-  /** Until when no other attempt is made, in monotonic milliseconds. */
+  /** The time before which no other attempt is made, in monotonic milliseconds. */
   until: number;
   isReported: boolean;
 }
@@ -59,13 +59,15 @@ export class Starts {
     return this.#failures;
   }
 
-  /** The service has a ready pod. When it has none any more, the next request starts it at once. */
+  /**
+   * Call it when the service has a ready pod. Once it has none any more, the next request starts the service at once.
+   */
   ready(service: string): void {
     this.#attempts.delete(service);
     this.#failures.delete(service);
   }
 
-  /** No pod of the service was ready in time. */
+  /** Call it when no pod of the service was ready in time. */
   late(service: string): void {
     const attempt = this.#attempts.get(service);
     if (attempt === undefined || attempt.isReported) return;
@@ -74,13 +76,13 @@ export class Starts {
     this.#deps.log.warn({ service }, 'a preview server on demand has had no ready pod for 55 seconds');
   }
 
-  /** The service was stopped. */
+  /** Call it when the service was stopped. */
   stopped(service: string): void {
     this.#attempts.delete(service);
     this.#asked.delete(service);
   }
 
-  /** The service doesn't run on demand any more. */
+  /** Call it when the service no longer runs on demand. */
   forget(service: string): void {
     this.stopped(service);
     this.#failures.delete(service);

@@ -7,8 +7,8 @@ export class ReportedUses {
   readonly #leases = new LastChanges();
 
   /**
-   * By service (`<namespace>/<name>`): when the last use was that a Lease reports, in milliseconds like `now`. The age
-   * of a use is counted from when this gateway saw the Lease change last, so no use counts as earlier than it was.
+   * By service (`<namespace>/<name>`): the time of the last use that a Lease reports, in milliseconds like `now`. The
+   * reported age is counted from when this gateway last saw the Lease change, so no use counts as earlier than it was.
    */
   latest(leases: Iterable<KubernetesObject>, now: number): ReadonlyMap<string, number> {
     const all = [...leases];
