@@ -16,8 +16,8 @@ interface LostDomain {
 const DOMAINS = new WeakMap<Manifest, ReadonlySet<string>>();
 
 /**
- * The registrable domains of a site's pages that are proven. Its first-party hosts are in the same ones. Computed once
- * per manifest.
+ * The proven registrable domains of a site's pages. Its first-party hosts are in the same domains. Computed once per
+ * manifest.
  */
 export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
   const known = DOMAINS.get(manifest);

@@ -80,7 +80,10 @@ export class DesiredStateReader {
     return this.#current?.revision ?? null;
   }
 
-  /** Like `read`, but only to show it: the revision doesn't become the current one, and the cache stays as it is. */
+  /**
+   * Like `read`, for a desired state that is only shown: the revision doesn't become the current one, and the cache
+   * stays as it is.
+   */
   async peek(revision: string): Promise<DesiredState> {
     if (this.#current?.revision === revision) return this.#current;
     return (await this.#loadOnce(revision)).state;

@@ -51,10 +51,10 @@ function stalledBy(path: string, { reason, problems }: ParsedManifest & { ok: fa
   return { reason, message };
 }
 
-/** Takes the place of a blob's id. It changes with everything that the message depends on. */
+/** Used in place of a blob's id, because it changes with everything that the message depends on. */
 export const misplacedId = ({ path, form, id }: MisplacedFile): string => `${form} ${id} ${path}`;
 
-/** A misplaced file as an unreadable one, with a message that says how to fix it. */
+/** Treats a misplaced file as an unreadable one, with a message that says how to fix it. */
 export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
   const { site, path } = misplaced;
   return {
@@ -67,9 +67,9 @@ export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
 }
 
 /**
- * The configuration in the canonical form, without which the tag server doesn't start: a person may have encrypted one
- * with a line break at its end. One that has no such form stays as it is: the site keeps its containers, and the start
- * of new ones fails with the reason.
+ * The configuration in its canonical form: the tag server accepts no other, but a person may have encrypted one with a
+ * line break at its end. A configuration without a canonical form stays as it is: the site keeps its containers, and
+ * the start of new ones fails with the reason.
  */
 function startable(decrypted: Secret): Secret {
   const text = decrypted.reveal();
@@ -119,11 +119,11 @@ export async function readValid(
 function judgeAccount({ serviceAccount }: Manifest, key: Secret): string | null {
   const verdict = readServiceAccount(key.reveal());
   if (!verdict.ok) {
-    return `serviceAccount.key holds no key of a service account: ${`${verdict.member} ${verdict.problem}`.trim()}`;
+    return `serviceAccount.key is not the key of a service account: ${`${verdict.member} ${verdict.problem}`.trim()}`;
   }
   const { facts } = verdict;
   const other = (['clientEmail', 'projectId', 'keyId'] as const).find(
     (name) => facts[name] !== serviceAccount?.[name],
   );
-  return other === undefined ? null : `serviceAccount.${other} is not that of serviceAccount.key`;
+  return other === undefined ? null : `serviceAccount.${other} differs from that of serviceAccount.key`;
 }

@@ -31,7 +31,7 @@ test('a service account that can’t be used keeps what is applied, and says wha
     [
       await account('no JSON'),
       'InvalidManifest',
-      /serviceAccount\.key holds no key of a service account: must be a JSON object/,
+      /serviceAccount\.key is not the key of a service account: must be a JSON object/,
     ],
     [
       await account(JSON.stringify(serviceAccountJson({ type: 'authorized_user' }))),
@@ -41,7 +41,7 @@ test('a service account that can’t be used keeps what is applied, and says wha
     [
       await account(JSON_KEY, { projectId: 'another-project' }),
       'InvalidManifest',
-      /serviceAccount\.projectId is not that of serviceAccount\.key/,
+      /serviceAccount\.projectId differs from that of serviceAccount\.key/,
     ],
   ] as const;
   daemon.applied.length = 0;
