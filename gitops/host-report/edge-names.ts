@@ -8,7 +8,9 @@ import { covers, servedCertificate } from './served-certificate.ts';
 
 /** Connections at most: one certificate usually covers all names of a level. */
 const MAX_CONNECTIONS = 10;
-/** The time of a lookup and a connection. The check has three seconds for two of these and for the zone's name. */
+/**
+ * The time limit of a lookup with its connection. The check has three seconds for two of these and for the zone's name.
+ */
 const CONNECTION_MS = 1_000;
 /** Names that a message lists. */
 const MAX_LISTED = 5;
@@ -60,7 +62,7 @@ export async function checkEdgeNames(
       const detail = error instanceof Error ? error.message : String(error);
       // Without the zone's name nothing is known of the hostnames.
       if (zoneName === null) return { status: 'skipped', detail, fix: null };
-      const fix = `Name the sites directly under ${zoneName}, or order an advanced certificate for the names.`;
+      const fix = `Give the sites hostnames directly under ${zoneName}, or order an advanced certificate for these names.`;
       return { status: 'failed', detail, fix };
     },
   });

@@ -23,8 +23,8 @@ interface GatewayCheckDeps {
 }
 
 /**
- * Checks a site's origin by its public name, as the edge reaches it: DNS, the front, a gateway that
- * trusts the hop secret and no one without it, and a pod. Never throws.
+ * Checks a site's origin by its public name, as the edge reaches it: DNS, the front, a gateway that trusts requests
+ * with the hop secret and no others, and a pod. Never throws.
  */
 export async function checkGateway(origin: string, deps: GatewayCheckDeps): Promise<PartCheck> {
   const { hopSecret, timeoutMs } = deps;
@@ -66,7 +66,7 @@ async function request(
 ): Promise<{ readonly status: number; readonly body: string }> {
   const { lookup, port, signal } = deps;
   const socket = connect({ host: origin, port, servername: origin, lookup, rejectUnauthorized: false });
-  // Between the awaits below no one listens, and an error without a listener would end the process.
+  // Between the awaits below nothing else listens, and an error without a listener would end the process.
   socket.on('error', () => undefined);
   const abort = () => socket.destroy(signal.reason);
   signal.addEventListener('abort', abort, { once: true });

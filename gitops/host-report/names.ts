@@ -6,7 +6,7 @@ import { type Manifest, provenHosts, registrableDomain } from '../manifest/schem
 const MAX_ALIASES = 8;
 
 export interface NameDestinations {
-  /** The addresses of origin and preview hostnames; empty: they aren't known, so any is right. */
+  /** The addresses of origin and preview hostnames; empty: they aren't known, so any address is right. */
   readonly hostAddresses: readonly string[];
   /** Other public addresses of this host: custom domains may resolve to them, too. */
   readonly otherAddresses: readonly string[];

@@ -12,7 +12,7 @@ import type { PartCheck } from '../report/report.ts';
 import { checkPart, PART_TIMEOUT_MS } from './check-part.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 
-/** Least free bytes: an image, a generation of nginx and the daemon's state need less. */
+/** The least free space, in bytes: an image, a generation of nginx and the daemon's state need less. */
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
 const LEAST_FREE_FILES = 10_000;
 /** The worker answers this path itself, with a problem document. */

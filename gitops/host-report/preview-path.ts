@@ -17,7 +17,7 @@ interface PreviewPath {
 }
 
 export interface PreviewPathDeps {
-  /** The settings that the containers are made by. */
+  /** The settings from which the containers are created. */
   readonly containerSettings: ContainerSettings;
   /** This host's address in the containers' hosts file; `null`: they use the host's own network. */
   readonly gateway: () => Promise<string | null>;
@@ -63,7 +63,7 @@ async function ask({ address, port }: ContainerSpec, timeoutMs: number): Promise
   const { promise, resolve } = Promise.withResolvers<number | Error>();
   const options = { host: address, port, path: UNDER_GTM, agent: false };
   const request = http.get({ ...options, signal: AbortSignal.timeout(Math.ceil(timeoutMs)) }, (response) => {
-    const { statusCode = 0 } = response; // an answer has one: else it is a parse error
+    const { statusCode = 0 } = response; // an answer has a status: else it is a parse error
     resolve(statusCode);
     response.destroy();
   });
@@ -118,14 +118,14 @@ function isParseError(error: Error): boolean {
   return 'code' in error && typeof error.code === 'string' && error.code.startsWith('HPE_');
 }
 
-/** What to do, by how far this host itself gets on the same way. */
+/** The remedy, which depends on how far this host itself gets when it connects to the preview server. */
 async function remedy(
   name: string,
   { gateway, containerSettings: { originPort: port }, timeoutMs }: Explaining,
 ): Promise<string> {
   const host = await gateway().catch(() => null);
   if (host === null) {
-    return 'Make the name resolve to this host’s proxy, and its certificate trusted: see CONTAINER_CA_FILE.';
+    return 'Make the name resolve to this host’s proxy, and make the containers trust its certificate: see CONTAINER_CA_FILE.';
   }
   const at = `${host}:${port}`;
   const reached = await handshake({ host, port, servername: name }, Math.floor(timeoutMs / 2));
@@ -135,7 +135,7 @@ async function remedy(
   if (reached === 'unknown name') {
     return `The proxy on ${at} doesn’t serve ${name}: run tagyard apply.`;
   }
-  return `Allow connections from the sites’ bridges (tgy…) to ${at} in this host’s firewall. The provisioner’s rules allow them, but a table of nft or firewalld that refuses them counts too.`;
+  return `Allow connections from the sites’ bridges (tgy…) to ${at} in this host’s firewall. The provisioner’s rules allow them, but another table of nft or firewalld may still refuse them.`;
 }
 
 /** Whether the proxy accepts a connection and has a certificate for the name. The containers verify it themselves. */

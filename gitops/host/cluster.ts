@@ -36,7 +36,7 @@ export async function buildCluster(
   const shared = openSharedServices(env, { log, now, mayWrite });
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const port = env.KUBERNETES_TLS_PORT;
-  // Set below: the cluster is opened with what is delivered, and the delivery asks the cluster later where names lead.
+  // Set below: the cluster is opened with the gateway's source, and this source asks only later where names lead.
   let destination: ReturnType<typeof gatewayDestination>;
   const delivered = await gatewaySource(env, stack, {
     ...{ log, now },

@@ -30,8 +30,8 @@ interface SourceDeps extends Pick<ClusterOptions, 'log' | 'now'> {
 }
 
 /**
- * What gateways serve, as the settings say it, and the certificates that are kept for them. `null`: without
- * KUBERNETES_GATEWAY_NAMESPACE nothing is delivered. Throws where a setting is missing.
+ * What gateways serve according to the settings, and the certificates that are kept for them. `null`: nothing is
+ * delivered, because KUBERNETES_GATEWAY_NAMESPACE is unset. Throws where a setting is missing.
  */
 export async function gatewaySource(
   env: ClusterEnv,
