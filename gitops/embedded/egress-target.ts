@@ -2,8 +2,8 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 
 /**
- * Splits an absolute request target; `null` if it is none. The path stays as it was written: a URL parser would resolve
- * its dots and re-encode it.
+ * Splits an absolute request target; `null`: the target is not absolute. The path stays as it was written: a URL parser
+ * would resolve its dots and re-encode it.
  */
 export function parseTarget(url: string) {
   const match = /^(https?:)\/\/([^/?#]+)([^#]*)$/i.exec(url);

@@ -37,7 +37,7 @@ export class Thread extends EventEmitter implements Supervisable {
     const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
     const output = [worker.stdout, worker.stderr];
     for (const stream of output) stream.pipe(log, { end: false });
-    // A full disk costs the log, not the process.
+    // If the disk is full, the log is lost, but the process goes on.
     log.on('error', () => {
       for (const stream of output) stream.unpipe(log).resume();
     });

@@ -28,8 +28,9 @@ const LONGEST_FORM = 1_000;
 const SESSION_SECONDS = 86_400;
 
 /**
- * The OpenID provider of an embedded instance, with a login page that has a button for each account. A `login_hint` that
- * is an account's subject logs in as that account's button does: the choice was made on a page of the client.
+ * The OpenID provider of an embedded instance, with a login page that has a button for each account. A `login_hint`
+ * that is an account's subject has the effect of that account's button, because the person has chosen the account on a
+ * page of the client.
  */
 export function buildProvider(options: ProviderOptions): RequestListener {
   const provider = new Provider(options.url, configuration(options));
@@ -115,7 +116,7 @@ function configuration({ signingKey, audience, client, accounts }: ProviderOptio
       return grant;
     },
     issueRefreshToken: async () => true,
-    // Its guard refuses loopback, where the only client listens.
+    // The provider's own guard refuses loopback addresses, but its only client listens on one.
     fetch: (url, init) => {
       const { dispatcher: _guard, ...rest }: RequestInit & { dispatcher?: unknown } = init ?? {};
       return fetch(url, rest);

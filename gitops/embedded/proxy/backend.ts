@@ -69,7 +69,7 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
       }
       return outcomes;
     },
-    // It never yields: the proxy ends with this process.
+    // Yields nothing, because the proxy is never lost while this process runs.
     events: (signal) => emissions(events, 'lost', signal),
     async close() {
       await started?.close();

@@ -28,7 +28,7 @@ export function readRequest(request: IncomingMessage): ProxiedRequest | null {
 
 /**
  * Headers of the request that is forwarded to `vhost`: without the fields of the connection, and without a client's
- * claims about the visitor, unless it knows the hop secret and the vhost is the site's own.
+ * claims about the visitor, unless the client knows the hop secret and the vhost is the site's own.
  */
 export function forwardedHeaders(
   request: IncomingMessage,

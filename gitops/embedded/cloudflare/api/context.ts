@@ -15,7 +15,7 @@ export interface EmulatorDeps {
   readonly token: string;
   /** Worker scripts that exist from the start; others can be uploaded. */
   readonly scripts: readonly string[];
-  /** What the API says of them until they are uploaded. Default: they have no bindings, and keep no logs. */
+  /** What the API says of these scripts until they are uploaded. Default: they have no bindings, and keep no logs. */
   readonly worker?: WorkerState;
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */

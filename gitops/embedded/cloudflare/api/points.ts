@@ -15,10 +15,12 @@ interface WrittenPoint {
 
 /** The rates above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
-  /** Up to this many points of one index are all stored in a window. Of more, about this many are stored. */
+  /**
+   * If an index gets up to this many points in a window, all are stored. If it gets more, about this many are stored.
+   */
   readonly points: number;
   readonly seconds: number;
-  /** The most rows that a query reads. Of more, it reads a tenth, a hundredth … */
+  /** The most rows that a query reads. If there are more, it reads a tenth of them, a hundredth … */
   readonly rows: number;
 }
 

@@ -143,7 +143,7 @@ function top(isWeighted: boolean): Make {
   };
 }
 
-/** The documented functions of groups, by their names in small letters. */
+/** The documented functions of groups, by their names in lower case. */
 export const AGGREGATES: Readonly<Record<string, Make>> = {
   count: (given) => {
     if (given.parameters.length > 0) throw wrong(given.name, 'takes no parameters');

@@ -11,9 +11,9 @@ export function addInterval(seconds: number, count: number, unit: string): numbe
   return date.getTime() / 1_000;
 }
 
-/** The start of the interval (UTC) that a time is in. Throws `SqlError` for a length of nothing. */
+/** The start of the interval (UTC) that a time is in. Throws `SqlError` if its length is not positive. */
 export function startOfInterval(seconds: number, count: number, unit: string): number {
-  if (count < 1) throw new SqlError('an interval must be longer than nothing');
+  if (count < 1) throw new SqlError('an interval must be longer than 0');
   const length = SECONDS[unit];
   if (length !== undefined) return Math.floor(seconds / (count * length)) * count * length;
   const date = new Date(seconds * 1_000);

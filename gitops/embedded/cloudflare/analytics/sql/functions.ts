@@ -15,13 +15,13 @@ import { commonType, isNumber, isWhole, secondsOf, type Type, type Value } from 
 
 const ofNumber = (compute: (value: number) => number, type: Type = 'Float64') =>
   takes(1, ([one], name) => {
-    const value = number(one as Compiled, name); // takes() has counted
+    const value = number(one as Compiled, name); // takes() has checked the count
     return made(type, (row) => compute(value(row)), [one as Compiled]);
   });
 
 const ofText = (compute: (value: string) => Value, type: Type) =>
   takes(1, ([one], name) => {
-    const value = text(one as Compiled, name); // takes() has counted
+    const value = text(one as Compiled, name); // takes() has checked the count
     return made(type, (row) => compute(value(row)), [one as Compiled]);
   });
 
@@ -41,13 +41,13 @@ const rounded = (round: (value: number) => number) =>
 
 const startOf = (count: number, unit: string) =>
   takes(1, ([one], name) => {
-    const value = date(one as Compiled, name); // takes() has counted
+    const value = date(one as Compiled, name); // takes() has checked the count
     return made('DateTime', (row) => startOfInterval(value(row), count, unit), [one as Compiled]);
   });
 
 const partOf = (part: (date: Date) => number, type: Type = 'UInt8') =>
   takes(1, ([one], name) => {
-    const value = date(one as Compiled, name); // takes() has counted
+    const value = date(one as Compiled, name); // takes() has checked the count
     return made(type, (row) => part(new Date(value(row) * 1_000)), [one as Compiled]);
   });
 
@@ -56,10 +56,10 @@ const ascii = (value: string, how: 'toLowerCase' | 'toUpperCase') =>
 const letters = (value: string) => [...value];
 const MONDAY = 4; // 1970 began on a Thursday
 
-/** The documented functions that this dialect has, by their names in small letters. Those of groups are elsewhere. */
+/** The documented functions of rows, by their names in lower case. The functions of groups are in `aggregates.ts`. */
 export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
   if: takes(3, (operands, name) => {
-    const [condition, yes, no] = operands as [Compiled, Compiled, Compiled]; // takes() has counted
+    const [condition, yes, no] = operands as [Compiled, Compiled, Compiled]; // takes() has checked the count
     const holds = number(condition, name);
     return made(
       commonType(yes.type, no.type),
@@ -91,7 +91,7 @@ export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
   todatetime: takes(
     1,
     (operands, name) => {
-      const [one, zone] = operands as [Compiled, Compiled?]; // takes() has counted
+      const [one, zone] = operands as [Compiled, Compiled?]; // takes() has checked the count
       if (zone !== undefined && zone.of([]) !== 'Etc/UTC')
         throw new SqlError('unsupported timezone: this emulator has Etc/UTC only');
       if (one.type === 'DateTime') return one;
@@ -111,7 +111,7 @@ export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
   tosecond: partOf((value) => value.getUTCSeconds()),
   toyyyymm: partOf((value) => value.getUTCFullYear() * 100 + value.getUTCMonth() + 1, 'UInt32'),
   tostartofinterval: takes(2, (operands, name) => {
-    const [one, length] = operands as [Compiled, Compiled]; // takes() has counted
+    const [one, length] = operands as [Compiled, Compiled]; // takes() has checked the count
     const value = date(one, name);
     const { interval } = length;
     if (interval === undefined) throw refuse(name, length, 'an INTERVAL');
@@ -120,7 +120,7 @@ export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
   tostartofyear: startOf(1, 'YEAR'),
   tostartofmonth: startOf(1, 'MONTH'),
   tostartofweek: takes(1, ([one], name) => {
-    const value = date(one as Compiled, name); // takes() has counted
+    const value = date(one as Compiled, name); // takes() has checked the count
     const offset = MONDAY * 86_400;
     const of = (row: readonly Value[]) => startOfInterval(value(row) - offset, 7, 'DAY') + offset;
     return made('DateTime', of, [one as Compiled]);
@@ -149,7 +149,7 @@ export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
   substring: takes(
     2,
     (operands, name) => {
-      const [one, ...places] = operands as [Compiled, ...Compiled[]]; // takes() has counted
+      const [one, ...places] = operands as [Compiled, ...Compiled[]]; // takes() has checked the count
       const value = text(one, name);
       const [offset, count] = places.map((place) => number(place, name));
       const of = (row: readonly Value[]) => {
@@ -165,7 +165,7 @@ export const FUNCTIONS: Readonly<Record<string, MakeCompiled>> = {
 };
 
 function converted([one]: readonly Compiled[], name: string, bits: number): Compiled {
-  const operand = one as Compiled; // takes() has counted
+  const operand = one as Compiled; // takes() has checked the count
   if (operand.type !== 'DateTime' && operand.type !== 'String' && !isNumber(operand.type)) {
     throw refuse(name, operand, 'a number');
   }

@@ -4,7 +4,7 @@ import { commonType, secondsOf, type Value, widerType } from './values.ts';
 
 const compare = (holds: (order: number) => boolean): MakeCompiled =>
   takes(2, (operands) => {
-    const [left, right] = comparable(operands as [Compiled, Compiled]); // takes() has counted
+    const [left, right] = comparable(operands as [Compiled, Compiled]); // takes() has checked the count
     const of = (row: readonly Value[]) => {
       const [one, other] = [left.of(row), right.of(row)];
       return Number(holds(one < other ? -1 : one > other ? 1 : one === other ? 0 : Number.NaN));
@@ -29,7 +29,7 @@ function calculated(
   compute: (one: number, other: number) => number,
 ): MakeCompiled {
   return takes(2, (operands, name) => {
-    const [left, right] = operands as [Compiled, Compiled]; // takes() has counted
+    const [left, right] = operands as [Compiled, Compiled]; // takes() has checked the count
     if (left.type === 'DateTime' && right.interval !== undefined && (operator === '+' || operator === '-')) {
       const { count, unit } = right.interval;
       return made(
@@ -77,7 +77,7 @@ export const OPERATORS: Readonly<Record<string, MakeCompiled>> = {
     return made('Float64', (row) => (one?.(row) ?? 0) / (other?.(row) ?? 0), operands);
   }),
   negate: takes(1, (operands, name) => {
-    const value = number(operands[0] as Compiled, name); // takes() has counted
+    const value = number(operands[0] as Compiled, name); // takes() has checked the count
     const type = widerType('-', operands[0]?.type ?? 'Float64', 'UInt8');
     return made(type, (row) => -value(row), operands);
   }),

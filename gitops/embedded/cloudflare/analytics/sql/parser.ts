@@ -247,7 +247,7 @@ class Parser {
     return { kind: 'call', name, parameters: first, operands, distinct: isDistinct };
   }
 
-  /** Those of a call, after its bracket has opened. */
+  /** The operands of a call, read after its opening bracket. */
   #operands(name: string): [distinct: boolean, operands: Expression[]] {
     if (this.#takeSymbol(')')) return [false, []];
     const distinct = this.#takeWord('DISTINCT');

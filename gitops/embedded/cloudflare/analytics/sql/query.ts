@@ -132,7 +132,7 @@ function finished({ limit, offset }: Select, items: readonly Item[], plan: Plan)
   };
 }
 
-/** The part of all time that conditions on `timestamp` alone allow. */
+/** The range of time that conditions on `timestamp` alone allow. */
 function timeRange(where: Expression | null, scope: RowScope): TimeRange {
   const all = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY };
   if (where?.kind !== 'operator') return all;

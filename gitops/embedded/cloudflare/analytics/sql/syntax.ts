@@ -9,7 +9,7 @@ export type Expression =
   | {
       readonly kind: 'call';
       readonly name: string;
-      /** Those of `quantileExactWeighted(0.5)(…)`. */
+      /** As in `quantileExactWeighted(0.5)(…)`. */
       readonly parameters: readonly Expression[];
       readonly operands: readonly Expression[];
       readonly distinct: boolean;
