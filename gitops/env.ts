@@ -140,8 +140,9 @@ const KINDS = {
 } as const;
 
 /**
- * Reads the settings of a host of the kind that HOST_KIND names, and of its appliers. `Extra` is the type of settings of
- * appliers outside the lists. Throws an `Error` whose message is one line with every wrong variable and what it must be.
+ * Reads the settings of a host and of its appliers; HOST_KIND names the kind of the host. `Extra` is the type of the
+ * settings of appliers outside the lists. Throws an `Error` whose message is one line with every wrong variable and
+ * what it must be.
  */
 export function readEnv<Extra = unknown>(
   source: NodeJS.ProcessEnv,

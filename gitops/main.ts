@@ -43,7 +43,7 @@ async function start(
     revision: () => revision(),
     onStandby: (url) => report('standby', url),
   });
-  // Immediately: what is under way must not continue during the writes of the next leader.
+  // Ends immediately: what is in progress must not continue while the next leader writes.
   leadership?.lost.addEventListener('abort', () => fail(leadership.lost.reason));
   const saved = await file.read();
   const known = leadership === null ? saved : leadership.known(saved);

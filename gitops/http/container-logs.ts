@@ -15,7 +15,7 @@ const pageQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(1_000).default(50),
   cursor: z
     .string()
-    .refine((text) => readCursor(text) !== null, 'is no `next` of a page')
+    .refine((text) => readCursor(text) !== null, 'is not the `next` of a page')
     .optional(),
 });
 const newerQuery = z.strictObject({

@@ -53,7 +53,7 @@ interface Committed {
   readonly site: string;
   readonly kind: Operation['kind'];
   readonly revision: string;
-  /** `false`: the desired state was like that already, and there is nothing to do. */
+  /** `false`: the desired state was already as requested, and there is nothing to do. */
   readonly changed: boolean;
   readonly wait: number | undefined;
 }

@@ -37,7 +37,7 @@ export async function renderMetrics(
     remembered.set({ status }, byStatus.get(status)?.length ?? 0);
   }
   gauge('tagyard_passes_total', 'Passes since the start that completed their plan.').set(loop.passes);
-  gauge('tagyard_last_pass_failed', '1 where the last pass could not plan.').set(
+  gauge('tagyard_last_pass_failed', '1 if the last pass could not plan.').set(
     loop.lastError === null ? 0 : 1,
   );
   gauge(
@@ -45,11 +45,11 @@ export async function renderMetrics(
     'Seconds for which the newest revision has been unreadable; 0 if it can be read.',
   ).set(loop.sourceProblem === null ? 0 : Math.max(1, loop.sourceProblem.seconds));
 
-  const used = gauge('tagyard_quota_used', 'How much of a limit of the zone is used, by others too.', [
+  const used = gauge('tagyard_quota_used', 'How much of a limit of the zone is used, also by others.', [
     'quota',
   ]);
   const limit = gauge('tagyard_quota_limit', 'The limit; missing where it is unknown.', ['quota']);
-  const near = gauge('tagyard_quota_near', '1 from 80 % of the limit on.', ['quota']);
+  const near = gauge('tagyard_quota_near', '1 if at least 80 % of the limit is used.', ['quota']);
   for (const quota of quotas) {
     used.set({ quota: quota.name }, quota.used);
     if (quota.limit !== null) limit.set({ quota: quota.name }, quota.limit);

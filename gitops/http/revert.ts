@@ -60,7 +60,9 @@ async function unconfirmed(repo: SitesRepo, site: string, revision: string): Pro
   });
 }
 
-/** True if the site's file was moved away or was, for example, a link. To restore that is no removal. */
+/**
+ * True if the site's file was moved away or was, for example, a link. A revert to that state doesn't remove the site.
+ */
 async function hasOtherForm(repo: SitesRepo, site: string, revision: string): Promise<boolean> {
   const [newest] = (await repo.versions(site, { revision })).values();
   return newest === '';

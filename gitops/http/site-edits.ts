@@ -50,7 +50,7 @@ export async function stillPresent(
   throw new ProvisionerProblem('superseded', { detail });
 }
 
-/** The manifest with the ciphertexts that git has of the same plaintexts. */
+/** The manifest with git's ciphertext for each secret whose plaintext is the same. */
 async function keepCiphertexts(identity: string, manifest: Manifest, present: Manifest): Promise<Manifest> {
   let kept = manifest;
   for (const { read, replace } of SECRET_MEMBERS) {

@@ -26,7 +26,7 @@ export function initialStatus(site: string, host: string): SiteStatus {
 export interface SiteObstacle {
   readonly reason: Reason;
   readonly message: string;
-  /** It ends without anybody's action; every other obstacle needs an action. */
+  /** The obstacle ends by itself; every other obstacle needs an action. */
   readonly transient?: true;
 }
 

@@ -40,8 +40,8 @@ export class Operations {
   }
 
   /**
-   * `provision` and `deprovision` may come after their commit, which may have started a run already: then the operation
-   * shows that run's steps, too.
+   * A `provision` or `deprovision` may be requested after its commit, and the commit may already have started a run.
+   * Then the operation also shows that run's steps.
    */
   create(site: string, kind: Operation['kind'], revision: string): Operation {
     const operation: Operation = {
@@ -88,13 +88,16 @@ export class Operations {
     this.#recent.set(site, { isRemoval, steps: [], endedAt: null });
   }
 
-  /** Ends it. */
+  /** Ends the site's run. */
   end(site: string): void {
     const run = this.#recent.get(site);
     if (run !== undefined) this.#recent.set(site, { ...run, endedAt: this.#clock.now() });
   }
 
-  /** Records a step of the site's run. Operations that came after the run's start show the step, but are run later. */
+  /**
+   * Records a step of the site's run. Operations that were recorded after the run's start also show the step, but a
+   * later run carries them out.
+   */
   step(site: string, ids: readonly string[], step: Step): void {
     const run = this.#recent.get(site);
     if (run !== undefined) this.#recent.set(site, { ...run, steps: withStep(run.steps, step) });

@@ -58,7 +58,10 @@ export function consentOfManifest(manifest: Partial<ManifestConsent>): ManifestC
   return consentSchema.parse(manifest);
 }
 
-/** Whether somewhere a page must not load the vendor's script by itself: its snippet can't know the visitor's place. */
+/**
+ * Whether there is a place where a page must not load the vendor's script by itself: its snippet can't know the
+ * visitor's place.
+ */
 export function mayForbidVendor({ regions: differing, ...own }: ManifestConsent): boolean {
   return [own, ...differing].some(
     ({ consentMode, fallback }) => consentMode === 'basic' || fallback === 'none',
@@ -77,7 +80,7 @@ export function consentDocument(manifest: ManifestConsent): ConsentSettings {
   };
 }
 
-/** Where a visitor is identified before a choice, for a person: `everywhere but in DE`; `null`: nowhere. */
+/** Where visitors are identified before they choose, as text for a person: `everywhere but in DE`; `null`: nowhere. */
 export function identifiedPlaces({
   regions: differing,
   consent,

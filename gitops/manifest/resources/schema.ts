@@ -49,11 +49,11 @@ export const containerResources = z.strictObject({ processing, preview });
 
 const givenRequests = requests.meta({
   description:
-    'what a cluster guarantees to a pod, at most the limits; given, it replaces the earlier requests, and `{}` restores the defaults',
+    'what a cluster guarantees to a pod, at most the limits; it replaces the earlier requests, and `{}` restores the defaults',
 });
 const givenReplicas = replicas.meta({
   description:
-    'a number, or `{ min, max }` between which a cluster scales. A host with Docker runs `min`; given a number, a cluster runs at least 2',
+    'a number, or `{ min, max }`: a cluster scales between the two, and a host with Docker runs `min`. If it is a number, a cluster runs at least 2',
 });
 
 /** The same as a request gives them: what isn't named is unchanged. */
