@@ -94,7 +94,9 @@ export class Orders {
       this.#waiting.push(order);
       this.#placeDue();
       if (this.#waiting.includes(order)) {
-        onWait(`waits: this host places ${counted(this.#deps.perHour, 'order')} an hour`);
+        onWait(
+          `waits: this host places at most ${counted(this.#deps.perHour, 'order')} an hour and ${ORDERS_AT_ONCE} at once, and the authority may allow fewer`,
+        );
       }
     } else resolve(unprepared === null ? ABORTED : { notYet: unprepared });
     const outcome = await promise;
