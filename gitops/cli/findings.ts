@@ -23,7 +23,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   ObserveFailed:
     'Check that the named target answers and that its token is valid. It is read again automatically.',
   InvalidManifest:
-    'Fix the manifest at that line (tagyard validate checks it), or run tagyard revert for the site.',
+    'Fix the file that the message names (tagyard validate checks manifests), or run tagyard revert for the site.',
   UnsupportedVersion: 'Upgrade Tagyard on this host, or run tagyard revert for the site.',
   UndecryptableConfig:
     'Encrypt the secret that the message names to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
@@ -32,7 +32,8 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   Suspended: 'Run tagyard resume for the site when its changes may be applied.',
   Blocked:
     'Check tagyard plan. If the changes are intended, run tagyard approve with its checksum; if not, run tagyard revert.',
-  Frozen: 'Remove the file freeze in STATE_DIR, then run tagyard apply.',
+  Frozen:
+    'Remove what the message names (the file freeze in STATE_DIR, or the annotation of the Lease), then run tagyard apply.',
   CertificatePending:
     'Fix what the message names (DNS, a file, port 80 from outside, the authority). It is checked again automatically.',
   SourceUnavailable:
