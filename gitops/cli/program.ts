@@ -58,7 +58,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     );
   tagyard
     .command('approve')
-    .description('allow the blocked changes of a plan')
+    .description('allow the guarded changes of a plan')
     .argument('<checksum>', 'the checksum that the plan shows')
     .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
   tagyard
@@ -71,7 +71,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--since <time>', 'requests of the last 90s, 30m, 2h or 7d (asks the management API)')
     .option(
       '--where <filter...>',
-      'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot (asks the management API)',
+      'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot; probes=true: also Tagyard’s own (asks the management API)',
     )
     .option(
       '--containers',
