@@ -60,7 +60,7 @@ function parse<T>(schema: z.ZodType<T>, text: string): T {
   try {
     value = JSON.parse(text);
   } catch {
-    throw new RetryableError('is no JSON');
+    throw new RetryableError('is not JSON');
   }
   const result = schema.safeParse(value);
   if (result.success) return result.data;

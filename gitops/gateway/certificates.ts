@@ -51,7 +51,7 @@ function checkStrength(cert: string, key: string): void {
     createSecureContext({ cert, key, ca: [], ciphers: 'DEFAULT@SECLEVEL=2' });
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^.*:/, '') : String(error);
-    throw new Error(`nginx can’t take it: ${reason.trim()}`);
+    throw new Error(`nginx refuses the certificate or its key: ${reason.trim()}`);
   }
 }
 

@@ -25,7 +25,7 @@ export async function serveHealth(
     };
     if (request.url === '/alive') return answer(200, 'alive');
     if (request.url !== '/ready' && request.url !== '/serving') {
-      return answer(404, 'unknown path: /ready, /serving and /alive are answered');
+      return answer(404, 'unknown path: use /ready, /serving or /alive');
     }
     if (isEnding()) return answer(request.url === '/serving' ? 404 : 503, 'the gateway ends');
     obstacles().then(

@@ -100,7 +100,7 @@ export async function checkEdge(
   { lookup, timeoutMs }: { readonly lookup: LookupFunction; readonly timeoutMs?: number },
 ): Promise<PartCheck> {
   return await checkPart('edge', {
-    fix: 'A new name is known to the whole edge only after some seconds: ask again first. Then check that the worker is deployed and routed, and where the name leads: tagyard doctor <site>.',
+    fix: 'A new name is known to the whole edge only after some seconds: run the check again first. Then check that the worker is deployed and routed, and where the name leads: tagyard doctor <site>.',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();

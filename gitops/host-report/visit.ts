@@ -19,7 +19,7 @@ const MAX_CHARS = 64;
 interface ArrivalOptions {
   /** This host's public addresses, which may differ from the socket's. */
   readonly hostAddresses: readonly string[];
-  /** The site's edge hostname, and the secret by which the edge knows that the visit is no visitor's. */
+  /** The site's edge hostname, and the secret by which the edge recognizes this visit as a probe. */
   readonly edge: string;
   readonly hopSecret: string;
   readonly lookup: LookupFunction;

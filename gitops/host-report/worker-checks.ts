@@ -22,7 +22,7 @@ type Settings = Awaited<ReturnType<CloudflareClient['scriptSettings']>>;
 /** Checks that Cloudflare logs no request of the deployed worker: such a log has queries, addresses and all headers. */
 export async function checkWorkerLogs({ client, script }: Worker): Promise<PartCheck> {
   return await checkWorker('worker_logs', script, {
-    fix: 'Switch it off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
+    fix: 'Switch these off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
     passed: 'invocation logs, traces, Logpush and tail workers are off',
     faults: async (signal) => logFaults(await client.scriptSettings(script, signal)),
   });
@@ -39,7 +39,7 @@ export async function checkWorkerBindings({ client, script }: Worker): Promise<P
       return [...BINDINGS].flatMap(([name, type]) => {
         const bound = types.get(name);
         if (bound === undefined) return `${name} is missing`;
-        return bound === type ? [] : `${name} is a ${bound}, not a ${type}`;
+        return bound === type ? [] : `${name} has the type ${bound}, not ${type}`;
       });
     },
   });
@@ -70,7 +70,7 @@ class WorkerFault extends Error {
 }
 
 const UNREACHABLE =
-  'Check the way from this host to api.cloudflare.com and cloudflarestatus.com, then run tagyard doctor again.';
+  'Check that this host reaches api.cloudflare.com, and that cloudflarestatus.com reports no outage; then run tagyard doctor again.';
 
 async function checkWorker(
   name: string,

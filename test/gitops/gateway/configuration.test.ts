@@ -130,7 +130,7 @@ describe('the configuration of what is delivered', () => {
       ]),
     );
     expect([...found.files.values()]).toMatchObject([{ secret: 'good', pair: { cert: good.cert } }]);
-    expect([...found.faults]).toEqual([['weak', 'nginx can’t take it: ee key too small']]);
+    expect([...found.faults]).toEqual([['weak', 'nginx refuses the certificate or its key: ee key too small']]);
   });
 
   test('serves a wildcard by its own certificate, even if a name under it has another one', async () => {

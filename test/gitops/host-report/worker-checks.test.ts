@@ -72,7 +72,7 @@ test.each<[string, readonly { name: string; type: string }[], string]>([
   [
     'a HOP_SECRET that anyone with the dashboard reads',
     [...BINDINGS.filter(({ name }) => name !== 'HOP_SECRET'), { name: 'HOP_SECRET', type: 'plain_text' }],
-    'HOP_SECRET is a plain_text, not a secret_text',
+    'HOP_SECRET has the type plain_text, not secret_text',
   ],
   ['no store', BINDINGS.filter(({ name }) => name !== 'EDGE_CONFIG'), 'EDGE_CONFIG is missing'],
   ['no archive', BINDINGS.filter(({ name }) => name !== 'RAW_LOGS'), 'RAW_LOGS is missing'],
