@@ -25,7 +25,7 @@ export function coalesce<Item, Outcome>(
   }
   let waiting: Waiting[] = [];
   let running = false;
-  /** The end of the rest, by `performance.now()`. */
+  /** The end of the pause, by `performance.now()`. */
   let restUntil = 0;
   let expecting = false;
 

@@ -109,7 +109,7 @@ function parseLine(text: string): StoredLine | z.output<typeof header> | null {
     const value: unknown = JSON.parse(text);
     const isHeader = typeof value === 'object' && value !== null && 'next' in value;
     if (isHeader) return header.safeParse(value).data ?? null;
-    return storedLine.safeParse({ ...NO_MEMBERS, ...(value as object) }).data ?? null; // spreading others adds nothing
+    return storedLine.safeParse({ ...NO_MEMBERS, ...(value as object) }).data ?? null; // spreading any other value adds nothing
   } catch {
     return null; // A disk that was full may have left part of a line within a file.
   }

@@ -25,18 +25,18 @@ const MOST_ANSWERED = 16;
 const TRIES = 3;
 
 /**
- * Decides to which pods requests are sent; has no clock and no sockets of its own. A listed endpoint gets requests until
- * two connects in a row have failed. If no endpoint of a service accepts connections, all listed ones get requests: a
- * failed connection is no worse than an answer without any pod.
+ * Decides to which pods requests are sent; has no clock and no sockets of its own. A listed endpoint gets requests
+ * until two connects in a row have failed. If no endpoint of a service accepts connections, all listed ones get
+ * requests: a failed connection is no worse than an answer without any pod.
  *
  * Endpoints that vanish may still serve, because a control plane that is cut off from its nodes empties every service
  * although the pods still run. So when a service loses all endpoints, or half of all endpoints vanish within ten
  * seconds, the last known ones stay until they have accepted no connection for ten seconds, or another service lists
  * their address. If a single service has lost its endpoints, they stay until it has an endpoint again. If half of all
  * endpoints have vanished, those of a service stay until it has as many as before, because the control plane may reach
- * its nodes again one by one. A pod that ends on purpose doesn't count as vanished, and stays as long as it accepts
- * connections. After a restart, the peers from before the restart count as listed until the API server has listed the
- * service.
+ * its nodes again one by one. A pod that ends on purpose doesn't count as vanished; if it is one of the last known
+ * endpoints, it stays only as long as it accepts connections. After a restart, the peers from before the restart count
+ * as listed until the API server has listed the service.
  */
 export class Peers {
   /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */

@@ -68,7 +68,10 @@ export function mayForbidVendor({ regions: differing, ...own }: ManifestConsent)
   );
 }
 
-/** The rules for the edge's documents, without defaults: sites that have none keep their documents. */
+/**
+ * The rules for the edge's documents. Defaults, except that of `consent`, are left out: sites without such rules keep
+ * their documents.
+ */
 export function consentDocument(manifest: ManifestConsent): ConsentSettings {
   const { consent, consentMode, fallback, regions: differing, consentMaxDays } = manifest;
   return {

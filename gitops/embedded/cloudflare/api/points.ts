@@ -16,7 +16,8 @@ interface WrittenPoint {
 /** The rates above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
   /**
-   * If an index gets up to this many points in a window, all are stored. If it gets more, about this many are stored.
+   * If an index gets up to this many points in a window, all are stored. If it gets more, each doubling adds about half
+   * of this number.
    */
   readonly points: number;
   readonly seconds: number;
