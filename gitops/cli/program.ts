@@ -71,7 +71,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--since <time>', 'requests of the last 90s, 30m, 2h or 7d (asks the management API)')
     .option(
       '--where <filter...>',
-      'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot; probes=true: also Tagyard’s own (asks the management API)',
+      'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot; with probes=true also Tagyard’s own probes (asks the management API)',
     )
     .option(
       '--containers',

@@ -40,8 +40,8 @@ export class Operations {
   }
 
   /**
-   * A `provision` or `deprovision` may be requested after its commit, and the commit may already have started a run.
-   * Then the operation also shows that run's steps.
+   * A `provision` or `deprovision` may be recorded after its commit, which may already have started a run. Then the
+   * operation also shows that run's steps.
    */
   create(site: string, kind: Operation['kind'], revision: string): Operation {
     const operation: Operation = {

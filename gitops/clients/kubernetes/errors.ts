@@ -144,7 +144,7 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
       return said.startsWith('namespaces "')
         ? later(
             'absent',
-            `${text}. If KUBERNETES_NAMESPACE names it, create it; any other namespace is created at the next attempt`,
+            `${text}. A client’s namespace is created at the next attempt; create any other one yourself`,
           )
         : refused('absent', text);
     case 'AlreadyExists':
