@@ -24,8 +24,8 @@ export const DISCARDED = '100::';
 
 /**
  * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) is resolved as for a
- * visitor, without `resolve`: the egress proxy doesn't connect for a request that a worker passes on to such a name.
- * `*.localhost` is loopback (RFC 6761, 6.3).
+ * visitor, without `resolve`: the egress proxy makes no connection for a request that a worker passes on to such a
+ * name, so only other requests get here. `*.localhost` is loopback (RFC 6761, 6.3).
  */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {

@@ -12,8 +12,8 @@ const LIFE = { caDays: 7300, leafDays: 3650 };
 const ABSENT_MS = 86_400_000;
 
 /**
- * The certificate authorities of the names in the sites' networks. Each name has one of its own, which can sign for no
- * other name, because containers trust it for every connection.
+ * The certificate authorities of the names in the sites' networks. Each name has an authority of its own, which can
+ * sign for no other name, because containers trust it for every connection.
  */
 interface InsideCas extends CertificateSource {
   /** Changes if the authorities are lost and made again: running containers still trust the old ones. */

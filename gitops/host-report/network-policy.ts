@@ -32,7 +32,8 @@ type Outcome = { readonly kind: 'made'; readonly from: string } | { readonly kin
 
 /**
  * Tries a connection that the policies of the sites refuse. A cluster accepts policies silently even if nothing
- * enforces them, so only a try shows that. What can't be tried is `skipped`, as unproven. Never throws.
+ * enforces them, so only a try shows whether they are enforced. If nothing can be tried, the check is `skipped`, as
+ * unproven. Never throws.
  */
 export async function checkNetworkPolicies(
   trial: (signal: AbortSignal) => Promise<PolicyTrial>,
@@ -64,7 +65,7 @@ export async function checkNetworkPolicies(
       // A port on which nothing listens answers at once, unless something drops what isn't admitted.
       const { kind } = await tried({ ...pod, port: CLOSED_PORT });
       if (kind === 'silent') return `enforced: ${pod.name} takes connections from here on its own port only`;
-      return unproven('the policies admit this process; try a pod of another namespace (docs/kubernetes.md)');
+      return unproven('the policies admit this process; try it from a pod of another namespace (docs/kubernetes.md)');
     },
   });
   return isUnproven ? { ...check, status: 'skipped' } : check;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 /**
  * Keeps the compiled code of this command and of the processes that it starts, in a folder of the user's own: the next
- * start is faster, and a checkout strips the types of no file twice. `NODE_COMPILE_CACHE` names another folder,
- * `NODE_DISABLE_COMPILE_CACHE=1` keeps nothing.
+ * start is faster, and a checkout strips the types of each file only once. `NODE_COMPILE_CACHE` names another folder;
+ * with `NODE_DISABLE_COMPILE_CACHE=1`, nothing is kept.
  */
 export function useCompileCache(env: NodeJS.ProcessEnv = process.env): void {
   const folder = env.NODE_COMPILE_CACHE || defaultFolder(env);

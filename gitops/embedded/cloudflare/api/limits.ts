@@ -41,7 +41,7 @@ export const REAL_LIMITS: ApiLimits = {
 
 /**
  * The real limits with shorter delays, so that a first try on one machine waits neither 19 s for a 522 nor 60 s for KV.
- * Management reads the raw logs four times a second by this API, where production reads R2's S3 interface, which has no
- * such limit.
+ * Calls for objects are not counted: here, management reads the raw logs four times a second by this API, but in
+ * production by R2's S3 interface, which has no such limit.
  */
 export const HOME_LIMITS: ApiLimits = { ...REAL_LIMITS, countsObjects: false, kvDelayMs: 1000, silenceMs: 0 };
