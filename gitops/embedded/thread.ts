@@ -37,7 +37,7 @@ export class Thread extends EventEmitter implements Supervisable {
     const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
     const output = [worker.stdout, worker.stderr];
     for (const stream of output) stream.pipe(log, { end: false });
-    // If the disk is full, the log is lost, but the process goes on.
+    // If the disk is full, the log is lost, but the process continues.
     log.on('error', () => {
       for (const stream of output) stream.unpipe(log).resume();
     });

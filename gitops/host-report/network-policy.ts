@@ -65,7 +65,9 @@ export async function checkNetworkPolicies(
       // A port on which nothing listens answers at once, unless something drops what isn't admitted.
       const { kind } = await tried({ ...pod, port: CLOSED_PORT });
       if (kind === 'silent') return `enforced: ${pod.name} takes connections from here on its own port only`;
-      return unproven('the policies admit this process; try it from a pod of another namespace (docs/kubernetes.md)');
+      return unproven(
+        'the policies admit this process; try it from a pod of another namespace (docs/kubernetes.md)',
+      );
     },
   });
   return isUnproven ? { ...check, status: 'skipped' } : check;

@@ -41,7 +41,7 @@ export interface TlsMaterial {
   readonly rejectUnauthorized?: boolean;
 }
 
-/** A list stands for several headers of one name. */
+/** A list means several headers of one name. */
 export type RequestHeaders = Readonly<Record<string, string | string[]>>;
 
 /** What each request needs. */

@@ -55,7 +55,7 @@ describe('the configuration of what is delivered', () => {
 
   test.each([
     ['no data', {}, /has no data "document"/],
-    ['no JSON', { document: Buffer.from('{').toString('base64') }, /no JSON/],
+    ['no JSON', { document: Buffer.from('{').toString('base64') }, /is not JSON/],
     [
       'another version',
       { document: Buffer.from('{"version":2}').toString('base64') },
@@ -130,7 +130,9 @@ describe('the configuration of what is delivered', () => {
       ]),
     );
     expect([...found.files.values()]).toMatchObject([{ secret: 'good', pair: { cert: good.cert } }]);
-    expect([...found.faults]).toEqual([['weak', 'nginx refuses the certificate or its key: ee key too small']]);
+    expect([...found.faults]).toEqual([
+      ['weak', 'nginx refuses the certificate or its key: ee key too small'],
+    ]);
   });
 
   test('serves a wildcard by its own certificate, even if a name under it has another one', async () => {
