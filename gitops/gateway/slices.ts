@@ -27,7 +27,7 @@ const slice = z.object({
   ports: z.array(z.object({ port: z.int().nullish() })).nullish(),
 });
 
-/** Who is told the endpoints of services. */
+/** Receives the endpoints of services. */
 interface Listener {
   /** The services that it has. */
   readonly services: Iterable<string>;

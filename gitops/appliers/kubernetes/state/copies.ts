@@ -262,18 +262,17 @@ export class Copies {
   async #follow(kind: Kind, copy: Watched): Promise<void> {
     const { signal } = this.#ended;
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
-    const isMade = kind === MADE;
     try {
       await copy.ready(signal);
-      // Begun before the first event: that needs another answer of the API server. The listing itself changes nothing.
+      // The listing is no change, and the first event needs another answer of the API server.
       const changes = copy.changes(signal);
-      for (const object of isMade ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
+      for (const object of kind === MADE ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       this.#changes.emit(kind);
       for await (const { type, object } of changes) {
         const key = keyOf(object);
         this.#changes.emit(key);
         this.#changes.emit(kind);
-        if (isMade) continue;
+        if (kind === MADE) continue;
         if (type !== 'deleted') this.#compare(key, object);
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
       }

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { pageOfList } from '../../../../gitops/clients/kubernetes/list-page.ts';
+import { pageOfList } from '../../../../gitops/clients/kubernetes/paging.ts';
 
 const metadata = (name: string) => ({ name, namespace: 'a', uid: `uid of ${name}`, resourceVersion: '7' });
 /** The beginning of an item, which also occurs in texts of other items. */
