@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { filesOf, type Project } from './test/suites.ts';
@@ -41,7 +42,8 @@ export default defineConfig({
   test: {
     sequence: { sequencer: InOrder },
     projects: [
-      project('unit', { ...UNIT, ...ONE_PROCESS, maxWorkers: 2 }),
+      // A worker also waits, so one more than there are cores keeps the cores busy.
+      project('unit', { ...UNIT, ...ONE_PROCESS, maxWorkers: availableParallelism() + 1 }),
       project('api', { ...UNIT, ...ONE_PROCESS, fileParallelism: false }),
       project('daemons', { ...UNIT, ...ONE_PROCESS, fileParallelism: false }),
       project('databases', { ...REAL, ...ONE_PROCESS }),
