@@ -12,7 +12,7 @@ export const COMPATIBILITY_DATE = '2026-07-01';
 const here = dirname(fileURLToPath(import.meta.url));
 const ROOT = resolve(here, '..');
 
-/** The package has the bundles ready-made, so that it needs no esbuild. A checkout bundles the sources. */
+/** The package contains the bundles, so that it needs no esbuild. A checkout bundles the sources. */
 const IS_PACKAGE = import.meta.url.endsWith('.js');
 
 /**

@@ -130,7 +130,7 @@ const environment = z.object({
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
     .optional(),
-  /** The secret by which the edge proves itself to `/ingest`. Unset: requests can't be followed live. */
+  /** The secret that the edge sends to `/ingest`. Unset: requests can't be followed live. */
   INGEST_SECRET: z
     .string()
     .regex(/^[\x21-\x7e]{16,256}$/, 'must be 16 to 256 printable characters without spaces')
@@ -184,7 +184,7 @@ const environment = z.object({
   PLATFORM_DOMAINS: list.pipe(z.array(hostname)),
   /** `off`: for installations with one tenant. Every domain counts as its client's. */
   DOMAIN_PROOF: z.enum(['dns', 'off']).default('dns'),
-  /** The resolvers of DOMAIN_PROOF and of the states of custom domains, each asked by itself. */
+  /** The resolvers of DOMAIN_PROOF and of the states of custom domains, each asked separately. */
   PROOF_RESOLVERS: list
     .transform((servers) => (servers.length === 0 ? PUBLIC_RESOLVERS : servers))
     .refine(

@@ -63,7 +63,7 @@ describe('npm test', () => {
     },
   );
 
-  test('runs files of several pools beside each other, and counts them together', async () => {
+  test('runs files of several pools in parallel, and counts them together', async () => {
     const { exitCode, stdout } = await run(
       ['test/report.test.ts', 'test/browser/loader.test.ts'],
       WITHOUT_BROWSER,

@@ -22,8 +22,8 @@ const MOST_RETRIED = 8;
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
  * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *
- * With `TAGYARD_SECOND_TRY=1`, up to eight files that failed run once more at the end, one for each core at a time. What
- * passes then is reported as passed at the second try only: a test that needs an idle machine, to be corrected.
+ * With `TAGYARD_SECOND_TRY=1`, up to eight files that failed run once more at the end, as many at once as there are
+ * cores. What passes then is reported as passed at the second try only: a test that needs an idle machine, to be corrected.
  */
 const started = Date.now();
 const filters = process.argv.slice(2);

@@ -43,7 +43,7 @@ interface ArrivalDependencies {
 }
 
 /**
- * Reads which hop is before the edge. Under a prefix it is the domain's own server, if that server proves itself.
+ * Reads which hop is before the edge. Under a prefix it is the domain's own server, if that server has sent its secret.
  * Behind our own proxy only the proxy's statements count, because a client may have sent it the forwarder's headers.
  * Throws `not_found` for another spelling of a prefix, because the forwarder's statements would be ignored there.
  */

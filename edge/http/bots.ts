@@ -20,7 +20,7 @@ const verdicts = new Map<string, boolean>();
 const MAX_VERDICTS = 1000;
 
 function buildList(): RegExp {
-  // All neutral names at once, one a line: this halves the milliseconds that an isolate's first request pays for the
+  // All neutral names at once, one per line: this halves the milliseconds that an isolate's first request pays for the
   // list.
   const named = list.filter((entry) => !new RegExp(entry, 'im').test(NEUTRAL));
   return new RegExp(named.join('|'), 'i');

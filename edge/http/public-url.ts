@@ -6,7 +6,7 @@ export interface Hop {
   /** The visitor's address; null where it is unknown. */
   readonly address: string | null;
   readonly place: Place;
-  /** Host (with port) and scheme that our proxy or the domain's own server was asked for; null if neither proves itself. */
+  /** Host (with port) and scheme that our proxy or the domain's own server was asked for; null if neither has sent its secret. */
   readonly forwardedHost: string | null;
   readonly forwardedProto: 'http' | 'https' | null;
   /** Whether the address is the visitor's, as far as the trusted hops know it. */

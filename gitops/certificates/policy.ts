@@ -134,10 +134,10 @@ export function dnsFault(host: string, { addresses, alias }: DnsAnswer, expected
   const wanted = expected.addresses.join(' or ');
   const must = expected.alias === null ? wanted : `${wanted} or a CNAME to ${expected.alias}`;
   const foreign = addresses.filter((address) => !expected.addresses.includes(address));
-  if (foreign.length > 0) return `${host} resolves to ${foreign.join(', ')}, must be ${must}`;
+  if (foreign.length > 0) return `${host} resolves to ${foreign.join(', ')}; it must be ${must}`;
   if (addresses.length > 0) return null;
   if (alias !== null) return `${host} is a CNAME to ${alias}, which has no address; it must be ${must}`;
-  return `${host} has no address, must be ${must}`;
+  return `${host} has no address; it must be ${must}`;
 }
 
 /** A quarter of the time waited so far, within limits. */

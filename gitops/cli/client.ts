@@ -34,7 +34,7 @@ export async function addClient(
 }
 
 async function operatorClient(context: CliContext): Promise<ManagementClient> {
-  return environmentClient(context, 'a super-admin') ?? (await embeddedOperator(context));
+  return environmentClient(context, 'an operator') ?? (await embeddedOperator(context));
 }
 
 /** A client of the API at `MANAGEMENT_URL` with `TAGYARD_TOKEN`; `null` if the environment names none. */

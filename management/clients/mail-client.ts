@@ -16,7 +16,7 @@ interface Mail {
   readonly text: string;
 }
 
-/** What became of a mail. `unclear`: the server may have taken it, because the connection broke before its answer. */
+/** The outcome of a mail. `unclear`: the connection broke before the server answered, so the server may have accepted it. */
 type MailOutcome =
   | { readonly state: 'accepted'; readonly error: string | null }
   | { readonly state: 'refused' | 'unclear'; readonly error: string };

@@ -108,7 +108,7 @@ export interface Settings {
   readonly trustedProxies: readonly string[];
   /** The bearer token of `/metrics`. `null`: only callers on this machine may read it. */
   readonly metricsToken: string | null;
-  /** The secret by which the edge proves itself to `/ingest`. `null`: there is no such route. */
+  /** The secret that the edge sends to `/ingest`. `null`: there is no such route. */
   readonly ingestSecret: string | null;
   /** Where the search keeps its copies of the raw logs, and of how many days. `null`: nothing can be searched. */
   readonly searchCache: { readonly dir: string; readonly days: number } | null;

@@ -33,7 +33,7 @@ const linkView = z
     completeAt: z.iso.datetime().nullable().meta({ description: 'when all records were right first' }),
     mail: z.object({
       state: z.enum(['none', 'waiting', 'due', 'sending', 'sent', 'failed', 'unclear']).meta({
-        description: 'none: no recipients; unclear: the server may have taken it, so it isn’t sent again',
+        description: 'none: no recipients; unclear: the server may have accepted it, so it isn’t sent again',
       }),
       attempts: z.int(),
       error: z.string().nullable().meta({ description: 'of the last attempt' }),

@@ -16,7 +16,7 @@ const MOST_AT_ONCE = 4;
 
 /**
  * Takes the edge's records as they are delivered, for live streams and the newest rows of a search. The route is for
- * the edge only, which proves itself by a secret of its own. Without INGEST_SECRET there is no such route.
+ * the edge only, which sends a secret of its own. Without INGEST_SECRET there is no such route.
  */
 export function ingestRoutes(
   { settings, clock, log }: Pick<Context, 'settings' | 'clock' | 'log'>,

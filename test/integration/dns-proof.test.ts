@@ -34,7 +34,7 @@ const publish = (...values: string[]) =>
     ...values.map((value) => `add _tagyard-challenge 60 TXT "${value}"`),
   );
 
-describe('resolvers, each asked by itself', () => {
+describe('resolvers, each asked separately', () => {
   const ask = async (server: string, name: string) =>
     (await new Resolvers([server], { timeoutMs: 200 }).txt(name))[0];
 

@@ -99,10 +99,10 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     ).toEqual({
       'acme-shop.example.net': 'passed: acme-shop.example.net resolves to 2001:db8::10, 203.0.113.10',
       'acme-shop-origin.example.net': `passed: acme-shop-origin.example.net resolves to ${HOST}`,
-      'acme-shop-preview.example.net': `failed: acme-shop-preview.example.net resolves to 192.0.2.9, must be ${HOST}`,
+      'acme-shop-preview.example.net': `failed: acme-shop-preview.example.net resolves to 192.0.2.9; it must be ${HOST}`,
       'one.example.net': `passed: one.example.net resolves to ${HOST} by way of acme-shop-origin.example.net`,
       'balanced.example.net': `passed: balanced.example.net resolves to ${OTHER}`,
-      'both.example.net': `failed: both.example.net resolves to 192.0.2.10, must be ${HOST} or ${OTHER} or a CNAME to acme-shop-origin.example.net`,
+      'both.example.net': `failed: both.example.net resolves to 192.0.2.10; it must be ${HOST} or ${OTHER} or a CNAME to acme-shop-origin.example.net`,
       'none.example.net': `failed: none.example.net doesn’t resolve (no such name); it must be ${HOST} or ${OTHER} or a CNAME to acme-shop-origin.example.net`,
       'loop.example.net': expect.stringMatching(/^failed: loop\.example\.net doesn’t resolve/),
     });

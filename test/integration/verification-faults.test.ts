@@ -289,14 +289,14 @@ describe('checks of the host report', () => {
       'a custom domain that leads elsewhere',
       (host) => changedName(host, custom, { addresses: ['192.0.2.9'] }),
       'dns',
-      /^tags\.shop\.localhost resolves to 192\.0\.2\.9, must be 127\.0\.0\.1 or a CNAME to shop-origin/,
+      /^tags\.shop\.localhost resolves to 192\.0\.2\.9; it must be 127\.0\.0\.1 or a CNAME to shop-origin/,
       /DNS provider set an A record to 127\.0\.0\.1, or a CNAME to shop-origin\.tagyard\.localhost/,
     ],
     [
       'a custom domain with a wrong address beside the right one',
       (host) => changedName(host, custom, { addresses: ['127.0.0.1', '2001:db8::1'] }),
       'dns',
-      /resolves to 2001:db8::1, must be/,
+      /resolves to 2001:db8::1; it must be/,
       /set an A record/,
     ],
     [
@@ -311,7 +311,7 @@ describe('checks of the host report', () => {
       'an edge hostname that is not proxied',
       (host) => changedName(host, edge, { addresses: ['100::'] }),
       'dns',
-      /resolves to 100::, must be an address of the edge/,
+      /resolves to 100::; it must be an address of the edge/,
       /isn’t proxied by the edge/,
     ],
     [

@@ -38,7 +38,7 @@ const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][]
 ];
 
 describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
-  test('is unknown to callers who are not members, including the super-admin', async () => {
+  test('is unknown to callers who are not members, including operators', async () => {
     for (const as of ['stranger', 'root']) {
       const answer = await world.call(method, url(), { as, body: body() });
       expect([answer.status, answer.body.code]).toEqual([404, expect.stringMatching(/^unknown_/)]);
@@ -79,7 +79,7 @@ describe('clients', () => {
     expect([made.status, put.status]).toEqual([403, status]);
   });
 
-  test('get members from a super-admin, and the role of each applies', async () => {
+  test('get members from an operator, and the role of each applies', async () => {
     const put = (role: string) =>
       world.call('PUT', `/clients/${client}/members/late%20comer`, { as: 'root', body: { role } });
     expect((await put('viewer')).body).toEqual({ subject: 'late comer', role: 'viewer' });
@@ -89,7 +89,7 @@ describe('clients', () => {
     expect((await change()).status).toBe(200);
   });
 
-  test('lose members by a super-admin’s request, and those lose all access at once', async () => {
+  test('lose members by an operator’s request, and those lose all access at once', async () => {
     const member = `/clients/${client}/members/leaver`;
     await world.call('PUT', member, { as: 'root', body: { role: 'admin' } });
     const read = async () => (await world.call('GET', at(), { as: 'leaver' })).status;

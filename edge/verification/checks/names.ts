@@ -50,7 +50,7 @@ function judgeName(answer: NameAnswer, origin: string): Finding {
   );
   const via = alias === null ? '' : ` by way of ${alias}`;
   if (wrong.length === 0) return passed(name, `${name} resolves to ${addresses.join(', ')}${via}`);
-  return failed(name, `${name} resolves to ${wrong.join(', ')}${via}, ${requirement}`, fix);
+  return failed(name, `${name} resolves to ${wrong.join(', ')}${via}; it ${requirement}`, fix);
 }
 
 export function checkServedCertificate({ host, now }: CheckContext) {

@@ -2,7 +2,7 @@ import { importJWK, type JWK, SignJWT } from 'jose';
 import type { Instance } from './home.ts';
 
 export const AUDIENCE = 'tagyard';
-/** The subject of the command line; it is a super-admin of the embedded management API. */
+/** The subject of the command line; it is an operator of the embedded management API. */
 export const OPERATOR = 'tagyard-cli';
 /** The demo client's members. */
 export const DEMO_OWNER = 'demo-owner';

@@ -1,4 +1,4 @@
-/** Measures the phases of a start. Phases can overlap: parts start beside each other. */
+/** Measures the phases of a start. Phases can overlap: parts start in parallel. */
 export class Phases {
   readonly #seconds = new Map<string, number>();
 

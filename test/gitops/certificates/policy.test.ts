@@ -17,7 +17,7 @@ const AWAY = { addresses: ['192.0.2.9'], alias: null };
 const NOWHERE = { addresses: [], alias: null };
 const UNKNOWN = new Error('metrics.acme.example can’t be resolved (ESERVFAIL)');
 const WRONG =
-  'metrics.acme.example resolves to 192.0.2.9, must be 198.51.100.4 or a CNAME to acme-origin.example.net';
+  'metrics.acme.example resolves to 192.0.2.9; it must be 198.51.100.4 or a CNAME to acme-origin.example.net';
 
 /** A certificate of 90 days that was issued `days` days ago. */
 const aged = (days: number) => ({ notBefore: NOW - days * DAY, notAfter: NOW + (90 - days) * DAY });
@@ -42,7 +42,7 @@ describe('a name', () => {
       {
         state: 'pending_dns',
         reason:
-          'metrics.acme.example has no address, must be 198.51.100.4 or a CNAME to acme-origin.example.net',
+          'metrics.acme.example has no address; it must be 198.51.100.4 or a CNAME to acme-origin.example.net',
         order: false,
         nextAt: NOW + 2_000,
       },
@@ -178,7 +178,7 @@ describe('DNS', () => {
       'one of the addresses and a foreign IPv6 address',
       ['198.51.100.4', '2001:db8::9'],
       null,
-      `a.example resolves to 2001:db8::9, must be ${must}`,
+      `a.example resolves to 2001:db8::9; it must be ${must}`,
     ],
     [
       'an alias to nowhere',
@@ -192,7 +192,7 @@ describe('DNS', () => {
 
   test('of a site’s own name must have an address of the host', () => {
     expect(dnsFault('a.example', AWAY, { ...expected, addresses: ['198.51.100.4'], alias: null })).toBe(
-      'a.example resolves to 192.0.2.9, must be 198.51.100.4',
+      'a.example resolves to 192.0.2.9; it must be 198.51.100.4',
     );
   });
 });

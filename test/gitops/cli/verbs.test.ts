@@ -404,7 +404,7 @@ describe('tagyard doctor', () => {
 });
 
 describe('tagyard approve', () => {
-  test('allows the blocked changes of the plan', async () => {
+  test('allows the guarded changes of the plan', async () => {
     await applied('one');
     await daemon.push('one', null);
     await daemon.reaches('one', 'Blocked');

@@ -8,7 +8,7 @@ export interface Commands {
 }
 
 /**
- * Runs the commands beside each other, at most `beside` at a time, and starts them in their order. Prints the output of
+ * Runs the commands in parallel, at most `beside` at a time, and starts them in their order. Prints the output of
  * each as one block when it ends, with its seconds. Resolves to the titles of those that failed.
  */
 export async function runBeside(

@@ -60,7 +60,7 @@ export function ResourceFields({
         />
         <TextField
           label="Replicas"
-          hint="Processing containers beside each other; in a cluster at least 2"
+          hint="Number of processing containers; in a cluster at least 2"
           type="number"
           min={1}
           max={16}
