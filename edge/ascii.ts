@@ -1,7 +1,7 @@
 import type { LoadFnOutput } from 'node:module';
 
 /**
- * The same script with an escape for each character that isn't ASCII. V8 keeps a script's source as long as its functions.
+ * The same script with an escape for each character that isn't ASCII. V8 keeps a script's source while its functions live.
  * If one character needs two bytes, V8 stores every character of the script in two bytes. Scripts with such characters
  * in `String.raw`, in JSX or after a backslash change their meaning.
  */
@@ -11,6 +11,6 @@ export function asAscii(source: LoadFnOutput['source']): string {
     /[^\0-\x7f]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
-  // Converted to bytes and back, because V8 stores a string in two bytes a character if it was derived from such a string.
+  // Converted to bytes and back, because a string that V8 derives from a two-byte string also has two bytes a character.
   return Buffer.from(escaped, 'latin1').toString('latin1');
 }

@@ -168,7 +168,7 @@ async function runtimeOptions(options: EdgeHostOptions, controlSecret: string): 
     cachePersist: join(options.persistDir, 'cache'),
     r2Persist: join(options.persistDir, 'r2'),
     workers: [
-      // The first one: its address is the runtime's own socket.
+      // Must be first: the runtime's own socket leads to it.
       {
         ...worker('control', control),
         bindings: { CONTROL_SECRET: controlSecret },

@@ -149,7 +149,7 @@ function identityDays(enabled: readonly Enabled[]): number {
 }
 
 /**
- * Without EDGE_CONFIG, the registry's `active` decides alone: gitops writes it from the same flag, and a second domain must
+ * Without EDGE_CONFIG, the registry's `active` decides alone: gitops writes it by `multi_domain`, and a second domain must
  * not lose its tags because one store is slow. An inactive domain stays inactive, whatever a plugin chooses.
  */
 function activeDomains(

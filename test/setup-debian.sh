@@ -25,7 +25,7 @@ packages=(
   wrk hyperfine             # benchmarks
 )
 
-# Builds the S3 server of the tests; a newer Go than Debian's may be installed already.
+# Go builds the S3 server of the tests; one newer than Debian's may be there already.
 command -v go >/dev/null || packages+=(golang-go)
 
 # Fetches and runs the OpenID provider of the tests, which needs Java 17 or newer.

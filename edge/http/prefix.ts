@@ -19,14 +19,15 @@ export function prefixOf(pathname: string, prefixes: Prefixes): string | null {
 
 /**
  * True where a path is below a prefix only in another spelling (`/M3trics1/`, `/%6d3trics1/`, `//m3trics1/`,
- * `/x/..%2Fm3trics1/`): a domain's own server may ignore case or decode it, forward the request and send the path as it came.
+ * `/x/..%2Fm3trics1/`): a domain's own server may ignore case or decode the path to match it, yet forward it as it
+ * came.
  */
 export function isMisspelt(pathname: string, prefixes: Prefixes): boolean {
   if (prefixes.size === 0) return false;
   if (!/%|\/\//.test(pathname)) return prefixOf(pathname.toLowerCase(), prefixes) !== null;
   const decoded = pathname
     .replaceAll(/%([2-7][0-9a-f])/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))
-    // Once decoded, none of these ends or separates anything.
+    // These were encoded, so none of them is a delimiter.
     .replaceAll(/[?#\\]/g, '_')
     .toLowerCase()
     .replaceAll(/\/+/g, '/');
@@ -48,7 +49,7 @@ export const DROPPED: readonly string[] = ['authorization', ...Object.values(FOR
 
 /**
  * The request as if there were no prefix. The browser addressed it to the pages' own server, so the credentials for
- * that server and its statements to the edge are removed, and of the cookies only those that `passes` accepts are kept.
+ * that server and the forwarder's headers are removed, and of the cookies only those that `passes` accepts are kept.
  * Takes over a body that has not been read, except that of a GET or HEAD, which means nothing (RFC 9110, 9.3.1).
  */
 export function withoutPrefix(request: Request, prefix: string, passes: PassesCookie): Request {

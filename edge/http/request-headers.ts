@@ -59,7 +59,7 @@ export const PLACE_HEADERS = [
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
 export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;
 const OF_PREVIEW: ReadonlySet<string> = new Set(DEBUG_HEADERS);
-/** Templates in a GTM container trust these headers as set by its host, for example a URL to call and its API key. */
+/** Templates in a GTM container assume its host sets these headers, for example a URL to call and its API key. */
 const FROM_CONTAINER_HOST = /^x-gtm-/;
 
 /** True if a client must not send a header of this name (lower case) to a container. */

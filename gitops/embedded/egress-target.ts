@@ -23,9 +23,9 @@ export function parseTarget(url: string) {
 export const DISCARDED = '100::';
 
 /**
- * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) is resolved as for a
- * visitor, without `resolve`: the egress proxy makes no connection for a request that a worker passes on to such a
- * name, so only other requests get here. `*.localhost` is loopback (RFC 6761, 6.3).
+ * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) is resolved by the
+ * system, as for a visitor: a request that a worker passes on to such a name never gets here, because the egress
+ * proxy doesn't connect for it. `*.localhost` is loopback (RFC 6761, 6.3).
  */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {

@@ -5,12 +5,12 @@ import type { DaemonDeps } from './deps.ts';
 
 /** The visitor's id as the cookie `_fpid` has it. */
 const profileParams = z.object({ site: siteId, visitor: z.string().regex(/^[0-9a-f]{32}$/) });
-/** The address names a visitor, so the two lines of a request are not logged. */
+/** The URL names a visitor, so Fastify's two log lines per request are off. */
 const OPTIONS = { schema: { params: profileParams }, logLevel: 'warn' } as const;
-/** Cloudflare's answer takes a second or two; a paced call may wait. */
+/** Cloudflare answers in a second or two; a rate limit may add more. */
 const TIMEOUT_MS = 12_000;
 
-/** What the edge keeps of one visitor of a site: read and deleted for the visitor's own request. */
+/** What the edge keeps of one visitor of a site: read and deleted when the visitor asks for it. */
 export function profileRoutes({ profiles }: Pick<DaemonDeps, 'profiles'>): FastifyPluginAsyncZod {
   return async (app) => {
     if (profiles === undefined) return;

@@ -5,11 +5,11 @@ export const CHECKLIST_STATES = ['done', 'open', 'unknown'] as const;
 /** What is done in Tag Manager, in the order of doing it, with where to click. */
 export const CHECKLIST = {
   server_container: {
-    title: 'The server container is provisioned by hand, and its configuration is here',
+    title: 'The server container is provisioned by hand; Tagyard has its configuration',
     where: 'Server container: Admin, Container settings, Manually provision tagging server',
   },
   tagging_server_url: {
-    title: 'The server container has this container’s address as its URL',
+    title: 'A URL of the server container leads to this site',
     where: 'Server container: Admin, Container settings, Server container URLs',
   },
   client_claims: {

@@ -61,7 +61,7 @@ export function membersRoutes(parts: TenantParts, kind: TenantRef['kind']): Fast
         config: { access: 'act', operators: true },
         schema: {
           operationId: `putMember${operation}`,
-          summary: `Give a subject a role in ${withArticle}; the role owner is given and taken only by owners`,
+          summary: `Give a subject a role in ${withArticle}; only owners can give or take the role of owner`,
           tags,
           params: memberParams,
           headers: tenantHeaders,

@@ -10,7 +10,7 @@ const FRESH_FOR = 60;
 const STORES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'] as const;
 
 /**
- * How long a known visitor's page waits for its bootstrap while every call of KV takes 200 ms: one read, and the write of a
+ * How long a known visitor's page waits for its bootstrap while every call of KV takes 200 ms. It reads once and writes a
  * changed cookie, with the site's documents in memory. The target of the 99th percentile is 260 ms.
  */
 export const edgeSlow: Suite = async (bench) => {

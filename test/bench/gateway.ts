@@ -19,7 +19,7 @@ const PER_SECOND = 40;
 /** Seconds of load before an event, and after it. */
 const BEFORE_SECONDS = 10;
 const AFTER_SECONDS = 10;
-/** Seconds until an event is noticed: the 99th percentile after the event begins then. */
+/** Seconds until an event is noticed; the later p99 leaves these seconds out. */
 const FOUND_OUT_SECONDS = 3;
 const WAYS = ['gateway', 'control'] as const;
 
@@ -44,7 +44,7 @@ interface Row {
 }
 
 /**
- * Events in a cluster under load. Requests are sent through the front and a gateway. As the control, as many are sent
+ * Events in a cluster under load. Requests are sent through the front and a gateway. For control, as many are sent
  * at the same time to a plain Service of the same pods, by a client that repeats the requests that the edge would
  * repeat. `BENCH_GATEWAY_SECONDS`: how long the API server is away, and how long kubelets are cut off from it (120).
  * `BENCH_GATEWAY_ROWS`: measures only the rows whose names contain this text.
@@ -67,7 +67,7 @@ async function onNodes(bench: Bench, rows: readonly Row[]): Promise<void> {
 
 const MOVE = 'a site moved from a machine and back';
 
-/** There is no control, because no Service exists during the whole move. */
+/** There is no control: no one Service exists throughout the move. */
 async function move(bench: Bench): Promise<void> {
   await using stage = await MoveStage.start();
   const load = await stage.load(PER_SECOND);
@@ -196,7 +196,7 @@ async function measure(bench: Bench, nodes: NodesStage, row: Row): Promise<void>
   const { node, others } = await nodes.sharedNode();
   await prepare?.(nodes, node);
   const [through] = others;
-  if (through === undefined) throw new Error('the cluster has more than one node');
+  if (through === undefined) throw new Error('the cluster has only one node');
   const loads: Record<(typeof WAYS)[number], Load> = {
     gateway: nodes.load(PER_SECOND, site, isEnding ? { raceMs: BUSY_RACE_MS } : {}),
     control: await nodes.plainLoad(PER_SECOND, through, site),

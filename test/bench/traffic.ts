@@ -23,7 +23,7 @@ const report = z.object({ ms: z.number(), cpuMs: z.number(), peakMiB: z.number()
 type Report = z.output<typeof report>;
 
 /**
- * Measures collecting a backlog, with DuckDB's sums over the same objects as the control, and reading one chart from a table
+ * Measures collecting a backlog, with DuckDB's sums of its objects as the control, and reading one chart from a table
  * with many sums.
  */
 export const traffic: Suite = async (bench) => {

@@ -17,7 +17,7 @@ const CLOUDFLARE = [...cloudflareBehaviours, ...untriedQuotas];
 const DOCUMENT = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
 
 describe('npm run conform', () => {
-  test('says what to name where nothing is named, and tries nothing', async () => {
+  test('without arguments says what to name, and tries nothing', async () => {
     const { exitCode, stdout, stderr } = await startConform([]);
     expect([exitCode, stdout]).toEqual([2, '']);
     expect(stderr).toContain('name what to try: --image, --cloudflare, --google');
@@ -97,7 +97,7 @@ describe('npm run conform -- --cloudflare', () => {
     return await Promise.all(lists.map(async (path) => (await cloudflare.call('GET', path)).json.result));
   }
 
-  test('finds the emulator the same, names the limits that it does not try, and removes all that it made', async () => {
+  test('finds that nothing differs, names the limits that it does not try, and removes all that it made', async () => {
     const before = await everything();
     const made = front.calls.length;
     const { exitCode, tables, rows, having } = await runConform(['--cloudflare', front.url], settings);
@@ -186,7 +186,7 @@ describe('npm run conform -- --cloudflare', () => {
 });
 
 describe('npm run conform -- --google', () => {
-  /** Both stand-ins; `spoil` is asked for the headers of each answer. */
+  /** Both stand-ins; each answer also gets the headers in `spoil`. */
   async function startGoogle(spoil: Readonly<Record<string, string>> = {}) {
     const apps = [buildVendor(), buildGateway({ id: 'GTM-CONFORM' })];
     const [scripts = '', gateway = ''] = await Promise.all(
@@ -203,7 +203,7 @@ describe('npm run conform -- --google', () => {
     };
   }
 
-  test('finds the stand-ins the same', async () => {
+  test('finds that nothing differs', async () => {
     await using google = await startGoogle();
     const { exitCode, having } = await runConform(google.args);
     expect(having('differs')).toEqual([]);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   site = made.body.siteId;
   await world.call('GET', `/operations/${made.body.operation.id}?wait=30`, { as: 'owner' });
   await daemon.reaches(site, 'Ready');
-  // A site of another client, and a commit by hand.
+  // A site of another client.
   const body = { name: 'Theirs', members: [{ subject: 'other', role: 'owner' }] };
   const other = (await world.call('POST', '/clients', { as: 'root', body })).body.id;
   const foreign = creation(other, 'theirs.example', { name: 'Theirs' });
@@ -147,7 +147,7 @@ test('a plan of the newest revision can be approved only while that is the newes
     approvedAt,
   });
   expect((await approve()).status).toBe(202);
-  // What is observed from now on makes it another plan.
+  // From here on, an observation leads to another plan.
   const held = Promise.withResolvers<void>();
   daemon.control.before = () => held.promise;
   const objects = daemon.world('kv');

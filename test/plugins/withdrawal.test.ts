@@ -61,7 +61,7 @@ describe('a withdrawal', () => {
     },
   );
 
-  test('by one of many visitors with one master cookie: that cookie stays refused as a key', async () => {
+  test('by one of many visitors who share a master cookie: it stays refused as a key', async () => {
     const site = await on(MASTER);
     const boot = (body: object) => stage.boot(site, body, own(site, `shop_id=${RANDOM}`));
     for (let browser = 0; browser < 11; browser += 1) await boot({ cookies: { _ga: `of-${browser}` } });
@@ -87,7 +87,7 @@ describe('a withdrawal', () => {
     return { site, id };
   }
 
-  test('of all: the answer ends what the browser has of the record, also what scripts don’t see', async () => {
+  test('of all: the answer deletes the record’s cookies in the browser, also HttpOnly ones', async () => {
     const { site, id } = await kept();
     const answer = await stage.boot(site, { fpid: id, consent: DENIED }, own(site));
     const end = (name: string) =>

@@ -17,7 +17,7 @@ export interface ContainerInstance {
   readonly slot: Slot | null;
   /** True if it is in its own site's network and in no other. */
   readonly inPlace: boolean;
-  /** True if its hosts file has an address for the preview server that the host no longer has. */
+  /** True if its hosts file gives the preview server an address that the host no longer has. */
   readonly isReaddressed: boolean;
 }
 
@@ -45,8 +45,8 @@ export function boundEndpoint({ boundAddress, port }: ContainerSpec): Endpoint {
 }
 
 /**
- * Runs containers. It knows nothing of desired state, health or giving up. Calls throw `RetryableError` or
- * `TerminalError`.
+ * Runs containers. It knows nothing of desired state, of health, or of when a start is given up. Calls throw
+ * `RetryableError` or `TerminalError`.
  */
 export interface Runtime {
   /** All containers with a mark, of any owner, running or not, and those of `names`. */

@@ -18,7 +18,7 @@ export interface NameLimits {
   readonly connections: number;
 }
 
-/** More than one tag server can answer, but only a small part of nginx's 8,192 connections per worker. */
+/** Above what one tag server can answer, but a small part of nginx's 8,192 connections per worker. */
 export const DEFAULT_LIMITS: NameLimits = { requestsPerSecond: 500, connections: 500 };
 
 /** The settings of every proxy backend. */

@@ -7,7 +7,7 @@ import type { ObjectChange } from './contract.ts';
 export class ChangeQueue implements AsyncIterable<ObjectChange> {
   readonly #waiting = new Map<string, ObjectChange>();
   readonly #onEnd: (queue: ChangeQueue) => void;
-  /** In place of the signal's state, which takes long to find out where the signal is a combination of others. */
+  /** Kept here because `signal.aborted` is slow to read if the signal is a combination of others. */
   #isEnded = false;
   #grown = Promise.withResolvers<void>();
 
@@ -48,7 +48,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
 }
 
 /**
- * Two changes of one name as one. A deletion stays, even if the reader hasn't seen the object: it may wait for that.
+ * Two changes of one name as one. A deletion stays, even of an object not yet read: the reader may wait for it.
  */
 function merge(first: ObjectChange, second: ObjectChange): ObjectChange {
   if (first.type === 'added' && second.type !== 'deleted') return { ...second, type: 'added' };

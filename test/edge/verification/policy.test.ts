@@ -85,7 +85,7 @@ const allowing = (base: string) => `default-src 'self' 'nonce-x' ${base} ${VENDO
 
 test.each([
   [
-    'a custom domain under it',
+    'a custom subdomain',
     ['tags.shop.acme.example', 'm.acme.example'],
     'https://tags.shop.acme.example',
   ],
@@ -131,7 +131,7 @@ test('a page without a policy passes; one that doesn’t answer, or fails, is no
   ]);
 });
 
-test('of a domain without a prefix only the first page is visited, also on the host under it that it redirects to', async () => {
+test('of a domain without a prefix, only the first page is visited, also after a redirect to a host under it', async () => {
   pages = {
     'acme.example': { status: 301, headers: { location: 'https://www.acme.example/de/start' } },
     'www.acme.example': { ...policy("default-src 'self'"), text: snippet(EDGE) },

@@ -35,7 +35,7 @@ test('refuses a file with other content', () => {
   const path = join(dir, 'lock');
   writeFileSync(
     path,
-    'notes of an operator, longer than the header of a database, which makes this no empty database',
+    'notes of an operator, longer than the 100 octets of a database’s header, so that SQLite doesn’t take the file for an empty one',
   );
   expect(() => acquireLock(path)).toThrow(/not a database/);
 });

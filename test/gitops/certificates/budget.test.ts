@@ -47,7 +47,7 @@ test('a refusal blocks a domain for an hour if the authority names no time', () 
   expect(fresh().limit('www.acme.example', null, NOW)).toBe(NOW + HOUR);
 });
 
-test('limits of two domains at a time count as a limit of the account', () => {
+test('if two domains are limited at once, so is the whole account', () => {
   const budget = fresh();
   budget.limit('www.acme.example', NOW + 2 * HOUR, NOW);
   budget.limit('www.beta.example', NOW + HOUR, NOW);

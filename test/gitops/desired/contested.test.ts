@@ -77,7 +77,7 @@ describe('a name that two sites claim', () => {
       fork = (await other('Before')).revision;
     });
 
-    test('stays with the site that claimed it on this branch before an older commit is merged', async () => {
+    test('stays with the site that had it on this branch, even if an older claim is merged', async () => {
       await commit('refs/heads/side', fork, { 'aaa-rival': text.rival() });
       for (const name of ['One', 'Two', 'Three']) await other(name);
       await daemon.push('acme', text.acme());

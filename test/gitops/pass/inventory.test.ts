@@ -37,7 +37,7 @@ describe('the keys of a site', () => {
     ]);
   });
 
-  test('are replaced by an observation of some sites, of these sites only', () => {
+  test('are replaced by a partial observation only if it covers the site', () => {
     inventory.record('kv', [seen('a', ours('one')), seen('b', ours('two'))], null);
     inventory.record('kv', [seen('c', ours('one')), seen('x', ours('two'))], new Set(['one']));
     expect([keys('one'), keys('two'), keys('one', 'two')]).toEqual([['c'], ['b'], ['b', 'c']]);

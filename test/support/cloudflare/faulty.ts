@@ -10,7 +10,7 @@ export type Fault =
     }
   /** Carried out, but answered 500. */
   | { readonly kind: 'fail after'; readonly status?: number }
-  /** The true answer, cut in the middle, with the length of what is sent. */
+  /** The true answer, cut in the middle, but complete as HTTP. */
   | { readonly kind: 'truncate' }
   /** The true answer with its JSON changed. */
   | { readonly kind: 'change'; readonly change: (body: never) => unknown }

@@ -37,7 +37,7 @@ export class MoveStage implements AsyncDisposable {
     await using stack = new AsyncDisposableStack();
     const stage = stack.use(await GatewayStage.start({ nodes: 1 }));
     const image = await importKeptServer(stage.cluster);
-    // Longer than the edge of this test keeps an address.
+    // Longer than `load` keeps a resolved address.
     const hosts = stack.use(await TwoHosts.open(image, { DRAIN_SECONDS: '2' }));
     const tls = join(hosts.folder, 'tls');
     await mkdir(tls);

@@ -147,7 +147,7 @@ export class PostgresqlFixture {
     await rm(this.#dir, { recursive: true, force: true });
   }
 
-  /** Waits until the connections of ended pools are closed: each one that a stop of the server breaks is an error. */
+  /** Waits until the connections of ended pools are closed: one that breaks when the server stops is an error. */
   async #left(): Promise<void> {
     const others = `from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
     await eventually(() =>

@@ -39,7 +39,7 @@ export function batchOf(records: readonly Fields[], batch: string = crypto.rando
 export const ndjson = (records: readonly Fields[]): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('');
 
-/** A key as the edge names a delivery, by its first record. */
+/** The edge's key for a delivery, by its first record. */
 export function keyAt(time: string, id: string = crypto.randomUUID()): string {
   return `raw/dt=${time.slice(0, 10)}/${time.replaceAll(':', '')}-${id}.ndjson`;
 }

@@ -23,7 +23,7 @@ export interface Tail<Row> {
   readonly waiting: number;
   /** Rows that the API says were not sent, because the reader was too slow or they were removed. */
   readonly missed: number;
-  /** Rows of some time are not here, and nothing says how many: the page was hidden, or the API restarted. */
+  /** An unknown number of rows is missing: the page was hidden, or the API restarted. */
   readonly hasGap: boolean;
   readonly perSecond: number;
   /** Why the stream was refused; `null`: it was not. */
@@ -144,7 +144,7 @@ export function useTail<Row extends { readonly time: string }>(
     const end = followStream(address, {
       kinds: [kind, 'gap'],
       onOpen: () => {
-        // After a short loss of the connection the API says what was missed; after a stream that ended it can't.
+        // After a short loss of the connection, the API says what was missed; after a stream's end, it can't.
         show({ isOpen: true, error: null });
         hasOpened = true;
       },

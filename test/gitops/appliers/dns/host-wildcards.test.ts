@@ -173,7 +173,7 @@ describe('two hosts that start at once', () => {
     expect(appliers['tag-2'].quota?.()).toMatchObject({ perSite: 1 });
   });
 
-  test('a record that was made the second wildcard in a full zone becomes a name’s own record again', async () => {
+  test('in a full zone, a record changed to a second wildcard becomes a name’s own record again', async () => {
     await pass(dns('site', { host: 'tag-2', hostAddress: OTHER_HOST }), SITE['tag-2']);
     const second = dns('wildcard', { host: 'tag-2', hostAddress: OTHER_HOST });
     const { changes } = await planOf(second, SITE['tag-2']);

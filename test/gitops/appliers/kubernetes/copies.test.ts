@@ -9,7 +9,7 @@ const ADDRESS = { kind: 'Service', namespace: 'sites', name: 'one' } as const;
 const SILENT = { info() {}, warn() {} };
 const signal = AbortSignal.timeout(60_000);
 
-/** A server with one object, of which its first listing contains only a part. */
+/** A server with one object; its first listing contains only a part of it. */
 function cutOnce(): Answerer {
   const parts = ['"spec":{"a":'];
   return ({ url = '' }, response) => {
@@ -26,7 +26,7 @@ function cutOnce(): Answerer {
 test.for([
   ['the objects of its kind', (copies: Copies) => [...copies.of('Service')]],
   ['it', (copies: Copies) => copies.find(ADDRESS)],
-] as const)('an object that is not JSON is listed again once %s is read', async ([, read]) => {
+] as const)('a non-JSON object is listed again after a read of %s', async ([, read]) => {
   await using opened = await openedScripted(cutOnce());
   const { client } = opened;
   const selection = { kinds: ['Service'], labels: '' } as const;

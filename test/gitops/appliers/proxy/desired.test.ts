@@ -53,7 +53,7 @@ describe('the vhosts of a site', () => {
   });
 });
 
-test('a new certificate changes a vhost’s hash if the source itself replaces certificates', () => {
+test('a renewed certificate changes a vhost’s hash if the certificate source renews it', () => {
   const manifest = loadedManifest('acme-shop', 0, { ...custom, tls: { mode: 'acme' } });
   const renewed = 'metrics.acme-shop.example';
   const hashes = (edition: string | undefined) =>

@@ -86,7 +86,7 @@ const counter = definePlugin<unknown>({
   ],
 });
 
-/** Answers which members of the context a copy by `...` lacks, and which members a plugin can take out by name. */
+/** Answers which members of the context a spread copy lacks, and which ones a plugin can destructure. */
 const copier = definePlugin<unknown>({
   name: 'copier',
   kind: 'mandatory',
