@@ -211,7 +211,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       error: notes.error,
       cause: notes.cause,
       bytesIn: octetsOf(request),
-      // An answer to HEAD and a 304 have no body, but may state the length of the full answer's.
+      // An answer to HEAD and a 304 have no body, but may state the length of a full one.
       bytesOut: isHead || final.status === 304 ? 0 : octetsOf(final),
       bot: isBotRequest(request, arrived),
       consent: notes.consent,

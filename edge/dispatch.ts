@@ -11,7 +11,10 @@ import type { Match, Mounted } from './router.ts';
 
 /** One request at its site, ready for plugin code. */
 interface Call {
-  /** The request as it came. Under a prefix, only its method, its body and headers that the prefix doesn't change may be read. */
+  /**
+   * The request as it came. Under a prefix, only its method, its body and headers that the prefix doesn't change may be
+   * read.
+   */
   readonly request: Request;
   /** The request as plugins get it. */
   readonly served: () => Request;
@@ -29,8 +32,8 @@ interface Call {
 /** How a request will be answered, decided before its body is read and before any plugin code runs. */
 export interface Handling {
   /**
-   * The origin whose pages may read the answer, even if it is an error. `null`: the request names none. `undefined`: the
-   * route is not for other origins.
+   * The origin whose pages may read the answer, even if it is an error. `null`: the request names none. `undefined`:
+   * the route is not for other origins.
    */
   readonly cors?: string | null | undefined;
   readonly handle: () => Promise<Response>;
@@ -92,7 +95,7 @@ export function dispatchDynamic(call: Call, path: string): Handling | undefined 
   return dispatchOwned(call, 'dynamic', (plugin) => plugin.dynamic?.owns(path, call.site));
 }
 
-/** Handles an address under a prefix that one plugin owns, whatever the routes are; `undefined` where none does. */
+/** Handles an address that one plugin owns under a prefix, whatever the routes are; `undefined` where none does. */
 export function dispatchPrefixed(call: Call, path: string, query: string): Handling | undefined {
   const { request, site } = call;
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
@@ -181,7 +184,7 @@ async function withHooks(
       guard,
     );
     if (next === copy) response = copy;
-    // Hooks often change the body and keep the headers, so that the length is still that of the answer before.
+    // Hooks often change the body and keep the headers, so the length is still that of the old body.
     else if (next !== undefined) response = withHeaders(next, (headers) => headers.delete('content-length'));
   }
   if (id.length === 0 && !response.headers.has('set-cookie')) return response;

@@ -1,14 +1,14 @@
 import type * as Esbuild from 'esbuild';
 
-/** esbuild's process has 60 MB. It ends this long after the last bundle, milliseconds. */
+/** esbuild's process has 60 MB. It ends this many milliseconds after the last bundle. */
 const IDLE_MS = 500;
 
 let bundling = 0;
 let idle: NodeJS.Timeout | undefined;
 
 /**
- * Runs `work` with esbuild, which is loaded for it and ended after it. All bundles of a process are made by this function,
- * because a bundle that is being made when esbuild's process ends would never be complete.
+ * Runs `work` with esbuild, which is loaded for it and ended after it. All bundles of a process are made by this
+ * function, because a bundle that is being made when esbuild's process ends would never be complete.
  */
 export async function withEsbuild<Result>(
   work: (esbuild: typeof Esbuild) => Promise<Result>,

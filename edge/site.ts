@@ -52,7 +52,7 @@ interface Known extends ResolvedSite {
 }
 
 const DAY_MS = 86_400_000;
-/** 395 days, which are never more than 13 months. */
+/** 395 days, about 13 months. */
 const DEFAULT_IDENTITY_DAYS = 395;
 
 /** How long a request waits for EDGE_CONFIG once all other documents are read. */
@@ -149,8 +149,8 @@ function identityDays(enabled: readonly Enabled[]): number {
 }
 
 /**
- * Without EDGE_CONFIG, the registry's `active` decides alone: gitops writes it by `multi_domain`, and a second domain must
- * not lose its tags because one store is slow. An inactive domain stays inactive, whatever a plugin chooses.
+ * Without EDGE_CONFIG, the registry's `active` decides alone: gitops writes it by `multi_domain`, and a second domain
+ * must not lose its tags because one store is slow. An inactive domain stays inactive, whatever a plugin chooses.
  */
 function activeDomains(
   enabled: readonly Enabled[],

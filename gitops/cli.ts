@@ -24,7 +24,7 @@ try {
     useCompileCache();
     loadDotEnv('.env');
   }
-  // Imported once the cache of compiled code is on, so that this code is cached, too.
+  // Imported with the cache of compiled code on, so that this code is cached, too.
   const { program } = await import('./cli/program.ts');
   await program(process.env).parseAsync();
 } catch (error) {

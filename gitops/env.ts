@@ -70,7 +70,7 @@ const machineSettings = z.object({
   CONTAINER_LOGS_LINES_PER_SECOND: z.coerce.number().int().min(1).default(50),
 });
 
-/** Objects are found by these names as values of labels. */
+/** Values of labels, by which objects are found. */
 const labelValue = z
   .string()
   .regex(
@@ -141,7 +141,7 @@ const KINDS = {
 
 /**
  * Reads the settings of a host and of its appliers; HOST_KIND names the kind of the host. `Extra` is the type of the
- * settings of appliers outside the lists. Throws an `Error` whose message is one line with every wrong variable and
+ * settings of other `registrations`. Throws an `Error` whose message is one line with every wrong variable and
  * what it must be.
  */
 export function readEnv<Extra = unknown>(

@@ -107,7 +107,7 @@ const PROBLEMS: ProblemService<ManagementErrorCode> = {
 };
 const answerProblem = problemAnswer(PROBLEMS);
 
-/** Members of log records that may hold secrets, at any depth at which a request or a body is logged. */
+/** Members of log records that may hold secrets, down to the depth of a logged request or body. */
 const REDACTED = [
   'authorization',
   'cookie',

@@ -27,11 +27,11 @@ const inPath = z.object({ id: z.uuid().optional() });
 const receiving = z.object({ to: z.uuid() });
 
 /**
- * Records every mutation that an authenticated caller requests, also refused and malformed ones: a row is inserted before
- * the body is read, and updated before the answer is sent. A row without a status means that the process ended in
- * between; its commit and events carry the row's request id. A transfer has a row for each of its
- * clients. Unauthenticated requests and those over the rate limit are only in the request log, so that no caller can grow
- * the table without limit.
+ * Records every mutation that an authenticated caller requests, also refused and malformed ones: a row is inserted
+ * before the body is read, and updated before the answer is sent. A row without a status means that the process ended
+ * in between; its commit and events carry the row's request id. A transfer has a row for each of its clients.
+ * Unauthenticated requests and those over the rate limit are only in the request log, so that no caller can grow the
+ * table without limit.
  */
 export function registerAudit(api: FastifyInstance, db: Database): void {
   const rows = new WeakMap<FastifyRequest, string[]>();
@@ -106,8 +106,8 @@ function isOfClient({ routeOptions }: Pick<FastifyRequest, 'routeOptions'>): boo
 }
 
 /**
- * Whether the `id` of the answer is that of a client, an organisation or a container. Under `/clients/:id`, it is an
- * invitation's.
+ * Whether the `id` of the answer is that of a client, an organisation or a container. Below `/clients/:id`, it may be
+ * an invitation's.
  */
 function namesSubject({ routeOptions: { url = '' } }: FastifyRequest): boolean {
   return url === '/clients' || url === '/organisations' || url.startsWith('/server-containers');

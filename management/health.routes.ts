@@ -8,7 +8,7 @@ const DEADLINE_MS = 2_000;
 
 /**
  * `/healthz`: the process answers. `/readyz`: database and sites repository answer too; the log names what doesn't.
- * Its answer names the service: another one at this address is not taken for management.
+ * `/readyz` names the service, so that another one at the address isn't taken for it.
  */
 export function registerHealth(
   app: FastifyInstance,

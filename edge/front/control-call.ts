@@ -1,4 +1,4 @@
-/** A call of the process that started the runtime, as JSON. */
+/** A call by the process that started the runtime, as JSON. */
 export type ControlCall =
   | { readonly op: 'setRoutes'; readonly patterns: readonly string[] }
   | { readonly op: 'kvGet' | 'kvDelete'; readonly namespace: string; readonly key: string }
@@ -25,7 +25,9 @@ export interface HostObjectListOptions extends HostListOptions {
   readonly startAfter?: string;
 }
 
-/** `expiration` in seconds since the epoch, `expirationTtl` in seconds. Both are at least 60 s ahead, as on Cloudflare. */
+/**
+ * `expiration` in seconds since the epoch, `expirationTtl` in seconds. Both are at least 60 s ahead, as on Cloudflare.
+ */
 export interface HostKvPutOptions {
   readonly metadata?: unknown;
   readonly expiration?: number;

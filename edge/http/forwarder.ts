@@ -18,9 +18,9 @@ interface Proof {
 }
 
 /**
- * Proofs by token and stated host. They are kept because hashing and comparing cost a request as much as all else here,
- * and only for one version of the site's documents, so that a rotated token isn't known any longer. Invalid tokens
- * aren't kept.
+ * Proofs by token and stated host, kept because hashing and comparing cost a request as much as all else here. Another
+ * version of the site's documents has none of them, so a rotated token isn't known any longer. Invalid tokens aren't
+ * kept.
  */
 const proofs = new WeakMap<readonly RegistryDomain[], Map<string, Proof>>();
 const MAX_PROOFS = 500;
@@ -85,8 +85,8 @@ function keep(domains: readonly RegistryDomain[], key: string, proof: Proof): vo
 }
 
 /**
- * Until when the domain knows a token with this hash; zero: it doesn't. Compares every hash of the domain, each in constant
- * time, so that timing reveals nothing of them.
+ * Until when the domain knows a token with this hash; zero: it doesn't. Compares every hash of the domain, each in
+ * constant time, so that timing reveals nothing of them.
  */
 function endOf({ sameOrigin }: RegistryDomain, hash: Uint8Array): number {
   let end = 0;

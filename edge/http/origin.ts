@@ -12,14 +12,14 @@ const HOP_BY_HOP = /^(?:connection|expect|keep-alive|proxy-.*|te|trailer|transfe
 export const ORIGIN_TIMEOUT_MS = 30_000;
 
 /**
- * A request is sent again only if it fails within this part of that time, 20 s: Cloudflare gives up a silent address after
- * 19 s. Once connected, Cloudflare answers 522 only after 90 s, so a 522 within 20 s means that nothing was sent.
+ * A request is sent again only if it fails in this part of the timeout, 20 s: Cloudflare gives up a silent address
+ * after 19 s. Once connected, Cloudflare answers 522 only after 90 s, so a 522 within 20 s means that nothing was sent.
  */
 const RESEND_PART = 2 / 3;
 
 /**
- * Cloudflare's answers where an origin has got nothing of a request: connection or TLS has failed. Cloudflare itself sends
- * again after these and no others (docs/facts.md, Cloudflare Workers).
+ * Cloudflare's answers where an origin has got nothing of a request: connection or TLS has failed. Cloudflare itself
+ * sends again after these and no others (docs/facts.md, Cloudflare Workers).
  */
 const NOT_SENT = /^52[12356]$/;
 
@@ -41,8 +41,8 @@ interface OriginDependencies {
 }
 
 /**
- * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. A request
- * whose connection failed is sent once more. Throws `upstream_failed` if no answer begins in time.
+ * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. A
+ * request whose connection failed is sent once more. Throws `upstream_failed` if no answer begins in time.
  */
 export async function fetchOrigin(
   pathAndQuery: string,
@@ -128,7 +128,7 @@ function outgoingHeaders(
   hopSecret: string | undefined,
 ): Headers {
   const headers = new Headers(given);
-  // Compared with the names of the headers that exist: what a client lists there need not be a valid header name.
+  // Compared with the headers that exist: what `connection` lists need not be valid header names.
   const perConnection = given
     .get('connection')
     ?.toLowerCase()

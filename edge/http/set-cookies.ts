@@ -8,8 +8,8 @@ const DOMAIN = /^[ \t]*domain[ \t]*=[ \t]*(?:\.?(.*?))?[ \t]*$/i;
 
 /**
  * Removes the `Set-Cookie` lines for a domain outside `ownHosts`: a cookie for the zone of all edge hostnames, for
- * example, would reach every other site. Also removes all lines that set the visitor's id, and puts `id`, the permitted
- * ones, first. Browsers use the last of several `Domain` attributes; here each one must be under `ownHosts`.
+ * example, would reach every other site. Also removes all lines that set the visitor's id, and puts the permitted
+ * ones (`id`) first. Browsers use the last of several `Domain` attributes; here each one must be under `ownHosts`.
  */
 export function withOwnCookies(
   response: Response,

@@ -1,9 +1,9 @@
 /**
- * What a page's Content-Security-Policy must allow, so that the tags of one address run, and what a policy doesn't allow.
+ * What a page's Content-Security-Policy must allow for one address's tags to run, and what of this a policy refuses.
  * Sources: W3C Content Security Policy Level 3, 6.7; developers.google.com/tag-platform/security/guides/csp.
  */
 
-/** The vendor's host: what its script loads further, and the snippet's direct fallback (docs/block-lists.md). */
+/** The vendor's host: for what its script loads, and for the snippet's direct fallback (docs/block-lists.md). */
 const VENDOR = 'https://www.googletagmanager.com';
 
 /** For each directive, requests that tags make: below the address, and of the vendor. */
@@ -17,7 +17,7 @@ const REQUESTS = {
 type Directive = keyof typeof REQUESTS;
 const DIRECTIVES = Object.keys(REQUESTS) as Directive[]; // Object.keys forgets the key type
 
-/** For each directive, those that can govern its requests: the first of them that a policy has decides. */
+/** For each directive, those that can govern its requests: a policy's earliest in this list decides. */
 const FALLBACKS: Readonly<Record<Directive, readonly string[]>> = {
   'script-src': ['script-src-elem', 'script-src', 'default-src'],
   'connect-src': ['connect-src', 'default-src'],
@@ -36,8 +36,8 @@ function neededSources(
 }
 
 /**
- * The same as text: `script-src … ; connect-src …`. If there are several addresses, each page uses one of them. The host
- * of a base may begin with `*.`, for a prefix below every host of a domain.
+ * The same as text: `script-src … ; connect-src …`. If there are several addresses, each page uses one of them. The
+ * host of a base may begin with `*.`, for a prefix below every host of a domain.
  */
 export function neededPolicy(base: string | readonly string[], vendor = VENDOR): string {
   return Object.entries(neededSources([base].flat(), vendor))
@@ -46,8 +46,8 @@ export function neededPolicy(base: string | readonly string[], vendor = VENDOR):
 }
 
 /**
- * The needed sources that the page's policies refuse: `script-src https://…`. `policies` are the values of its headers and
- * `meta` elements; a resource must be allowed by all of them. A nonce counts as allowed: the snippet passes it on.
+ * The needed sources that the page's policies refuse: `script-src https://…`. `policies` are the values of its headers
+ * and `meta` elements; a resource must be allowed by all of them. A nonce counts as allowed: the snippet passes it on.
  */
 export function missingSources(policies: readonly string[], base: string, page: URL): string[] {
   const parsed = policies.flatMap((header) => header.split(',')).map(parsePolicy);

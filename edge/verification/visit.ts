@@ -45,14 +45,14 @@ function isPage({ domains }: SiteDescription, { protocol, hostname, port, pathna
 interface VisitorDependencies {
   readonly fetch: typeof globalThis.fetch;
   readonly signal: AbortSignal;
-  /** The headers that mark one such request as no visitor's. Without them, the edge counts it as traffic. */
+  /** The headers that mark a request as no visitor's. Without them, the edge counts it as traffic. */
   readonly mark?: ((method: string, path: string) => Promise<Record<string, string>>) | undefined;
 }
 
 /**
  * Visits the hosts of a site, the first pages of its domains and, for a domain with a prefix, the addresses below that
- * prefix. Any other URL, also one with another port or with an IP address, is refused before anything is sent. Redirects
- * are not followed.
+ * prefix. Any other URL, also one with another port or with an IP address, is refused before anything is sent.
+ * Redirects are not followed.
  */
 export function siteVisitor(site: SiteDescription, { fetch, signal, mark }: VisitorDependencies): SiteVisits {
   const known = new Map<string, Promise<Visit>>();

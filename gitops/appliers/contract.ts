@@ -55,8 +55,8 @@ export interface Observed<Ref = unknown> {
   readonly hash: string | null;
   readonly owner: Ownership;
   /**
-   * Set only if `hash` is `null`. Nothing was changed from outside: because of a newer release, another setting or a
-   * renewed certificate, Tagyard now derives the resource differently. The update is not a repair of drift.
+   * Set only if `hash` is `null`. Nothing was changed from outside, so the update is not a repair of drift: a
+   * newer release, another setting or a renewed certificate changes what is desired, or the object isn't ready.
    */
   readonly outdated?: true;
   /** What the applier needs to update or delete it: an id, a path. */

@@ -16,10 +16,10 @@ type BudgetState = z.output<typeof budgetSchema>;
 
 /**
  * Limits the orders of this host, so that a lost store of certificates doesn't cause a burst of orders. It is a token
- * bucket: `perHour` tokens are added per hour, and it holds a tenth of that. If the authority refuses an order, its
- * limit applies to one registrable domain (Let's Encrypt: 50 new certificates a week). While two domains are limited,
- * the account counts as limited (300 orders in three hours). All times are milliseconds since the epoch, because the
- * bucket is kept across restarts.
+ * bucket: `perHour` tokens are added per hour, and it holds a tenth of that, at least one. If the authority refuses an
+ * order, its limit applies to one registrable domain (Let's Encrypt: 50 new certificates a week). While two domains are
+ * limited, the account counts as limited (300 orders in three hours). All times are milliseconds since the epoch,
+ * because the bucket is kept across restarts.
  */
 export class OrderBudget {
   readonly #perHour: number;

@@ -191,5 +191,7 @@ const OUTAGES: ReadonlySet<string> = new Set(['unreachable', 'serverInternal', '
 function describe({ type, message }: AcmeError): string {
   if (type === 'rateLimited') return `the authority takes no more orders for now: ${message}`;
   if (OUTAGES.has(type)) return message;
+  // Not what the authority said, but what can't be done with it.
+  if (type === 'unusable') return `the order failed: ${message}`;
   return `the authority refused the order (${type}): ${message}`;
 }

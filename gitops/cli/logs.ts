@@ -35,8 +35,9 @@ const LOG_FILTERS = ['q', 'requestId', 'level', 'stream', 'kind'] as const;
 const ROLE = 'viewer';
 
 /**
- * Prints a site's requests. With `--follow`, `--since` or `--where` it asks the management API; else it reads the raw logs
- * of one day (UTC) itself, in the order of the edge's batches.
+ * Prints a site's requests, or with `--containers` the lines of its containers. With `--follow`, `--since` or `--where`
+ * it asks the management API for the requests; else it reads the raw logs of one day (UTC) itself, in the order of the
+ * edge's batches.
  */
 export async function logs(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const { follow, since, where = [], day, status = '' } = options;
@@ -65,8 +66,8 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
     past = await printPast(api, { ...filters, ...range }, options);
   }
   if (follow !== true) return;
-  // The past is printed in the order of time, but the stream sends rows in the order of arrival. So it repeats each
-  // printed row that arrived after the last printed one.
+  // The past is printed in the order of time, but the stream sends rows in the order of arrival: it repeats printed
+  // rows that arrived after the last printed one.
   const printed = new Set(past.map(({ id }) => id));
   for await (const one of liveRequests(api, filters, past.at(-1)?.id)) {
     if ('missed' in one || !printed.delete(one.id)) printLive(one, options);

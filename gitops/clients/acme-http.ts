@@ -26,7 +26,7 @@ interface AcmeLibraryOptions {
 /**
  * The ACME library, loaded when the first certificate is ordered, since it takes 17 MB of memory. It has one global
  * HTTP client, which reports an authority's errors as text only. Its retries sleep as long as the authority says, can't
- * be aborted, and lose the cause of a failure. So that client is configured here to throw typed errors and never to
+ * be aborted, and lose the cause of a failure. Here, that client is configured to throw typed errors and never to
  * retry; the library itself repeats a request after a bad nonce.
  */
 export async function acmeLibrary({ directoryUrl, ca, now = () => Date.now() }: AcmeLibraryOptions) {

@@ -55,9 +55,10 @@ export function cloudflareError(
   if (status === 429) return new RetryableError(`Cloudflare ${endpoint}: too many calls`, { retryAfter });
   const parsed = refusalBody.safeParse(body);
   if (status === 408 || status >= 500 || !parsed.success) {
-    return new RetryableError(`Cloudflare ${endpoint}: answered ${status} without a usable body`, {
-      retryAfter,
-    });
+    const why = parsed.success
+      ? `: ${parsed.data.errors.map(({ code, message }) => `${message} (${code})`).join('; ')}`
+      : ' without a usable body';
+    return new RetryableError(`Cloudflare ${endpoint}: answered ${status}${why}`, { retryAfter });
   }
   const { errors } = parsed.data;
   // Codes first: a full zone may answer with the status of a token that lacks a permission.

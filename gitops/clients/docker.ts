@@ -80,7 +80,8 @@ const engineInfo = z.object({ DockerRootDir: z.string() });
 
 /**
  * Checks that containers can run here: a Linux engine behind a local socket, with its default bridge network up. A
- * remote engine can't be used, because containers are bound to this host's loopback addresses. Takes at most 1.5 s.
+ * remote engine can't be used, because containers are bound to this host's loopback addresses. Takes at most two
+ * seconds.
  */
 export async function isDockerUsable(options: Docker.DockerOptions = {}): Promise<Usable> {
   try {

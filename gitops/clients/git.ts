@@ -40,7 +40,7 @@ export type GitAnswer =
 
 /** Milliseconds. */
 interface GitTimes {
-  /** How often the helper's signs of life are checked. Without one in two such periods, it is replaced. */
+  /** How often the helper's signs of life are checked. If two checks find none, it is replaced. */
   readonly checkMs: number;
   /** A helper without work ends after this time: it has 75 MB, and starts in a tenth of a second. */
   readonly idleMs: number;

@@ -2,8 +2,8 @@ import { RetryableError, TerminalError } from '../base/errors.ts';
 import type { CommandError } from './command.ts';
 
 /**
- * What a refusal means to an applier. A single name may be the cause of any `refused`: if a server's policy allows a
- * key some names only, the server answers updates of other names as if the key were unknown.
+ * What a refusal means to an applier. Any `refused` may be due to a single name: if a server's policy allows a key
+ * some names only, the server answers updates of other names as if the key were unknown.
  */
 type Rfc2136Meaning = 'prerequisite' | 'refused';
 

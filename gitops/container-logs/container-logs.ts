@@ -21,7 +21,7 @@ const FLUSH_MS = 200;
 const MOST_WAITING = 1_000;
 /** Milliseconds between two removals of what is too old. */
 const PRUNE_MS = 3_600_000;
-/** The burst of lines that a container may print, in seconds of its rate. */
+/** A container's burst of lines: its rate times this many seconds. */
 const BURST_SECONDS = 10;
 /** The shortest time between two lines that only count dropped ones, milliseconds. */
 const COUNT_MS = 1_000;
@@ -131,7 +131,9 @@ export class ContainerLogs {
     this.#refusals.note(source.site, { ...read, time });
   }
 
-  /** Adds a line for each container whose last lines were dropped, because no later line says so; at most once a second. */
+  /**
+   * Adds a line for each container whose last lines were dropped, because no later line says so; at most once a second.
+   */
   #countDropped(name: string, site: Site): void {
     const now = this.#clock.now();
     for (const printer of this.#printers.values()) {
@@ -172,7 +174,7 @@ export class ContainerLogs {
     return this.#refusals.list();
   }
 
-  /** Deletes a site's lines up to a time, also lines of that time that are read only later. */
+  /** Deletes a site's lines up to a time, also those that are read only later. */
   async deleteUntil(site: string, until: Date): Promise<void> {
     await this.#flushed(site);
     await this.#site(site).log.deleteUntil(until);

@@ -52,7 +52,7 @@ const TAG_ID = /^(?:GTM|G|AW|DC|UA)-[A-Z0-9]{4,12}$/;
  * name in a plain sentence can't be recognised.
  */
 export function scrubText(text: string): string {
-  // The last word of what is read may be part of something that would be recognised as a whole.
+  // The last word may be cut, and a part of an id or an address isn't recognised as one.
   const read = text.length > READ ? text.slice(0, READ).replace(/\S+$/, '') : text;
   const line = replaceHidden(read).trim();
   // The text is data, not a sentence: JSON, a part of a JSON text (such as one that was cut), or one long word.

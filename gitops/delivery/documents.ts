@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { hostname, siteId } from '../manifest/schema.ts';
 
 /**
- * What the provisioner delivers to the gateway of a cluster: a document for each site and one for the instance, each in a
- * Secret of its own. A gateway refuses a document of a version that it doesn't know, and keeps the one that it has.
+ * What the provisioner delivers to the gateway of a cluster: a document for each site and one for the instance, each in
+ * a Secret of its own. A gateway refuses a document of a version that it doesn't know, and keeps the one that it has.
  */
 const VERSION = 1;
 
@@ -30,7 +30,7 @@ const served = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
   /**
    * Every request for a path under the token is answered with the script. Provisioners of earlier versions wrote no
-   * token. Without a token, the script is not served until it is delivered again; the site's other names are.
+   * token. Until a delivery with a token, the script is not served, but the site's other names are.
    */
   z.strictObject({
     kind: z.literal('policy'),

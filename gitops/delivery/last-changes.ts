@@ -1,7 +1,7 @@
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 
 /**
- * When objects that others renew last changed, by the reader's own clock. The times in the objects are those of other
+ * Last changes of objects that others renew, by the reader's own clock. The times in the objects are those of other
  * machines' clocks, and are never compared.
  */
 export class LastChanges {

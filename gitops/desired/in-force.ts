@@ -26,7 +26,7 @@ export async function readInForce(
   const inForce = (site: string) => current?.sites.get(site)?.manifest ?? null;
   const sites = files.map(({ site }) => site);
   const invalid = new Map(files.map(({ site, blob }) => [site, blob]));
-  // A version that no pass has read may be valid, and may give the site to another host.
+  // Since the last pass there may have been a valid version, even one for another host.
   const [newer, all] = await Promise.all([
     repo.lastReadable(
       sites.filter((site) => inForce(site) !== null),

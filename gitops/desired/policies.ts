@@ -15,7 +15,7 @@ export class Policies {
   readonly #repo: Pick<SitesRepo, 'policies' | 'texts'>;
   /** By blob. */
   #scripts = new Map<string, Script>();
-  /** The site with its policy, by the same site without one. */
+  /** A site with its policy, by the site as it was read. */
   readonly #sites = new WeakMap<DesiredSite, { readonly applied: Applied; readonly site: DesiredSite }>();
   /** By the blobs of the two scripts, so that equal policies are one object. */
   #applied = new Map<string, Applied>();
@@ -79,7 +79,9 @@ export class Policies {
   }
 }
 
-/** A site whose policy can't be used stays as it is. A tombstone needs no policy, so its site is removed all the same. */
+/**
+ * A site whose policy can't be used stays as it is. A tombstone needs no policy, so its site is removed all the same.
+ */
 function unusable(site: DesiredSite, message: string): DesiredSite {
   if (site.manifest?.state === 'absent') return site;
   return { ...site, manifest: null, stalled: site.stalled ?? { reason: 'InvalidManifest', message } };

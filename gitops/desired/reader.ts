@@ -65,8 +65,8 @@ export class DesiredStateReader {
       return this.#current;
     }
     const { state, ...cache } = await this.#loadOnce(revision);
-    // If a call ends after a later call has ended, its older revision doesn't become the current one. Otherwise what is
-    // applied would get the older revision's ordinal, and be refused for objects that have a newer one.
+    // If a call ends after a later call has ended, its older revision doesn't become the current one. Otherwise changes
+    // would carry the older revision's ordinal, and be refused for objects that have a newer one.
     if (call > this.#ended) {
       this.#ended = call;
       this.#current = state;

@@ -23,7 +23,7 @@ interface EgressOptions {
   /** Port on 127.0.0.1; 0 picks a free one. */
   readonly port?: number;
   readonly connectTimeoutMs?: number;
-  /** How long a name without an origin is silent; default: `connectTimeoutMs`. */
+  /** Time until a name without an origin fails; default: `connectTimeoutMs`. */
   readonly silenceMs?: number;
 }
 
@@ -35,10 +35,10 @@ export interface Egress {
 
 /**
  * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
- * zones' records, connects by TLS, verifies the certificate, and streams both ways with unchanged headers. If an origin
+ * zones' records, connects, verifies the TLS certificate, and streams both ways with unchanged headers. If an origin
  * gives no answer, the proxy answers with Cloudflare's status. A request that the edge's worker passes on is sent to
  * the name's origin, and fails after the time limit if the name has none. Any other request for a name without an
- * origin is sent where a visitor's would be. CONNECT is not supported: the worker's runtime expects its proxy to do
+ * origin is resolved as for a visitor. CONNECT is not supported: the worker's runtime expects its proxy to do
  * TLS.
  */
 export async function startEgress({

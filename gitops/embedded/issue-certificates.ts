@@ -1,4 +1,4 @@
-// The certificate library requires it to be loaded first.
+// Must be loaded before the certificate library.
 import 'reflect-metadata';
 import { randomBytes, type webcrypto } from 'node:crypto';
 import { join } from 'node:path';

@@ -4,7 +4,7 @@ import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto';
 const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const KEY_BYTES = 32;
 const ALGORITHM = { name: 'Ed25519' } as const;
-/** Fixed, so that each certificate is the same at every start. It says that there is no end (RFC 5280, 4.1.2.5). */
+/** Fixed, so that each certificate is the same at every start. This `notAfter` means no end (RFC 5280, 4.1.2.5). */
 const LIFETIME = {
   notBefore: new Date('2020-01-01T00:00:00Z'),
   notAfter: new Date('9999-12-31T23:59:59Z'),
@@ -27,8 +27,9 @@ interface PolicyAuthority {
 }
 
 /**
- * Derives the authority and its certificates from a secret, and stores nothing: each replica of a provisioner has the same
- * ones, also after a restart with an empty disk. Otherwise, running tag servers would trust an authority that is lost.
+ * Derives the authority and its certificates from a secret, and stores nothing: each replica of a provisioner has the
+ * same ones, also after a restart with an empty disk. Otherwise, running tag servers would trust an authority that is
+ * lost.
  */
 export async function openPolicyAuthority(secret: string): Promise<PolicyAuthority> {
   // The library takes much memory: only a cluster with gateways loads it.

@@ -28,7 +28,7 @@ export interface Supervisable {
 type EndListener = (code: number | null, signal: NodeJS.Signals | null) => void;
 
 export interface SupervisorOptions {
-  /** Starts the process. Called again after each failure. */
+  /** Starts the process. Called again after each end. */
   readonly spawn: () => Supervisable;
   readonly onEnd: (end: ProcessEnd) => void;
   /** The process must send `{ type: 'ready', … }` over IPC, or it is killed. Unset: it is ready when spawned. */

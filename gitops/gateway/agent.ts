@@ -223,7 +223,7 @@ export class GatewayAgent {
     const deployment = this.#configuration.onDemand.get(service);
     if (deployment === undefined) return this.#peers.addresses(service, port);
     this.#used.set(service, this.#deps.clock.now());
-    // A pod that was stopped may still accept this connection, but soon ends: such a service needs another pod.
+    // A pod that is being stopped may still accept connections, but isn't enough, because it soon ends.
     if (!this.#peers.hasLasting(service)) await this.#awaitFirst(service, deployment);
     return this.#peers.addresses(service, port);
   }

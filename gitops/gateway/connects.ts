@@ -5,7 +5,7 @@ import type { Peers } from './peers.ts';
 const INTERVAL_MS = 1_000;
 /** As long as nginx waits for a connection. */
 const TIMEOUT_MS = 300;
-/** The part of the interval over which the connects are spread. The rest of it is enough for two that fail. */
+/** The part of the interval over which the connects are spread. The rest is enough for two failed connects. */
 const SPREAD_MS = INTERVAL_MS - 2 * TIMEOUT_MS;
 
 /**

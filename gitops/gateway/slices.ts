@@ -50,7 +50,7 @@ export class ServiceSlices {
   }
 
   /**
-   * Lists to the listener the endpoints of its services, and then those of each changed service, until `signal` aborts. A
+   * Gives the listener the endpoints of its services, and then those of each changed service, until `signal` aborts. A
    * slice that can't be read is logged and listed again; until then, its service keeps the endpoints it had.
    */
   async follow(listener: Listener, { log, signal }: { log: Log; signal: AbortSignal }): Promise<void> {

@@ -3,7 +3,7 @@ import { RetryableError } from '../base/errors.ts';
 import type { Log } from '../base/log.ts';
 import type { StartFailure } from '../delivery/report.ts';
 
-/** How long the first request of a preview server on demand waits for it; nginx gives up after 60 s. */
+/** How long the first request to a preview server on demand waits; nginx gives up after 60 s. */
 export const START_MS = 55_000;
 /** How long all requests get the error of a failed start, so that they don't each cause a write to the API server. */
 const PAUSE_MS = 5_000;
@@ -21,7 +21,7 @@ export class Starts {
   readonly #attempts = new Map<string, Attempt>();
   /** The services that were started, or may have been, and not stopped since. */
   readonly #asked = new Set<string>();
-  /** Why the last finished attempt has failed, for each service where it has. */
+  /** By service: why its last finished attempt has failed. */
   readonly #failures = new Map<string, StartFailure>();
   #failed = 0;
 

@@ -1,7 +1,7 @@
 import { withinTime } from '../base/time-limit.ts';
 import type { PartCheck } from '../report/report.ts';
 
-/** Milliseconds that a part has to answer. */
+/** The time limit of a part, milliseconds. */
 export const PART_TIMEOUT_MS = 3_000;
 
 interface PartQuestion {

@@ -28,8 +28,8 @@ interface EdgeNames {
 }
 
 /**
- * Checks that each edge hostname has a certificate, also if Cloudflare's universal one doesn't cover it: that one
- * covers the zone and one label under it (docs/facts.md, Cloudflare Workers). Never throws.
+ * Checks that each edge hostname has a certificate. Cloudflare's universal one covers only the zone and one label
+ * under it (docs/facts.md, Cloudflare Workers). Never throws.
  */
 export async function checkEdgeNames(
   { client, zoneId, edgePublicUrl, lookup, port, timeoutMs }: EdgeNames,

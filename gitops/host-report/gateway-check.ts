@@ -83,7 +83,7 @@ async function request(
   }
 }
 
-/** The hop secret is sent only to what has the key of the delivered certificate, or one that the system trusts. */
+/** The hop secret is sent only to a server with the delivered certificate or one that the system trusts. */
 async function demandProven(origin: string, socket: TLSSocket, deps: GatewayCheckDeps): Promise<void> {
   if (socket.authorized) return;
   const delivered = await deps.certificate();

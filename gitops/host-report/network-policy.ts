@@ -10,14 +10,14 @@ const CHECK = 'network_policies';
 
 /** A pod that is ready. */
 interface PodAddress {
-  /** As it is shown. */
+  /** For messages. */
   readonly name: string;
   readonly address: string;
   readonly port: number;
 }
 
 interface PolicyTrial {
-  /** Pods of sites, whose policies refuse all but the admitted. */
+  /** Pods of sites, whose policies refuse all but `admitted`. */
   readonly pods: readonly PodAddress[];
   /** Other pods, which show that this process reaches the network of pods at all. */
   readonly others: readonly PodAddress[];
@@ -27,7 +27,9 @@ interface PolicyTrial {
   readonly isAdmitted: boolean;
 }
 
-/** `silent`: no answer in time, as when packets are dropped. `from`: the local address of a connection that was made. */
+/**
+ * `silent`: no answer in time, as when packets are dropped. `from`: the local address of a connection that was made.
+ */
 type Outcome = { readonly kind: 'made'; readonly from: string } | { readonly kind: 'refused' | 'silent' };
 
 /**

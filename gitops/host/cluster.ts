@@ -116,7 +116,7 @@ export async function buildCluster(
   };
 }
 
-/** The namespace of the pod in which this runs; `null`: it isn't one. */
+/** The namespace of the pod in which this runs; `null`: it has none. */
 async function ownNamespace(): Promise<string | null> {
   try {
     return (await readFile(NAMESPACE_FILE, 'utf8')).trim();

@@ -24,7 +24,7 @@ const revertBody = z.strictObject({
   revision: z.string().min(1).max(200).optional(),
   removal: z.boolean().default(true),
 });
-/** `serving: false`: the edge answers nothing of the site, and changes don't wait. */
+/** `serving: false`: the edge answers nothing of the site; changes are applied. */
 const suspendBody = z.strictObject({ serving: z.boolean().default(true) });
 const imageBody = z.strictObject({ image: imageReference });
 const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).default(30) });

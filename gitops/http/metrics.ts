@@ -45,11 +45,9 @@ export async function renderMetrics(
     'Seconds for which the newest revision has been unreadable; 0 if it can be read.',
   ).set(loop.sourceProblem === null ? 0 : Math.max(1, loop.sourceProblem.seconds));
 
-  const used = gauge('tagyard_quota_used', 'How much of a limit of the zone is used, also by others.', [
-    'quota',
-  ]);
+  const used = gauge('tagyard_quota_used', 'How much of a limit of the zone is used, by anyone.', ['quota']);
   const limit = gauge('tagyard_quota_limit', 'The limit; missing where it is unknown.', ['quota']);
-  const near = gauge('tagyard_quota_near', '1 if at least 80 % of the limit is used.', ['quota']);
+  const near = gauge('tagyard_quota_near', '1 if the quota is near or reached.', ['quota']);
   for (const quota of quotas) {
     used.set({ quota: quota.name }, quota.used);
     if (quota.limit !== null) limit.set({ quota: quota.name }, quota.limit);

@@ -19,8 +19,7 @@ export async function currentManifest(site: string, text: string | null): Promis
 }
 
 /**
- * Writes the requested manifest. The text is unchanged where it holds the same manifest already, with its secrets
- * encrypted anew.
+ * Writes the requested manifest. The text is unchanged if nothing but the encryption of secrets differs.
  */
 export async function provisionEdit(
   identity: string,
@@ -35,7 +34,7 @@ export async function provisionEdit(
 }
 
 /**
- * Returns the current text unchanged. Throws `superseded` if that no longer asks for the request's container: the
+ * Returns the current text unchanged. Throws `superseded` if it no longer asks for the request's container: the
  * request may be old, and its site removed or replaced since.
  */
 export async function stillPresent(

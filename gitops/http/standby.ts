@@ -57,7 +57,7 @@ async function answerOf(
     headers: { ...withoutConnection(headers), [FORWARDED]: '1', ...framing(headers) },
     signal,
   });
-  // An error after the answer's head reaches the answer's reader.
+  // After the answer's head, its reader gets the error.
   outgoing.on('error', () => undefined);
   try {
     const answered = once(outgoing, 'response', { signal });

@@ -74,7 +74,7 @@ function howToGetNames(waiting: readonly Change[]): string {
   return `. Remove it, give the site another hostname, or take it over by adopt: true. Not applied until then: ${summaries}`;
 }
 
-/** What keeps a site from being ready after everything is applied: the host's shortfall, a missing certificate. */
+/** What keeps a site from being ready after everything is applied: what the host lacks, a missing certificate. */
 function hostObstacle(plan: PassPlan, site: string): SiteObstacle | null {
   const shortfall = plan.shortfall(site);
   if (shortfall !== null) return shortfall;
@@ -115,8 +115,8 @@ export function conditionAfterRun(
 }
 
 /**
- * The status of each resource that the plan knows of the site. `before`: their last statuses, which say what is known of
- * a target that couldn't be observed.
+ * The status of each resource that the plan knows of the site. `before`: their last statuses, which say what is known
+ * of a target that couldn't be observed.
  */
 export function resourceStatuses(
   plan: PassPlan,

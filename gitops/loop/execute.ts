@@ -57,7 +57,7 @@ export async function executeSite(
   let failures: SiteOutcome['failures'] = [];
   let unobserved: Error | null = null;
   const done: Change[] = [];
-  // A signal of this site alone: a listener added to the common signal would be compared with those of all sites.
+  // A signal of this site alone: Node would compare a new listener of the common signal with those of all sites.
   const own = AbortSignal.any([signal]);
   const ended = AbortSignal.any([own, run.superseded]);
   const isStopped = () =>

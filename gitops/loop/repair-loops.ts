@@ -10,7 +10,7 @@ const WINDOW_MS = 10 * 60_000;
  */
 export class RepairLoops {
   readonly #clock: Clock;
-  /** When each object was repaired within ten minutes; the one that was repaired last is the last. */
+  /** Times of repairs within ten minutes, by object; the object repaired last comes last. */
   readonly #repairs = new Map<string, number[]>();
 
   constructor(clock: Clock) {

@@ -37,8 +37,8 @@ export class SiteStatuses {
   }
 
   /**
-   * A new revision was read. The pass doesn't cover sites that the revision doesn't change, so a converged one of them
-   * is shown as converged at this revision.
+   * A new revision was read. The pass doesn't cover sites that the revision doesn't change, so the converged ones are
+   * shown as converged at this revision.
    */
   setRevision(revision: string): void {
     this.#revision = revision;

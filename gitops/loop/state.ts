@@ -26,7 +26,7 @@ function* jsonChunks({ sites, ...rest }: State): Generator<string> {
   yield ']}';
 }
 
-/** A pause of nine times the duration of the write follows each write, so writing takes at most a tenth of the time. */
+/** A pause of nine times the duration of the write, but at most three seconds, follows each write. */
 const PAUSE_FACTOR = 9;
 const MAX_PAUSE_MS = 3_000;
 

@@ -40,7 +40,7 @@ export const givenConsent = {
   consentMaxDays: z.int().min(1).max(MAX_DAYS),
 } as const;
 
-/** The same in a manifest. What is left out keeps the meaning that it had before there were these keys. */
+/** The same in a manifest. What is left out keeps the meaning that it had before these keys existed. */
 export const consentKeys = {
   consent: givenConsent.consent.default('opt_out'),
   consentMode: givenConsent.consentMode.default('advanced'),
@@ -53,7 +53,7 @@ type ManifestConsent = { readonly [Key in keyof typeof consentKeys]: z.output<(t
 
 const consentSchema = z.object(consentKeys);
 
-/** The rules of consent of a manifest. One that was stored before there were these keys gets their defaults. */
+/** The rules of consent of a manifest. One that was stored before these keys existed gets their defaults. */
 export function consentOfManifest(manifest: Partial<ManifestConsent>): ManifestConsent {
   return consentSchema.parse(manifest);
 }

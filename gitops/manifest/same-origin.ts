@@ -46,7 +46,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** Prefixes and the loader's address below them that would hide a path of the site's tag server, or be hidden by one. */
+/** Prefixes that hide a path of the site's tag server, and a loader's address below them that is such a path. */
 export function hidingPaths({ domains, modules }: Prefixed): Problem[] {
   const forwarded = forwardedPaths(modules.server_proxy);
   const segments = new Set(forwarded.map((path) => `/${path.split('/')[1]}`));

@@ -14,8 +14,8 @@ export const MANIFEST_VERSION = 1;
 const PSL = { allowPrivateDomains: true } as const;
 
 /**
- * The registrable domain of a name by the public suffix list, private section included; `null` for an IP address, a single
- * label or a public suffix. Sources: publicsuffix.org; RFC 6265bis 5.7.
+ * The registrable domain of a name by the public suffix list, private section included; `null` for an IP address, a
+ * single label or a public suffix. Sources: publicsuffix.org; RFC 6265bis 5.7.
  */
 export function registrableDomain(host: string): string | null {
   return getDomain(host, PSL);
@@ -242,8 +242,8 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
 });
 
 /**
- * Whether a name counts as the client's own. For other names, only the site's edge hostname serves the pages: they have no
- * first-party host, certificate or prefix, and claim no name that another site has.
+ * Whether a name counts as the client's own. For other names, only the site's edge hostname serves the pages: they have
+ * no first-party host, certificate or prefix, and the site doesn't claim them.
  */
 export function isProven({ unproven = [] }: Pick<Manifest, 'unproven'>, host: string): boolean {
   return !unproven.some((domain) => isWithinDomain(host, domain));

@@ -11,8 +11,8 @@ export interface SlotHolder {
 
 /**
  * Assigns the loopback addresses of containers. No two containers have the same address and port, whether they exist or
- * are only desired. Existing containers win: a restarted process records their addresses by `found`. `keepOnly` releases
- * the addresses of all others. A process uses all other addresses before it uses one again, so an old container doesn't
+ * are only desired. Existing containers win: a restarted process records their addresses by `found`. `keepOnly`
+ * releases unused addresses. A process uses all other addresses before it uses one again, so an old container doesn't
  * meet its successor.
  */
 export class Slots {

@@ -63,7 +63,7 @@ export class Inventory {
     return sum;
   }
 
-  /** True if exactly this content was applied before, and Tagyard doesn't just derive it differently now. */
+  /** True if exactly this content was applied before, and the object isn't `outdated`. */
   wasApplied({ site, target, key, desired, observed }: Change): boolean {
     if (observed?.outdated) return false;
     const before = this.#resources.get(site)?.find((one) => one.target === target && one.key === key);

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 
-/** `tag`: in the common JSON shape of templates. `refusal`: the policy script refused a template. `dropped`: a count. */
+/**
+ * `tag`: in the common JSON shape of templates. `refusal`: the policy script refused a template. `dropped`: a count.
+ */
 const LOG_KINDS = ['tag', 'text', 'refusal', 'dropped'] as const;
 const LOG_LEVELS = ['info', 'warning', 'error'] as const;
 const LOG_STREAMS = ['stdout', 'stderr'] as const;
@@ -37,7 +39,7 @@ export const containerLog = z.object({
 export type ContainerLog = z.output<typeof containerLog>;
 
 export const logFilters = {
-  q: z.string().min(1).max(200).optional().meta({ description: 'a part of the text, in any case' }),
+  q: z.string().min(1).max(200).optional().meta({ description: 'part of the text, ignoring case' }),
   requestId: z
     .uuid()
     .toLowerCase()

@@ -149,7 +149,7 @@ export const certificateSchema = z.object({
 });
 export type CertificateStatus = z.infer<typeof certificateSchema>;
 
-/** The answer of `GET /sites` and `GET /sites/:site`. */
+/** A site in `GET /sites` and `GET /sites/:site`. */
 export const shownSiteSchema = siteStatusSchema.extend({
   resources: z.array(z.union([certificateSchema, resource])),
   /** Quotas that are near or reached, and a preview server that didn't start. The site may be ready all the same. */

@@ -65,7 +65,7 @@ export function isChangeable(site: SiteHistory & Pick<ShownSite, 'ready'>): bool
   return site.ready || imageCommit(site) !== null;
 }
 
-/** `pending`: changes are still being applied, so the watch period of the site starts again. */
+/** `pending`: not ready and not failed, so that the watch period of the site starts again. */
 export function watchedCondition({ ready, reason }: Pick<ShownSite, 'ready' | 'reason'>) {
   if (reason === 'Failed' || reason === 'Retrying') return 'failed';
   return ready ? 'ready' : 'pending';

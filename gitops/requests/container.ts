@@ -20,7 +20,7 @@ export const givenConsentRules = {
     description: '`vendor`: pages load the vendor’s script directly while the edge fails; `none`: no tag',
   }),
   regions: givenConsent.regions.optional().meta({
-    description: 'places with other rules, all of them; a visitor of unknown place gets the strictest',
+    description: 'all places with other rules; a visitor of unknown place gets the strictest',
   }),
   consentMaxDays: givenConsent.consentMaxDays.optional().meta({
     description: 'from this age on a consent counts as none, if the page says when it was given',

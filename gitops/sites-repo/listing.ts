@@ -63,7 +63,7 @@ const TENANT_FOLDERS = ['clients', 'organisations'] as const;
 const TENANT =
   /^((?:clients|organisations)\/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.yaml$/;
 
-/** A path of management's own: `clients/<id>.yaml` or `organisations/<id>.yaml`, without the ending; `null`: another. */
+/** A path of management's own: `clients/<id>.yaml` or `organisations/<id>.yaml`, without the ending; else `null`. */
 export function tenantAt(path: string): string | null {
   return TENANT.exec(path)?.[1] ?? null;
 }
@@ -74,7 +74,7 @@ export const listPolicies = (revision: string) => [
   ...['policy.js', 'clients'],
 ];
 
-/** Parses the output of `ls-tree -z`. Each policy script has its path in place of a site. */
+/** Parses the output of `ls-tree -z`. `site` is the path of a policy script. */
 export function policyBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, policyAt);
 }
@@ -85,7 +85,7 @@ export const listTenants = (revision: string) => [
   ...TENANT_FOLDERS,
 ];
 
-/** Parses the output of `ls-tree -z`. Each file has its path without the ending in place of a site. */
+/** Parses the output of `ls-tree -z`. `site` is the path of a file without the ending. */
 export function tenantBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, tenantAt);
 }

@@ -36,7 +36,7 @@ export async function withoutStaleLocks<T>(
 }
 
 /**
- * The lock file that git's message names; `null` if it isn't one of the repository `dir`, but of a remote for example.
+ * The lock file that git's message names; `null` if it is that of another repository than `dir`, such as a remote.
  */
 function lockOf(message: string, dir: string): string | null {
   const created = /Unable to create '([^']+\.lock)': File exists/.exec(message)?.[1];
@@ -56,7 +56,7 @@ async function clear(lock: string, dir: string): Promise<'removed' | 'gone' | { 
   if (before === null) return 'gone';
   const youngMs = MIN_AGE_MS - (Date.now() - before.mtimeMs);
   if (youngMs > 0) await new Promise((resume) => setTimeout(resume, Math.min(youngMs, MIN_AGE_MS)));
-  // Another lock of the same name belongs to a process that started meanwhile.
+  // A lock with another inode or time is that of a process that started later.
   const isStill = async () => {
     const now = await stat(lock).catch(() => null);
     return now?.ino === before.ino && now.mtimeMs === before.mtimeMs;

@@ -22,7 +22,7 @@ export interface Visitor {
 /** Yields the events of the sites that are still open, newest first. */
 type Pages = (open: ReadonlyMap<string, unknown>) => AsyncGenerator<LogPage>;
 
-/** Commits of the first page, and how much longer each next one is. Most searches end in the first one. */
+/** Commits of the first page, and the factor by which pages grow. Most searches end in the first page. */
 const FIRST_PAGE = 64;
 const FACTOR = 4;
 const MAX_PAGE = 4_096;

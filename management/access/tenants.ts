@@ -65,7 +65,7 @@ export function tenantOf({
     : { kind: 'clients', id: client_id };
 }
 
-/** The problems of a request for a list that its query may limit to a client or an organisation. */
+/** The problems of a request for a list that may be limited to a client or an organisation. */
 export const LIST_REFUSALS = [
   'invalid_request',
   'forbidden',

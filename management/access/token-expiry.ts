@@ -14,7 +14,7 @@ export async function tokenExpiry(db: Database, subject: string): Promise<Date |
   return row?.expires_at ?? null;
 }
 
-/** Throws `invalid_request` if what a service token makes would outlive it. `null`: what is made never expires. */
+/** Throws `invalid_request` if `expires` (`null`: never) is after the end of the calling service token. */
 export async function demandWithinToken(db: Database, subject: string, expires: Date | null): Promise<void> {
   const end = await tokenExpiry(db, subject);
   if (end === null || (expires !== null && expires <= end)) return;

@@ -45,7 +45,7 @@ export async function analyticsSums(client: AnalyticsClient, query: SumsQuery): 
   return { steps, sampled: rows.some(({ most }) => numberOf(most) > 1) };
 }
 
-/** When the oldest point arrived that Cloudflare still has; `null`: there is none. Throws `AnalyticsError`. */
+/** The time of the oldest point that Cloudflare still has; `null`: there is none. Throws `AnalyticsError`. */
 export async function firstPoint(client: AnalyticsClient, now: number): Promise<Date | null> {
   const known = firsts.get(client);
   if (known !== undefined && known.until > now) return known.time;

@@ -81,7 +81,7 @@ const CREDENTIALS = ['authorization', 'cookie', 'x-csrf-token', 'sec-fetch-site'
 function credentialsOf({ headers, sessionId }: FastifyRequest): Record<string, string> {
   const given = CREDENTIALS.flatMap((name) => {
     const value = headers[name];
-    // With a session, the API itself has set `authorization` from the cookie; in a request it would be refused.
+    // With a session, the API has set `authorization` from the cookie. It refuses this value from a client.
     if (typeof value !== 'string' || (name === 'authorization' && sessionId !== null)) return [];
     return [[name, value] as const];
   });

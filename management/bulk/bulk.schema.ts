@@ -10,7 +10,7 @@ interface VerbEndpoint {
   path(place: Place): string;
   /** What the address names besides the container. */
   readonly needs?: keyof Place;
-  /** The verb makes something new each time. */
+  /** The endpoint takes an `Idempotency-Key`. */
   readonly isCreation?: true;
 }
 

@@ -37,7 +37,7 @@ const checklist = z
         where: z.string().meta({ description: 'where to click in Tag Manager' }),
         state: z.enum(CHECKLIST_STATES),
         detail: z.string(),
-        by: z.enum(['verification', 'export']).meta({ description: 'what has shown the state' }),
+        by: z.enum(['verification', 'export']).meta({ description: 'what shows the state' }),
         checkedAt: z.iso.datetime().nullable(),
       }),
     ),

@@ -159,7 +159,7 @@ function serverState(
   return leadsTo(site, url) ? 'right' : 'other';
 }
 
-/** A text with the constants in it; `null`: it has variables of another kind. */
+/** A text, or the constant that it names; `null`: it has other variables. */
 function resolved(text: string, variables: readonly Entity[]): string | null {
   const constant = variableOf(text, variables);
   const value = constant?.type === 'c' ? settingsOf(constant.parameter).get('value') : text;
@@ -194,7 +194,7 @@ function collect(parameters: readonly unknown[], found: Map<string, string>, dep
     }
     for (const inner of [list, map]) if (Array.isArray(inner)) collect(inner, found, depth - 1);
   }
-  // A row of a table: of the Google tag, and of GA4's configuration.
+  // A table's row: `parameter` in a Google tag, `name` in GA4's.
   const name = row.get('parameter') ?? row.get('name');
   const value = row.get('parameterValue') ?? row.get('value');
   if (name !== undefined && value !== undefined) found.set(name, value);

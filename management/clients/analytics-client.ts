@@ -18,7 +18,7 @@ const accounts = z.object({ result: z.array(z.object({ id: z.string() })).length
 const answer = z.object({ data: z.array(z.record(z.string(), z.unknown())) });
 const failure = z.object({ errors: z.array(z.object({ message: z.string() })) });
 
-/** Cloudflare has not answered a query of Analytics Engine. The message says what to do. */
+/** Cloudflare has not answered a query of Analytics Engine. The message says why. */
 export class AnalyticsError extends Error {
   override name = 'AnalyticsError';
   /** `retry-after` of an answer. */

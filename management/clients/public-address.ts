@@ -7,7 +7,7 @@ const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
 loopback.addAddress('::1', 'ipv6');
 
-/** The address that a tenant names may not be called. */
+/** A tenant's address may not be called. */
 export class AddressError extends Error {
   override name = 'AddressError';
 }
@@ -26,8 +26,8 @@ export function isCallable(address: string, { allowLoopback }: Pick<AddressRules
 }
 
 /**
- * Judges an address that a tenant names by what is known without a resolution. Throws `AddressError`: it must be `https`,
- * on loopback also `http` where the rules allow that.
+ * Judges a tenant's address without resolving it. Throws `AddressError`. The scheme must be `https`; on loopback,
+ * `http` is also accepted where the rules allow that.
  */
 export function refuseAddress(url: string, rules: AddressRules): void {
   const { protocol, hostname, username, password } = new URL(url);
@@ -69,8 +69,8 @@ async function callableAddresses(host: string, rules: AddressRules, resolve: Res
 }
 
 /**
- * A lookup for sockets, which thereby connect only to addresses that were checked in the same resolution. So a name
- * gains nothing by resolving to another address the next time. Sockets to address literals do no lookup;
+ * A lookup for sockets. It checks the addresses of the same resolution that the socket then uses, so a name can't pass
+ * the check and then resolve to another address. Sockets to address literals do no lookup;
  * `refuseAddress` judges those.
  */
 export function checkedLookup(rules: AddressRules, resolve = bySystem): LookupFunction {

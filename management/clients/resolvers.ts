@@ -17,7 +17,7 @@ export interface HostAnswer {
   readonly problem: string | null;
 }
 
-/** Asks each of several DNS servers by itself, so that no single one decides. */
+/** Asks several DNS servers separately, so that no single one decides. */
 export class Resolvers {
   readonly #servers: readonly string[];
   readonly #timeoutMs: number;
@@ -59,7 +59,7 @@ export class Resolvers {
   async #each<Answer>(ask: (resolver: Resolver, server: string) => Promise<Answer>): Promise<Answer[]> {
     return await Promise.all(
       this.#servers.map((server) => {
-        // A new one each time: a resolver keeps answers for as long as their TTL says.
+        // A new resolver each time, because a resolver caches answers for their TTL.
         const options = { timeout: this.#timeoutMs, maxTimeout: this.#timeoutMs, tries: TRIES };
         const resolver = new Resolver(options);
         resolver.setServers([server]);

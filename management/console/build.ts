@@ -105,7 +105,7 @@ ${early.map(({ path }) => `<link rel="modulepreload" href="${ASSETS_PATH}/${name
 </head>
 <body>
 <div id="app"></div>
-<noscript>The console needs JavaScript. Everything it does, the API and the command line do, too.</noscript>
+<noscript>The console needs JavaScript. The API and the command line do all that it does.</noscript>
 </body>
 </html>
 `;

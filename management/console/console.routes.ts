@@ -32,7 +32,7 @@ export function consoleRoutes(): (app: FastifyInstance) => Promise<void> {
 
   async function page(request: FastifyRequest, reply: FastifyReply) {
     reply.header('content-security-policy', CONSOLE_POLICY);
-    // It names the newest files, so a browser asks each time.
+    // The page names the newest files: browsers revalidate it.
     reply.header('cache-control', 'no-cache');
     return send(await load(), 'index.html', { request, reply });
   }

@@ -11,7 +11,7 @@ import { ManagementProblem } from '../http/errors.ts';
 
 /** Milliseconds for an answer of the host, which itself spends two seconds at most on a search. */
 const PAGE_MS = 10_000;
-/** How long the host waits for a new line. A stream notices the end of a membership after this time at the latest. */
+/** How long the host waits for a new line. Meanwhile, a stream doesn't notice the end of a membership. */
 const WAIT_SECONDS = 5;
 
 type Page = z.output<typeof containerLogsPage>;

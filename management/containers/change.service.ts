@@ -50,7 +50,7 @@ export interface ContainerChange {
 /** With the caller's role, unless the caller acts as an operator. */
 type ChangedContainer = ContainerWithOperation & { readonly role?: Role };
 
-/** What a change is checked against each time that its edit is made. */
+/** What is judged each time that a change's edit is made. */
 type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose'>;
 
 /**
@@ -113,7 +113,7 @@ export async function changeableContainer(
   if (operation?.status === 'running' && isUnsettled(operation.step)) {
     throw new ManagementProblem('container_busy');
   }
-  // Names that the site already has are allowed: the settings may have changed since, to a zone that includes them.
+  // Names that the site already has are allowed, even if a zone of the installation now includes them.
   const known = claimedNames(row.manifest);
   const added = claims.filter((name) => !known.includes(name));
   refuseOwnZone(context.settings, added, () => 'domain');

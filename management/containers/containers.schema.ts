@@ -65,7 +65,7 @@ export const containerPatch = z
     examples({
       'a name': { name: 'Acme Shop' },
       'a feature': { features: { cookie_restoration: true } },
-      'nothing before a grant in two places': {
+      'no tags before a grant in two places': {
         regions: [{ places: ['DE', 'US-CA'], consent: 'required', consentMode: 'basic' }],
       },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
@@ -94,8 +94,8 @@ export const newDomain = z
   .meta(
     examples({
       'a domain': { domain: 'shop.acme.example', webTagId: 'GTM-ABC1234' },
-      'no path of the same origin': { domain: 'shop.acme.example', sameOrigin: null },
-      'a path of the same origin': { domain: 'shop.acme.example', sameOrigin: { path: '/m3trics1' } },
+      'no same-origin path': { domain: 'shop.acme.example', sameOrigin: null },
+      'a same-origin path': { domain: 'shop.acme.example', sameOrigin: { path: '/m3trics1' } },
     }),
   );
 export const newCustomDomain = z

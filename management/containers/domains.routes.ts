@@ -50,7 +50,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           subject: (manifest) =>
             hasDomain(manifest, domain) ? `Change domain ${domain} of` : `Add domain ${domain} to`,
           claims: [domain],
-          // The options of a domain are settings; a further domain is not.
+          // To change a domain's options is `edit`; to add one is `act`.
           purpose: (manifest) => (hasDomain(manifest, domain) ? 'edit' : 'act'),
           edit: (current) => {
             const added = addDomain(current, domain, webTagId);

@@ -96,7 +96,11 @@ export function rotateLoaderToken(current: Manifest, { token, until, today }: Ro
   const previous = [{ token: current.loaderToken, until }, ...current.previousLoaderTokens];
   const accepted = previous.filter((one) => one.until > today);
   if (accepted.length > MOST_TOKENS) {
-    const [first = until] = accepted.map((one) => one.until).sort();
+    // The current token isn't one of them, although its own grace may end sooner.
+    const [first = until] = accepted
+      .slice(1)
+      .map((one) => one.until)
+      .sort();
     throw new ManagementProblem('too_many_loader_tokens', {
       detail: `${MOST_TOKENS} old tokens are still accepted; the first of them expires on ${first}`,
     });

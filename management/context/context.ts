@@ -55,7 +55,7 @@ interface TrafficSettings {
   readonly pollMs: number;
   /** Days for which late objects are still counted. */
   readonly lateDays: number;
-  /** How long sums are kept: by minute in hours, by hour and by day in days; 0: for ever. */
+  /** Hours for which sums by minute are kept, and days for the other sums; 0: for ever. */
   readonly minuteHours: number;
   readonly hourDays: number;
   readonly dayDays: number;
@@ -77,7 +77,7 @@ export interface Settings {
   readonly defaultConsent: 'opt_out' | 'required';
   /** Further domains of the operator. No site gets a name in or above their registrable domains. */
   readonly platformDomains: readonly string[];
-  /** With `{host}` in the place of the edge hostname: `https://{host}`. */
+  /** A site's URL, with `{host}` as edge hostname: `https://{host}`. */
   readonly edgePublicUrl: string;
   /** The same for custom domains. */
   readonly customPublicUrl: string;

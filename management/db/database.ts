@@ -48,7 +48,7 @@ interface Containers {
   suspended: Computed<boolean>;
 }
 
-/** A part of a count: the sum over the rows of a client, status, health and suspension is the number of containers. */
+/** A part of a count: the rows with the same client, status, health and suspension add up to the count. */
 interface ContainerCounts {
   client_id: string;
   status: ContainerStatus;
@@ -242,7 +242,7 @@ interface AuditLog {
   request_id: string;
   container_id: string | null;
   client_id: string | null;
-  /** If the row is about the organisation, its members, invitations, tokens or webhooks. Rows of its clients lack it. */
+  /** Set if the row is about the organisation, its members, invitations, tokens or webhooks, not about a client. */
   organisation_id: Generated<string | null>;
   /** HTTP status of the answer; `null`: the process ended before it answered. */
   status: number | null;

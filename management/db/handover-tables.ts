@@ -14,7 +14,7 @@ export interface HandoverLinks {
   expires_at: Date;
   /** When its records are checked next. */
   next_at: Date;
-  /** When all records were right first. */
+  /** When all records were first right. */
   complete_at: Date | null;
   mail: 'none' | 'waiting' | 'due' | 'sending' | 'sent' | 'failed' | 'unclear';
   /** When the mail is due, or when it was taken or sent. */

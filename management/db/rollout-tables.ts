@@ -36,7 +36,7 @@ export interface ImageRolloutSites {
   from_image: string | null;
   reason: RolloutReason | null;
   detail: string | null;
-  /** The commit that has the image of its state; `null`: it is still to be made. */
+  /** The commit that sets the image for this state; `null`: not made yet. */
   revision: string | null;
   /** When it got its state. */
   since: Date | null;

@@ -25,7 +25,7 @@ function lifetimeBy(page: ResolvedHost, tag: ResolvedHost): Lifetime {
   const [seenPage, seenTag] = [namesOf(page), namesOf(tag)];
   const isSameSite = seenTag.registrable !== null && seenTag.registrable === seenPage.registrable;
   const unresolved = [page, tag].find((host) => namesOf(host).addresses.length === 0);
-  // A host of another site can't set cookies, wherever it is. With an alias, addresses don't matter.
+  // Addresses don't matter for a host under another registrable domain, or with an alias.
   if (isSameSite && seenTag.alias === null && unresolved !== undefined) {
     return { verdict: 'unknown', reason: `${unresolved.name} doesn’t resolve` };
   }

@@ -24,7 +24,7 @@ export class Audience {
   }
 
   /**
-   * Reads the memberships again. Streams of a client that the caller may no longer read end. The other streams report
+   * Reads the memberships again. Ends streams of a client that the caller may no longer read. The other streams report
    * nothing of it any more.
    */
   async refresh(): Promise<void> {

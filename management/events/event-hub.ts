@@ -8,7 +8,10 @@ import { type Subscriber, Subscription } from './subscription.ts';
 
 /** The most events that one query reads. */
 export const PAGE = 500;
-/** Pages that are read once for all streams after a break of the connection; if more was missed, each stream reads alone. */
+/**
+ * Pages that are read once for all streams after a break of the connection; if more was missed, each stream reads
+ * alone.
+ */
 const MOST_MISSED_PAGES = 10;
 /** Queries for single streams and memberships that run at once. */
 const QUERIES = 4;
@@ -103,7 +106,7 @@ export class EventHub {
     return fresh;
   }
 
-  /** Streams whose memberships can't be read end: their clients connect again, and are checked then. */
+  /** Ends streams whose memberships can't be read: their clients connect again and are checked then. */
   #refresh(audience: Audience): void {
     this.#queries(() => audience.refresh()).catch((err: unknown) => {
       this.#parts.log.error({ err }, 'the access of streams can’t be checked');

@@ -11,7 +11,9 @@ export interface Subscriber {
   readonly caller: Actor;
   readonly authorization: string | undefined;
   readonly filter: Omit<EventFilter, 'caller'>;
-  /** The stream ends when the caller may no longer read this client; `null`: it reports what the caller may still read. */
+  /**
+   * The stream ends when the caller may no longer read this client; `null`: it reports what the caller may still read.
+   */
   readonly client: string | null;
 }
 
@@ -51,7 +53,7 @@ export class Subscription {
     this.onArrival();
   }
 
-  /** Drops what waits of clients that the caller may no longer read. */
+  /** Drops waiting events of clients that aren't among these. */
   keep(clients: ReadonlySet<string>): void {
     this.#waiting = this.#waiting.filter(({ clientId }) => clients.has(clientId));
   }

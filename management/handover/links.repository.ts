@@ -124,7 +124,7 @@ export async function takeDueLinks(
     .execute();
 }
 
-/** Records, once, that all records are right; from then on the mail is due. `false`: it was recorded before. */
+/** Notes, once, that all records are right; from then on the mail is due. `false`: it was noted before. */
 export async function completeLink(db: Database, id: string, now: Date): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('handover_links')
@@ -171,7 +171,7 @@ export async function recordMail(
     .execute();
 }
 
-/** Marks as `unclear` the mails that a killed process was sending since before `before`: they may have been sent. */
+/** Marks mails as `unclear` whose sending began before `before` and was cut short: they may have been sent. */
 export async function markUnclear(db: Database, before: Date): Promise<void> {
   await db
     .updateTable('handover_links')

@@ -24,7 +24,7 @@ import { createdLink, linkPage, linkParams, linkQuery, newLink } from './links.s
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 const MOST_DAYS = 90;
-/** A client's links that haven't expired. */
+/** Links of a client, by `countLinks`. */
 const MOST_OPEN = 100;
 
 /** Links by which someone without a login sees which DNS records a client must set. */
@@ -95,7 +95,7 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
         config: { access: 'act', operators: true },
         schema: {
           operationId: 'listHandoverLinks',
-          summary: 'List the links to the DNS records of a client that haven’t expired',
+          summary: 'List the unexpired links to the DNS records of a client',
           tags,
           params,
           querystring: linkQuery,

@@ -30,7 +30,7 @@ const linkView = z
     createdBy: z.string().meta({ description: 'subject' }),
     createdAt: z.iso.datetime(),
     expiresAt: z.iso.datetime(),
-    completeAt: z.iso.datetime().nullable().meta({ description: 'when all records were right first' }),
+    completeAt: z.iso.datetime().nullable().meta({ description: 'when all records were first right' }),
     mail: z.object({
       state: z.enum(['none', 'waiting', 'due', 'sending', 'sent', 'failed', 'unclear']).meta({
         description: 'none: no recipients; unclear: the server may have accepted it, so it isn’t sent again',

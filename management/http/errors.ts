@@ -43,7 +43,7 @@ export const MANAGEMENT_ERRORS = {
   client_archived: [409, 'The client is archived; unarchive it first'],
   organisation_in_use: [409, 'The organisation has clients; archive or move them first'],
   organisation_archived: [409, 'The organisation is archived; unarchive it first'],
-  limit_reached: [409, 'The installation allows no more of these; `detail` says of what'],
+  limit_reached: [409, 'A limit of the installation is reached; `detail` names it'],
   tenant_file_broken: [
     409,
     'The file of the client or organisation in the sites repository is invalid; fix it there first',

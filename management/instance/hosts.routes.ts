@@ -30,7 +30,7 @@ export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
     return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
   }
 
-  /** A host that doesn't answer is part of the answer. */
+  /** `unreachable`: the host doesn't answer. */
   async function reported(requestId: string) {
     const instance = instanceOf(context, requestId);
     try {

@@ -54,7 +54,7 @@ const planSummary = planView
   .omit({ changes: true })
   .extend({
     changes: z.int().meta({ description: 'how many; GET /plans/:checksum has them' }),
-    held: z.int().meta({ description: 'how many of them something holds' }),
+    held: z.int().meta({ description: 'how many of them are held' }),
     waiting: z.boolean().meta({
       description:
         'the plan is of the newest revision, guards hold changes of it, and no one has approved it; an approval is accepted while the host still plans the same',

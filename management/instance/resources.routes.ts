@@ -13,7 +13,7 @@ import { instanceOf } from './provisioner.ts';
 
 /** The targets from the containers outwards. Those that aren't here come last. */
 const ORDER = ['network', 'policy', 'containers', 'proxy', 'certificate', 'kv', 'route', 'dns'];
-/** States of resources that are faults or end by themselves, the worst first. */
+/** The states that are faults or end by themselves, the worst first. */
 const WORST = ['failed', 'conflict', 'expired', 'drifted', 'pending_dns', 'pending_certificate', 'pending'];
 
 /** What a container's site consists of on its host, with the state of each part. */

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto';
 export const PROOF_STATUSES = ['pending', 'proven', 'lost'] as const;
 export type ProofStatus = (typeof PROOF_STATUSES)[number];
 
-/** What one resolver answered: the TXT records of a name, none being an answer too, or why there is no answer. */
+/** What one resolver answered: the TXT records of a name (perhaps none), or why there is no answer. */
 export type TxtAnswer =
   | { readonly resolver: string; readonly values: readonly string[] }
   | { readonly resolver: string; readonly problem: string };
@@ -40,8 +40,8 @@ export function proofRecord(client: string, domain: string): ProofRecord {
 }
 
 /**
- * Present: more than half of all resolvers have the value. Absent: more than half answer that it doesn't exist, and none
- * has it. A resolver that fails or times out counts for neither.
+ * Present: more than half of all resolvers have the value. Absent: more than half answer that it doesn't exist, and
+ * none has it. A resolver that fails or times out counts for neither.
  */
 export function judgeRecord(answers: readonly TxtAnswer[], value: string): RecordVerdict {
   const answered = answers.flatMap((answer) => ('values' in answer ? [answer.values] : []));

@@ -38,7 +38,7 @@ export async function unprovenDomains(
 
 /**
  * Brings the proofs of a site's domains up to date with its manifest. A domain that is new here is proven unless the
- * manifest lists it as unproven: git is what remains of a lost database, and sites may be older than the proofs. Where
+ * manifest lists it as unproven: a lost database is filled from git, and sites may be older than the proofs. Where
  * another client has proven the domain, the client of the site must show its own record in time. A manifest that
  * disagrees with what is known of the domain is corrected later.
  */
@@ -173,8 +173,8 @@ export async function proveAll(db: Database): Promise<void> {
 }
 
 /**
- * Ends the wait for a proof of a domain in which the client has no name any more. Any other proof is kept: if git brings
- * an old site back, it must not count as older than the proofs.
+ * Ends the wait for a proof of a domain in which the client has no name any more. Any other proof is kept: if git
+ * brings an old site back, it must not count as older than the proofs.
  */
 export async function releaseProof(db: Database, { client, domain }: ProofKey, nextAt: Date): Promise<void> {
   await db

@@ -9,7 +9,7 @@ import { type KeyedRow, keyedRow } from './rows/record.ts';
 
 /** A delivery of the queue: a hundred messages of fifty records. */
 const MOST_OCTETS = 8 * 1024 * 1024;
-/** Lines that are parsed at once: some milliseconds. */
+/** Lines parsed in one go: some milliseconds. */
 const LINES_AT_ONCE = 500;
 /** Bodies that are read at once. The edge doesn't repeat what is refused: the records are in the bucket anyway. */
 const MOST_AT_ONCE = 4;

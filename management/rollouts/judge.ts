@@ -42,8 +42,8 @@ interface Observed {
 
 /** `ready`: the host has applied the change in full, and its own checks of the site pass. */
 export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'ready' | 'pending' {
-  // A commit that changes nothing on the host is applied without an attempt, for example a way back before the change
-  // began.
+  // A commit that changes nothing on the host is applied without an attempt, such as one back to the image that
+  // it still has.
   if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
   if (condition !== 'ready') return condition;

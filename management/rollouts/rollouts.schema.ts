@@ -32,7 +32,7 @@ export const newRollout = z
       .default([1, 5])
       .meta({ description: 'how many sites each wave changes; the last one counts for all further waves' }),
     watchSeconds: z.int().min(0).max(86_400).default(60).meta({
-      description: 'a wave has ended when each of its sites was ready with the image for this time',
+      description: 'a wave ends once each of its sites has been ready with the image for this long',
     }),
   })
   .meta(

@@ -15,8 +15,8 @@ const METADATA_MS = 600_000;
 /** Milliseconds for which a provider that answered counts as reachable for a new login. */
 const PRESENT_MS = 5_000;
 /**
- * Milliseconds between two fetches of keys. Short, because the provider sends a logout token only once, even if its key
- * is new.
+ * The fewest milliseconds between two fetches of keys. Few: a logout token is sent only once, even one with a new
+ * key.
  */
 const KEYS_PAUSE_MS = 1_000;
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
@@ -61,7 +61,7 @@ export class IdentityProvider {
     this.#clock = clock;
   }
 
-  /** Begins a login; with `hint`, of the account that it names. Throws `login_unavailable`. */
+  /** Begins a login; `hint` names the account to log in. Throws `login_unavailable`. */
   async begin(hint?: string): Promise<{ readonly url: URL; readonly attempt: LoginAttempt }> {
     const attempt = {
       state: openid.randomState(),
@@ -97,7 +97,10 @@ export class IdentityProvider {
     );
   }
 
-  /** The identity as it is now; `null`: the provider has ended the login. Throws `invalid_login` and `login_unavailable`. */
+  /**
+   * The identity as it is now; `null`: the provider has ended the login. Throws `invalid_login` and
+   * `login_unavailable`.
+   */
   async refresh(refreshToken: string): Promise<ProvenIdentity | null> {
     const configuration = await this.#configuration();
     try {
@@ -173,7 +176,7 @@ export class IdentityProvider {
     return configuration;
   }
 
-  /** `isPresent`: the provider must answer now. Else what it answered before is enough. */
+  /** `isPresent`: the provider must be reachable. Else an earlier answer is enough. */
   async #readMetadata({ isPresent = false } = {}): Promise<openid.ServerMetadata> {
     const now = this.#clock.now();
     const longest = isPresent ? PRESENT_MS : METADATA_MS;

@@ -53,13 +53,13 @@ export class Login {
   }
 
   /**
-   * A hook before the token check: a request without a token, but with a session's cookie, is the session's. A session
+   * A hook before the token check: a session's cookie identifies the caller of a request without a token. A session
    * counts only for requests of pages of this origin, and for changes only with a proof of that. Throws `cross_site`.
    */
   async recognise(request: FastifyRequest): Promise<void> {
     const { headers, method } = request;
     if (headers.authorization !== undefined) {
-      // The scheme is the API's own: from outside it is like any unknown one.
+      // Only the API uses this scheme: in a request, it counts as unknown.
       if (headers.authorization.startsWith(SESSION_SCHEME)) delete headers.authorization;
       return;
     }

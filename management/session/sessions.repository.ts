@@ -73,7 +73,7 @@ export async function deleteSession(db: Database, idHash: string): Promise<void>
   await db.deleteFrom('sessions').where('id_hash', '=', idHash).execute();
 }
 
-/** The sessions of one login at the provider or, without its id, all of the subject. */
+/** The sessions of one login at the provider; without its id, those of the subject. */
 export async function deleteSessionsOf(
   db: Database,
   { subject, providerSession }: { readonly subject?: string; readonly providerSession?: string },

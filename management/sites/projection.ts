@@ -219,7 +219,7 @@ export class Projection {
     const parsed = await readManifest(file.text, file.path);
     const decision = decideProjection(known, parsed);
     if (decision === 'remember') {
-      // With a tombstone, a removed site that git had brought back no longer waits for its restoration.
+      // A removed site that git has brought back waits to be restored; a tombstone ends that.
       if (known?.status === 'removed')
         await setObstacle(db, known, null, await this.#causeOf(file.site, revision));
       return await rememberBlob(db, file.site, at);

@@ -6,8 +6,8 @@ import { comment, preamble } from './parts.ts';
 export function nextjsSnippet(forwarder: Forwarder): string {
   return `${comment('//', [
     ...preamble(forwarder, `Save it as app${forwarder.path}/[...path]/route.js (Next.js 13.4 or newer).`),
-    'Set VISITOR_HEADER to the header in which the platform or proxy before Next.js states the visitor’s address and which',
-    'it overwrites: x-real-ip on Vercel. In a list, such as x-forwarded-for, the last address counts: that proxy must add it.',
+    'Set VISITOR_HEADER to the header that the platform or proxy before Next.js overwrites with the visitor’s address:',
+    'x-real-ip on Vercel. In a list, such as x-forwarded-for, the last address counts: that proxy must add it.',
     'Empty: no address is stated. Next.js itself keeps a header that a visitor sends, so trust none without a proxy.',
   ])}${forwardFunction(forwarder, { isDecoding: true })}
 const VISITOR_HEADER = '';

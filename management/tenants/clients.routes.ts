@@ -169,7 +169,7 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
           subject: `Change the client ${tenant.name}`,
           edit: (current) => {
             const before = existing(current);
-            // Git decides what a move is: the database may be behind.
+            // Compared with git, because the database may be behind.
             const isMove = organisation !== undefined && organisation !== before.organisation;
             if (isMove && !mayMove) throw new ManagementProblem('forbidden');
             return {

@@ -23,7 +23,7 @@ export class TenantProjection {
 
   /**
    * Brings the database to a revision or a newer one. Clients and organisations that only the database has are written
-   * to git first: they are older than the files. A file that is missing or can't be read changes nothing. Never throws:
+   * to git first: they predate such files. A file that is missing or can't be read changes nothing. Never throws:
    * what failed is logged, and tried again at the next call.
    */
   async run(revision: string | null): Promise<void> {

@@ -13,7 +13,7 @@ import { notedFrom, noteFaults, noteObjects, objectId, readBefore, storeObjects 
 type Parts = Pick<Context, 'db' | 'log' | 'settings' | 'clock'> & { readonly rawObjects: RawObjects };
 
 const RENEW_MS = 5_000;
-/** All keys of today and yesterday are listed this often, those of older days every hour, for late objects. */
+/** Keys from yesterday to tomorrow are listed this often, those of older days every hour, for late objects. */
 const SWEEP_MS = 600_000;
 const OLD_SWEEP_MS = 3_600_000;
 /** The time until which all is counted is noted this often. */
@@ -87,11 +87,12 @@ export class Collector {
     let isIdle = true;
     for (const prefix of prefixes) {
       for await (const listed of this.#newObjects(prefix)) {
-        // A pass over a large backlog takes long: parts that another process has leased meanwhile belong to that process.
+        // A pass over a large backlog takes long: parts that another process has leased meanwhile belong to that
+        // process.
         const set = listed.filter((object) => this.#passing.has(partOf(objectId(object))));
         if (set.length === 0) continue;
         isIdle = false;
-        // Noted before the objects are counted: if the process is killed after counting, no pass meets them again.
+        // Noted first, because no pass meets counted objects again: the process may be killed after counting.
         await extendCoverage(db, set.map(({ key }) => key).sort()[0] ?? null, now);
         if (!(await this.#count(set))) isWhole = false;
         if (signal?.aborted === true) return;
@@ -115,7 +116,7 @@ export class Collector {
     );
   }
 
-  /** The prefixes to list now. Infinity marks the sweeps of this pass, until all objects that they find are counted. */
+  /** The prefixes to list now. A sweep that has begun has the time Infinity until all that it finds is counted. */
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {

@@ -16,7 +16,7 @@ import {
 
 type Parts = Pick<Context, 'db' | 'log'> & { readonly rawObjects: RawObjects };
 
-/** The search records its position after each such number of objects. */
+/** The search records its position each time after this many objects. */
 const PER_NOTE = 50;
 /** A multiple of `PER_NOTE`. */
 const OBJECTS_AT_ONCE = 200;
@@ -131,7 +131,7 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
 }
 
 /**
- * Empties an object's lines of deleted records. The empty lines remain, so that the others keep their line numbers, which
+ * In an object, empties the lines of deleted records. They remain, so that the others keep their line numbers, which
  * make records of older releases count once. Resolves to the number of deleted records.
  */
 export async function rewriteObject({ db, rawObjects }: Parts, key: string): Promise<number> {

@@ -35,7 +35,7 @@ export function localDays(first: string, last: string, timeZone: string): LocalD
 
 /** The first quarter of an hour of UTC whose local date isn't before that day. */
 function startOf(day: string, dateAt: (time: number) => string): Date {
-  // Zones are up to 14 hours before and 12 after UTC.
+  // Zones are 14 hours ahead of UTC to 12 behind it.
   let time = Date.parse(day) - 15 * HOUR_MS;
   while (dateAt(time) < day) time += HOUR_MS;
   while (dateAt(time - QUARTER_MS) >= day) time -= QUARTER_MS;

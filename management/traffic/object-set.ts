@@ -68,7 +68,7 @@ export function uuidOf(text: string): string {
 
 /**
  * Sums the records of objects. A record counts once, by its batch and its index there. Omits records in `counted`, and
- * the records of each container in `deleted` that are from before its time there (ISO 8601).
+ * those of a container in `deleted` from before the time (ISO 8601) that it has there.
  */
 export function sumObjects(
   objects: readonly ReadObject[],
@@ -175,7 +175,9 @@ export function withQuarter({ counts, ...sum }: Sum): Sum {
   return { ...sum, counts: own };
 }
 
-/** The same sums by longer spans, each named by the first `length` letters of its minutes; and the sums of everything. */
+/**
+ * The same sums by longer spans, each named by the first `length` letters of its minutes; and the sums of everything.
+ */
 export function widen(minutes: Iterable<Sum>, length: number): Sum[] {
   const wide = new Map<string, Sum>();
   for (const { container, minute, probe, counts } of minutes) {

@@ -40,8 +40,7 @@ export async function pruneTraffic({
       const days = keep[Number(seconds) as keyof typeof keep]; // the keys of TRAFFIC_SPANS
       if (days === 0) continue;
       const time = new Date(daysBefore(now, days));
-      // Removes minutes by whole hours, and hours and days by whole days, so that no longer span loses only some of its
-      // sums.
+      // Removes minutes by whole hours, and hours and days by whole days: a longer span loses all of its sums or none.
       const until =
         seconds === '60' ? Math.floor(time.getTime() / hourMs) * hourMs : Date.parse(dayAt(time.getTime()));
       await pruneSums(db, { table, from, until: new Date(until).toISOString() });

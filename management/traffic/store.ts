@@ -14,7 +14,7 @@ import {
   withQuarter,
 } from './object-set.ts';
 
-/** The tables of sums, and how much of `2026-11-23T06:22` names one of their spans. */
+/** The tables of sums; the first `letters` of `2026-11-23T06:22` name one span. */
 export const TRAFFIC_SPANS = {
   60: { table: 'traffic_minutes', letters: 16, from: 'minutes_from' },
   3600: { table: 'traffic_hours', letters: 13, from: 'hours_from' },

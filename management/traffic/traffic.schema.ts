@@ -20,7 +20,7 @@ const point = z
     errors: z.int().meta({ description: 'requests that were answered with an error code' }),
     latency: z
       .object({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
-      .meta({ description: 'from the request to the head of the answer; the error is at most a tenth' }),
+      .meta({ description: 'from the request to the answer’s headers; the error is at most a tenth' }),
     consent: byValue.meta({
       description: 'requests whose consent is known, by `all`, `analytics`, `ads`, `none`',
     }),

@@ -59,7 +59,7 @@ const usageItem = z
       })
       .meta({
         description:
-          'the requests to the worker, and the other operations that as many requests of usual visits cause',
+          'the requests to the worker, and the other operations that these requests cause in usual visits',
       }),
     listPrice: z
       .number()

@@ -96,7 +96,7 @@ export const containerView = z
     customDomains: z.array(z.string()),
     warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
       description:
-        'the container’s hosts that a common blocking list names; in the answer to a creation also the edge hostname, if it is not made from the container’s name because a list names the hostname that the name gives',
+        'the container’s hosts that a common blocking list names; in the answer to a creation also the edge hostname, if a list names the one that the container’s name would give',
     }),
     serviceAccount: serviceAccountFacts.nullable().meta({
       description: 'the Google Cloud service account of the tag server; no answer contains its key',

@@ -19,11 +19,11 @@ import {
 import { addressRules } from './rules.ts';
 import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 
-/** Queues that this process sends at once, of one webhook, and of all webhooks of one client or organisation. */
+/** Queues sent at once: by this process; of one webhook by it; of one client or organisation by all processes. */
 const AT_ONCE = 32;
 const PER_WEBHOOK = 8;
 const PER_OWNER = 8;
-/** After this time, a queue pauses until the other due queues have been sent. */
+/** After this time, a queue goes behind the other queues that are due. */
 const SLICE_MS = 30_000;
 /** Deliveries that are read at once. */
 const BATCH = 50;

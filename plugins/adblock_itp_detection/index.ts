@@ -41,8 +41,8 @@ const accepted = (forwarded: boolean) => Response.json({ forwarded }, { status: 
 /**
  * Receives the page script's signals about blockers and shortened cookie lifetimes, counts them in the log and forwards
  * them to the site's tag server. If the visitor allows no analytics (`Sec-GPC: 1`, denied, or not granted where a
- * grant is needed), it still logs the anonymous count. But it forwards nothing, because a session id is also
- * an id, and the answer says so.
+ * grant is needed), it still logs the anonymous count. But it forwards nothing (the answer says so), because
+ * a session id is also an id.
  */
 export default definePlugin({
   name: 'adblock_itp_detection',

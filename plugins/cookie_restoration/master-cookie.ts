@@ -20,10 +20,7 @@ const RANDOM_UUID = '4';
 /** A browser that has lost its id gets a new one. Up to this many ids in a month may belong to one visitor. */
 const MAX_BROWSERS = 10;
 const MONTH_MS = 30 * 86_400_000;
-/**
- * How long nothing is restored to other browsers under a new value: after this time, a shared value would have come
- * from many.
- */
+/** How long a new value restores nothing to other browsers: by then, many would have sent a shared value. */
 const TRIAL_MS = 86_400_000;
 
 /** The value of the master cookie, if it can be a random value that only this visitor has. */
@@ -61,7 +58,7 @@ export type MasterUse = 'restore' | 'store' | 'refuse';
 
 /**
  * Counts the browser and decides. A browser that was seen with the key before gets its cookies back at once, others
- * only after a day. Once there were too many browsers, no browser gets any.
+ * once the key is a day old. After too many browsers, none gets any.
  */
 export function countBrowser(record: ProfileRecord, id: string, now: number): MasterUse {
   const short = id.slice(0, 8);

@@ -22,8 +22,7 @@ export function customLoaderConfig() {
     ),
     /**
      * Days from the start of a visitor's id until it ends, with all that is kept under it; nothing extends them. It has
-     * no default here, so that documents without it stay as they are: they get 395 days, which is never more than 13
-     * months.
+     * no default here, so that documents without it stay as they are: they get 395 days, about 13 months.
      */
     identityDays: z.optional(z.int().check(z.minimum(1), z.maximum(400))),
   });

@@ -25,8 +25,8 @@ export function vendorPlace({ country, region }: PluginContext['visitor']): Reco
 }
 
 /**
- * Fetches the vendor's script for the visitor's place, with the headers that a page may get. Throws `VendorFailure` if the
- * answer takes longer than `timeoutMs`, is a redirect, too large, or otherwise not a script.
+ * Fetches the vendor's script for the visitor's place, with the headers that a page may get. Throws `VendorFailure` if
+ * the answer takes longer than `timeoutMs`, is a redirect, too large, or otherwise not a script.
  */
 export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: number): Promise<SharedBody> {
   try {
@@ -52,7 +52,7 @@ export async function fetchVendor(context: PluginContext, url: URL, timeoutMs: n
   } catch (cause) {
     if (cause instanceof VendorFailure) throw cause;
     throw new VendorFailure(
-      (cause as Error)?.name === 'TimeoutError' // whatever was thrown: another value has no name
+      (cause as Error)?.name === 'TimeoutError' // any value can be thrown: not all have a name
         ? 'the vendor did not answer in time'
         : 'the vendor could not be reached',
       { cause },

@@ -6,7 +6,7 @@ import type { Endpoint } from './runtime.ts';
 /** A healthy server answers at once. */
 const PROBE_TIMEOUT_MS = 2_000;
 const INTERVAL_MS = 100;
-/** The time between the starts of two probes of starting containers. A result of `healthy` ends it early. */
+/** The time from one probe of starting containers to the next. A result of `healthy` ends it early. */
 const PROBE_SLOT_MS = 50;
 /** The engine is asked ever less often whether a container still runs: the question is expensive while many start. */
 const DEATH_INTERVAL_MS = 1_000;

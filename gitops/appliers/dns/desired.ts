@@ -21,7 +21,7 @@ export interface RecordSpec {
 
 /** What a zone's names point to. */
 export interface DnsDestinations {
-  /** This host's public address, for origin and preview hostnames. */
+  /** For origin and preview hostnames: an address, or a name. */
   readonly hostAddress: string;
   /**
    * The target of edge hostnames: an address, or a name with `{host}` in place of the edge hostname. Unset: proxied by

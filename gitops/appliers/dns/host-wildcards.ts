@@ -58,7 +58,7 @@ export function surplusWildcards(
 /**
  * Wildcards of other hosts that have no other record in the zone, as text for people; a pure function. Each site has a
  * record of its own for its edge hostname, so these hosts have no site there: the wildcard leads made-up names, and
- * names of other hosts that lost their record, to a host that may not exist any more.
+ * other hosts' names without a record, to a host that may not exist any more.
  */
 export function unusedWildcards({ identity, records }: ZoneNames): string[] {
   const ofHosts = Map.groupBy([...records.values()].flat(), ({ comment }) => {

@@ -42,7 +42,7 @@ export const dns: Registration<typeof dnsSettings, Services> = {
     };
     const { hostAddress } = services;
     if (typeof hostAddress === 'string') return dnsApplier({ ...options, hostAddress, mode });
-    // A wildcard holds addresses only, and would have to change before the names that it covers.
+    // A wildcard can't lead to a name, and a new address would have to be written to it first.
     if (mode === 'wildcard')
       throw new Error('DNS_RECORD_MODE=wildcard needs a host with an address of its own');
     return followedDns(hostAddress, (current) =>

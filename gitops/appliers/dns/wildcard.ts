@@ -87,7 +87,7 @@ function pointing(name: string, records: ZoneNames['records']): ListedRecord[] {
   return (records.get(name) ?? []).filter(({ type }) => POINTING.has(type));
 }
 
-/** True where a new site needs no records for origin and preview: this host has wildcards, and each of them covers. */
+/** True where a new site needs no records for origin and preview: this host has wildcards, and each can cover them. */
 export function coversNewSites({ identity, records }: ZoneNames, hostAddress: string): boolean {
   const own = [...records.values()]
     .flat()

@@ -12,7 +12,7 @@ export interface RouteChange {
 interface RoutesOfZone {
   readonly client: CloudflareClient;
   readonly zoneId: string;
-  /** True where the zone had as many routes as it may have when it was last observed. */
+  /** True where the zone, when last observed, had as many routes as it may have. */
   readonly isFull: () => boolean;
 }
 

@@ -48,13 +48,15 @@ interface ClientObjectsDeps {
   readonly render: RenderClient;
 }
 
-/** A client's namespace, with its quota and its default policy: made before the first object of a site, removed last. */
+/**
+ * A client's namespace, with its quota and its default policy: made before the first object of a site, removed last.
+ */
 export class ClientObjects {
   readonly #deps: ClientObjectsDeps;
   readonly #sites: DesiredSites;
   /**
-   * By object of the API server: the rendered object to which it was found equal. Most writes find the same two
-   * objects, and need no new comparison.
+   * By object of the API server: the rendered object that was found equal to it. Most writes meet the same two
+   * again, and needn't compare them.
    */
   readonly #right = new WeakMap<KubernetesObject, KubernetesObject>();
   /** One write of a client at a time. */

@@ -213,7 +213,7 @@ interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | '
 function openGateway(deps: GatewayDeps): GatewayParts {
   const { place, client, ordinal, log, clock, waitMs, policyToken, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
-  // Without the host: gateways also report Secrets that others have made, such as certificates that these renew.
+  // Without the host: gateways also report Secrets of others, such as certificates that others renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
   const copies = new Copies({
     ...{ client, identity, namespace, log, ...(waitMs === undefined ? {} : { waitMs }) },

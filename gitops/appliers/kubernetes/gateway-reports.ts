@@ -7,7 +7,7 @@ import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Copies } from './state/copies.ts';
 
 const POLL_MS = 50;
-/** How long a change waits for gateways: longer than the Lease of a gateway that ended without notice still counts. */
+/** How long a change waits for gateways: longer than a Lease counts whose gateway ended without notice. */
 const TIMEOUT_MS = 20_000;
 /**
  * The longest time for which a Lease counts, even if it states a longer one, so that none delays changes for longer.

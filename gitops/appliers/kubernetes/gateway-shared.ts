@@ -83,7 +83,7 @@ export class SharedDeliveries {
     for (const [secret, own] of names) this.#names.set(secret, own);
   }
 
-  /** What these names need and what isn't delivered as it must be; `null`: nothing. */
+  /** What these names need that isn't delivered as it must be; `null`: nothing. */
   async missing(names: readonly GatewayName[]): Promise<string | null> {
     const { objects, faults } = await this.#certificates(names);
     const missing = [this.#instance(), ...objects].filter((object) => !this.#isApplied(object));
@@ -106,7 +106,9 @@ export class SharedDeliveries {
     return faults;
   }
 
-  /** Starts, in the background, to deliver the document of the instance and to remove certificates that no name needs. */
+  /**
+   * Starts, in the background, to deliver the document of the instance and to remove certificates that no name needs.
+   */
   startHousekeeping(signal: AbortSignal): void {
     this.#housekeeping = this.#housekeeping
       .then(async () => {

@@ -16,7 +16,9 @@ const KINDS = [
   'HorizontalPodAutoscaler',
 ] as const satisfies readonly Kind[];
 
-/** Applies the objects that the pods of a site need, and those of its client. Secrets outlive the pods that name them. */
+/**
+ * Applies the objects that the pods of a site need, and those of its client. Secrets outlive the pods that name them.
+ */
 export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
   const { copies, clients, writer, secrets } = cluster;
   const background = new AbortController();
@@ -33,7 +35,7 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
   }
 
   /**
-   * What is wrong with a client's own objects is reported on the first object of its sites, whose change repairs it.
+   * A problem of a client's own objects is reported on the first object of its sites: a change of that repairs it.
    */
   function withClientProblems(
     desired: readonly Resource<ObjectSpec>[],

@@ -33,7 +33,7 @@ const GIVE_UP_AFTER = 12;
 /** The longest pause between two reads of the same pods, in units of the first. */
 const LONGEST_PAUSE = 6;
 /** The cluster's controller itself tries again to create pods that a quota has refused. */
-const WAITS_FOR_ROOM = 'waits for room in the client’s quota: pods that end count until they are gone';
+const WAITS_FOR_ROOM = 'waits for room in the client’s quota: a pod that ends counts until it is gone';
 
 interface RolloutDeps {
   readonly client: KubernetesClient;
@@ -73,7 +73,9 @@ export async function rolledOut(
     if (wait !== reported) progress(wait === '' ? '' : `Deployment ${address.name} ${wait}`);
     reported = wait;
   };
-  /** An error must not end the wait: a rollout without progress must be seen as failed, so that the way back is taken. */
+  /**
+   * An error must not end the wait: a rollout without progress must be seen as failed, so that the way back is taken.
+   */
   const read = (deployment: KubernetesObject, isFinal: boolean) =>
     newestPodFault(deployment, { client, isFinal }, signal).catch((error: unknown): PodFault => {
       signal.throwIfAborted();
@@ -125,7 +127,7 @@ export async function rolledOut(
     if (!hasNoRoom) report(held);
     return outcome !== null;
   };
-  // Most rollouts of thousands only wait for the controllers: a change shows what these do.
+  // Of many rollouts, most only wait for the controllers: a change shows what these do.
   const againMs = () => (isTimed ? Math.min(times.refusedMs, times.readMs) : times.longestMs);
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, againMs });
   if (!isJudged) {

@@ -55,7 +55,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   /** A vhost was removed or replaced, and its certificate may be unused now. */
   let namesRemoved = false;
   /**
-   * Keys that are served, but whose upstream did not answer yet: reported as drift, so that the next pass probes again.
+   * Keys that are served, but whose upstream did not answer yet: reported as outdated, so the next pass probes again.
    */
   const unproven = new Set<string>();
   let housekeeping: Promise<void> | null = null;
@@ -114,7 +114,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   };
   return applier;
 
-  /** Occasional housekeeping in the background. Changed ranges show as drift in the next observation. */
+  /** Occasional housekeeping in the background. Changed ranges make vhosts outdated in the next pass. */
   function startHousekeeping(): void {
     void deps.ranges?.refresh();
     if (housekeeping === null) {

@@ -15,6 +15,6 @@ export async function readAnswer<Name extends keyof Answers>(
   } catch (error) {
     if (!(error instanceof Mismatch)) throw error;
     const { ANSWER_SCHEMAS } = await import('./answer-schemas.ts');
-    return ANSWER_SCHEMAS[name].parse(value) as Answers[Name]; // TypeScript doesn't relate the two by the name
+    return ANSWER_SCHEMAS[name].parse(value) as Answers[Name]; // TypeScript doesn't infer the type from `name`
   }
 }

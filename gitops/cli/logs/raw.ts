@@ -27,7 +27,7 @@ export type LogRecord = z.infer<typeof record>;
 
 /** As in wrangler.jsonc. */
 const BUCKET = 'tagyard-raw-logs';
-/** The emulator has no rate limit. */
+/** The emulator at home has no rate limit. */
 const UNLIMITED = { rate: 1e6, burst: 1e6 };
 
 /** All records of a day. Reports unreadable lines on standard error; the exit code is then 1. Throws `CliError`. */

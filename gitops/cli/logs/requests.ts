@@ -3,7 +3,9 @@ import { createClient } from '../../clients/management/client.ts';
 import { ApiProblem, problemFrom } from '../../clients/management/problem.ts';
 import { CliError } from '../output/cli-error.ts';
 
-/** The most requests of the past that are printed: they are held in memory, because the API answers the newest first. */
+/**
+ * The most requests of the past that are printed: they are held in memory, because the API answers the newest first.
+ */
 const MOST = 10_000;
 const PAGE = 1_000;
 /** Milliseconds before a stream that ended is opened again. */
@@ -54,13 +56,15 @@ export interface Gap {
   readonly missed: number | null;
 }
 
-/** What to follow: the end of the address, and the name of the events that carry a row. */
+/** What to follow: the end of the path, and the name of the events that carry a row. */
 interface Followed {
   readonly path: string;
   readonly row: string;
 }
 
-/** A container's requests as they arrive, after the row `last`. It continues after an interruption. Throws `CliError`. */
+/**
+ * A container's requests as they arrive, after the row `last`. It continues after an interruption. Throws `CliError`.
+ */
 export function liveRequests(
   access: ContainerRequests,
   filters: RequestFilters,
@@ -82,7 +86,7 @@ export async function* liveRows<Row>(
   for (let from = last; ; ) {
     const authorization = `Bearer ${await token()}`;
     const headers = { authorization, ...(from === undefined ? {} : { 'last-event-id': from }) };
-    // A process that is started again doesn't end the command.
+    // A restart of the API doesn't end the command.
     const response = await orCliError(url, fetch(address, { headers })).catch(async (error: unknown) => {
       if (!isConnected) throw error;
       return null;

@@ -72,10 +72,10 @@ async function chooseIsolation(
   }
   if (wanted === 'enforce') {
     throw new CliError(
-      'CONTAINER_FIREWALL=enforce, but iptables needs root; start as root or unset the variable',
+      'CONTAINER_FIREWALL=enforce, but iptables can’t be used; install it and start as root, or unset the variable',
     );
   }
-  const cause = wanted === 'off' ? 'CONTAINER_FIREWALL is off' : 'iptables needs root';
+  const cause = wanted === 'off' ? 'CONTAINER_FIREWALL is off' : 'iptables is missing or needs root';
   return {
     name: 'networks',
     reason: `containers of two sites don’t reach each other, but they reach this machine and private addresses: ${cause}`,

@@ -148,7 +148,7 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   return setup;
 }
 
-/** The shop and the stand-in for Google's servers. A process of their own would need as much memory again as Node itself. */
+/** The shop and the stand-in for Google's servers. A process of their own would take the memory of a second Node. */
 async function startDemo({ ports, demoSiteFile }: Setup, stack: AsyncDisposableStack): Promise<void> {
   // Loaded here, while the other processes start.
   const { serveDemo } = await import('../../../sites/demo/servers.ts');

@@ -104,7 +104,7 @@ const document = z.looseObject({
 async function ofFiles(paths: readonly string[], wanted: string | undefined): Promise<Found> {
   if (missingPackages([PACKAGE]).length > 0) {
     throw new Error(
-      `the package ${PACKAGE}, which reads it, isn't installed; install it: npm install --include=optional`,
+      `the package ${PACKAGE}, which reads kubeconfigs, isn't installed: npm install --include=optional`,
     );
   }
   // These files of the package load in milliseconds. Its KubeConfig loads all API types: 0.5 s and 50 MB.

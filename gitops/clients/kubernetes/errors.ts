@@ -158,7 +158,7 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
       return refused('managed', `Kubernetes: ${what}: other managers own ${fields}. ${remedy}`);
     }
     case 'Forbidden':
-      return forbidden({ what, said, text, causes });
+      return forbidden({ what, said, isSaid: state.message !== undefined, text, causes });
     case 'Unauthorized':
       return refused('unauthorized', `${text}. The credentials are wrong or expired: see KUBECONFIG`);
     case 'Expired':
@@ -181,11 +181,14 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
 function forbidden({
   what,
   said,
+  isSaid,
   text,
   causes,
 }: {
   what: string;
   said: string;
+  /** False: the answer had no message, so `said` is ours. */
+  isSaid: boolean;
   text: string;
   causes: readonly z.infer<typeof cause>[];
 }): ClusterFault {
@@ -197,6 +200,12 @@ function forbidden({
     return new KubernetesQuotaReached(`${text}. Raise the ResourceQuota, or remove what uses it`);
   }
   const right = RBAC.exec(said);
+  if (!isSaid) {
+    return new KubernetesRefusal(
+      'denied',
+      `${text}. A proxy before the API server may refuse the call: see the server of KUBECONFIG`,
+    );
+  }
   if (right === null) {
     return new KubernetesRefusal(
       'denied',

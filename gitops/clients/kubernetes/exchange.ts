@@ -8,11 +8,11 @@ export interface Exchanged {
 }
 
 /**
- * One request with its whole answer. Rejects with the signal's reason as soon as the signal aborts, and with an error after
- * `limitMs`: the request isn't sent then if its connection is still being made, else it ends with its connection.
+ * One request with its whole answer. Rejects with the signal's reason as soon as the signal aborts, and with an error
+ * after `limitMs`: if its connection is still being made, the request is never sent, else its connection is closed.
  *
- * It uses undici's own interface, because `request` makes a stream, and with a signal several objects more, for each call:
- * that takes more processor time than all the rest of a call.
+ * It uses undici's own interface, because `request` makes a stream, and with a signal several objects more, for each
+ * call: that takes more processor time than all the rest of a call.
  */
 export function exchange(
   dispatcher: Dispatcher,

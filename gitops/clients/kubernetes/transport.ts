@@ -30,7 +30,7 @@ export interface Call {
   readonly accept?: string;
   /** What errors call it, for example `apply Deployment a/b`. */
   readonly what: string;
-  /** Two tries have the same effect as one, so the call is repeated after a lost answer. */
+  /** Two tries have the same effect as one, so the call is repeated if its connection ends. */
   readonly isRepeatable: boolean;
   /** A dry run: a replica that doesn't lead may send it, too. */
   readonly storesNothing?: true;
@@ -72,8 +72,8 @@ export class Transport {
 
   /**
    * One call with its answer. It is sent again if the API server says that it did nothing (429, and 5xx with
-   * `Retry-After`), or if the answer was lost and the call is repeatable. If the credentials are refused, they are read
-   * again, and the call is sent once more.
+   * `Retry-After`), or if the connection ended without an answer and the call is repeatable. If the credentials are
+   * refused, they are read again, and the call is sent once more.
    */
   async call(call: Call): Promise<Answer> {
     for (let tries = 1; ; tries += 1) {

@@ -76,7 +76,7 @@ export interface TagyardClientOptions {
    * browser's session is the caller.
    */
   readonly token?: string | (() => string | Promise<string>);
-  /** How often a request is repeated after a 429 or 503 with `retry-after`. Default: 3. */
+  /** How often a request is repeated after a 429 or 503 with `retry-after`, or after no answer. Default: 3. */
   readonly retries?: number;
   /** The longest `retry-after` that is waited for, in seconds. Default: 60. */
   readonly longestWaitSeconds?: number;
@@ -107,7 +107,7 @@ export function createClient(options: TagyardClientOptions): TagyardClient {
   const call =
     (method: Verb) =>
     async (path: string, init?: object): Promise<ApiAnswer<unknown>> => {
-      // The types of the call were checked where it was made; here it is any of them.
+      // The caller's types were checked; here the call can be of any endpoint.
       const { data, response } = await api.request(method, path as never, init as never);
       return { data, etag: response.headers.get('etag'), response };
     };

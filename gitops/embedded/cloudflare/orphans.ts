@@ -10,8 +10,8 @@ type Processes = z.infer<typeof processSchema>;
 const KILL_TIMEOUT_MS = 5000;
 
 /**
- * Writes to `file` which runtimes of the worker this process has started. If nothing ends them together with this
- * process, they keep a port in use.
+ * Writes to `file` the runtimes of the worker that this process has started. If they outlive it, they keep a port in
+ * use.
  */
 export async function rememberRuntimes(file: string): Promise<void> {
   const found: Processes = [];

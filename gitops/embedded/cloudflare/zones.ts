@@ -6,7 +6,7 @@ import { accountId, type Zone, zoneRow } from './api/state.ts';
 
 const query = z.object({
   page: z.coerce.number().int().min(1).default(1),
-  // The document says at least 5, but certbot asks for 1 and gets it.
+  // Documented as at least 5, but certbot asks for 1 and gets it.
   per_page: z.coerce.number().int().min(1).max(50).default(20),
   name: z.string().optional(),
   'account.id': z.string().optional(),
@@ -32,13 +32,13 @@ export function zoneEndpoints(app: FastifyInstance, { db, zone, limits }: Emulat
   app.get('/zones/:zone_id', ({ params }) => success(describe(zone(params))));
 }
 
-/** Free zones of this day or later have 200 records; older ones have 1,000 (docs/facts.md, Cloudflare API). */
+/** Free zones created since then may have 200 records, older ones 1,000 (docs/facts.md, Cloudflare API). */
 const FEWER_RECORDS_SINCE = '2024-09-01T00:00:00.000Z';
 const OLDER = '2024-08-31T00:00:00.000Z';
 const FREE = { id: 'free', name: 'Free Website', legacy_id: 'free', is_subscribed: false };
 const PRO = { id: 'pro', name: 'Pro Website', legacy_id: 'pro', is_subscribed: true };
 
-/** The plan and the date of a zone with that limit of records: the limit alone decides, so nothing contradicts it. */
+/** A plan and a date of creation from which a client deduces exactly this limit of records. */
 function planOf(records: number, createdOn: string) {
   const isNew = createdOn >= FEWER_RECORDS_SINCE;
   if (records === 200) return { plan: FREE, created_on: isNew ? createdOn : FEWER_RECORDS_SINCE };

@@ -15,7 +15,7 @@ export interface ProviderOptions {
   readonly client: {
     readonly id: string;
     readonly secret: string;
-    /** The API's own URL, below which its session's addresses are. */
+    /** The API's own URL, to which logins and logouts return. */
     readonly url: string;
   };
   readonly accounts: readonly Account[];

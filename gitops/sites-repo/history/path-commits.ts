@@ -88,7 +88,7 @@ export class PathCommits {
     const parts = output.split('\0');
     for (let start = 0; start + 3 < parts.length; ) {
       const [, revision = '', parents = ''] = HEADER.exec((parts[start + 1] ?? '').trim()) ?? [];
-      if (revision === '') throw new Error('git answered another format than was asked for');
+      if (revision === '') throw new Error('git answered in another format than requested');
       if (parents.trim().includes(' ')) {
         this.#commits = new Map();
         this.#isPartial = true;

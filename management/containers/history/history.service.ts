@@ -66,7 +66,7 @@ async function versionsOf(
     site,
     revisions.flatMap((revision) => [revision, `${revision}^`]),
   );
-  // Most versions are both after one commit and before the next, so they are asked for twice.
+  // Most texts occur twice: after one commit, and before the next. Each is parsed once.
   const parse = (text: string) => {
     const path = `${site}.yaml`;
     const known = parsed.get(`${path} ${text}`);

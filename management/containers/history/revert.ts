@@ -43,7 +43,7 @@ export function reverted(
       errors: conflicts.map((path) => ({ path, message: 'has been changed since that commit' })),
     });
   }
-  const result = value as Manifest; // each of its members is one of the three manifests'
+  const result = value as Manifest; // made of members of the three manifests
   const changes = planOf(only(OPERATORS, current), only(OPERATORS, result)).changes;
   const paths = changes.map(({ path }) => path);
   if (paths.length > 0 && !isOperator({ settings }, caller)) {

@@ -4,7 +4,7 @@ import { foldCounts } from '../../records/container-lists.repository.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Folds the counts of containers, which grow by a row with each change: at once, and every minute until the signal. */
+/** Folds the counts of containers now, and every minute until the signal, because each change adds rows. */
 export async function keepFolding(
   { db, log }: Pick<Context, 'db' | 'log'>,
   signal: AbortSignal,

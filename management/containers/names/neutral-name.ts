@@ -22,7 +22,7 @@ export function neutralId({ name, domains }: Named, zone: Zone): string {
   return ruleOf(id, zone) === null ? id : neutralName(domains, zone);
 }
 
-/** Says why a new site's hostname isn't made from its display name, and from what it is made; empty where it is. */
+/** Why a new site's hostname isn't made from its display name, and what it is made from; empty: no warning. */
 export function nameWarnings(
   { name, domains }: Named,
   { siteId, hostnames }: Pick<ContainerView, 'siteId' | 'hostnames'>,
@@ -40,7 +40,7 @@ function ruleOf(id: string, zone: Zone) {
   return blockedHost(edgeHostname(id, zone), { isOwn: false });
 }
 
-/** An id whose hostname no list matches: the id made from the first domain, if no list matches that. */
+/** The id made from the first domain, or with `-shop` after it, if usable as it is; else `shop`. */
 function neutralName([primary = '']: readonly string[], zone: Zone): string {
   const [label = ''] = (registrableDomain(primary) ?? primary).split('.');
   const id = slug(label);

@@ -1,6 +1,8 @@
 import type { RecordedRequest } from './record.ts';
 
-/** Containers with deleted requests, each with the time before which those are deleted (milliseconds since the epoch). */
+/**
+ * Containers with deleted requests, each with the time before which those are deleted (milliseconds since the epoch).
+ */
 export type DeletedRequests = ReadonlyMap<string, number>;
 
 /** Which requests are asked for. A member that is missing asks for all. */
@@ -21,7 +23,7 @@ export interface RequestFilter {
   readonly deleted?: DeletedRequests | undefined;
 }
 
-/** The members of a filter that must equal the member of the same name. */
+/** Members of a filter that a row's member of the same name must equal. */
 export const EQUAL_MEMBERS = ['route', 'cache', 'error', 'requestId', 'method', 'country'] as const;
 
 /** The lowest and the highest status that is asked for. */

@@ -32,7 +32,7 @@ export const recordedRequest = z.object({
     .number()
     .nonnegative()
     .catch(0)
-    .meta({ description: 'milliseconds until the head of the answer' }),
+    .meta({ description: 'milliseconds until the answer’s headers' }),
   cache: z.enum(['hit', 'miss', 'stale', 'bypass']).nullable().catch(null),
   colo: shortText,
   country: shortText,
@@ -106,7 +106,7 @@ function keyed(record: RecordedRequest, { batch, index }: Pick<RowKey, 'batch' |
   return { at: Date.parse(record.time), batch, index, row: { id: `${batch}.${index}`, ...record } };
 }
 
-/** The order of pages, as of `Array.sort`. */
+/** The order of pages, for `Array.sort`. */
 export function compareRows(a: RowKey, b: RowKey): number {
   if (a.at !== b.at) return b.at - a.at;
   if (a.batch !== b.batch) return a.batch < b.batch ? 1 : -1;

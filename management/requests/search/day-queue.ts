@@ -2,7 +2,7 @@ import { limit } from '../../../gitops/base/limit.ts';
 
 /** Days that are filled at once. */
 const CURRENT = 2;
-/** Older days that may wait. A caller can ask for ever different ones. */
+/** Older days that may wait. Callers can ask for any number of days. */
 const MOST_OLD = 62;
 
 /** Fills of days: today and yesterday don't wait behind the older days of callers. */

@@ -12,7 +12,7 @@ const MOST_OCTETS = 8 * 1024 * 1024;
 const MOST_OBJECTS = 256;
 /** Objects that are read from the bucket at once. */
 const READS = 8;
-/** Lines that are parsed at once: some milliseconds. */
+/** Lines parsed in one go: some milliseconds. */
 const AT_ONCE = 500;
 /** Files of an hour before they are merged. */
 const MOST_FILES = 8;

@@ -14,7 +14,7 @@ export interface PageQuery {
 
 export interface FoundRows {
   readonly rows: readonly KeyedRow[];
-  /** The search took too long and has read until this time (milliseconds since the epoch); `null`: it is complete. */
+  /** The search took too long and read back to this time (milliseconds since the epoch); `null`: it is complete. */
   readonly reached: number | null;
   /** Days (UTC) that aren't wholly read. */
   readonly missing: string[];

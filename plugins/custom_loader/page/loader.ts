@@ -13,7 +13,7 @@ interface Entry {
   event?: string;
 }
 
-/** The snippet waits for the edge equally long. */
+/** As long as the snippet waits for the edge. */
 const EDGE_TIMEOUT_MS = 3000;
 
 const page: TagyardPage = window.tagyard || {};
@@ -113,7 +113,7 @@ async function follow(): Promise<void> {
   isFollowing = false;
 }
 
-/** Deletes the cookies that the visitor refuses at once, because the edge's answer may be late or never come. */
+/** Deletes at once the cookies that the visitor refuses, because the edge's answer may be late or never come. */
 function clear({ erase, refuses }: Decision): void {
   deleteRefused(values.cookies, values.keys, refuses);
   if (!erase) return;

@@ -84,11 +84,7 @@ const snippet = (base: string) => `<script>load("${base}/l/lt_1.js")</script>`;
 const allowing = (base: string) => `default-src 'self' 'nonce-x' ${base} ${VENDOR}`;
 
 test.each([
-  [
-    'a custom subdomain',
-    ['tags.shop.acme.example', 'm.acme.example'],
-    'https://tags.shop.acme.example',
-  ],
+  ['a custom subdomain', ['tags.shop.acme.example', 'm.acme.example'], 'https://tags.shop.acme.example'],
   ['another custom domain of its registrable part', ['m.acme.example'], 'https://m.acme.example'],
   ['no custom domain of its own', ['m.other.example'], EDGE],
 ])('a page’s policy must allow the address of its snippet: with %s', async (_what, customDomains, base) => {

@@ -42,6 +42,19 @@ describe('an error answer of Cloudflare', () => {
   ])('is retryable: %s', (_what, status, answer) => {
     expect(cloudflareError('kv', status, answer, 7)).toBeInstanceOf(RetryableError);
   });
+
+  test('has Cloudflare’s own messages, also where it is retryable', () => {
+    const errors = [
+      { code: 1, message: 'a' },
+      { code: 2, message: 'b' },
+    ];
+    expect(cloudflareError('kv', 503, { success: false, errors }, undefined).message).toBe(
+      'Cloudflare kv: answered 503: a (1); b (2)',
+    );
+    expect(cloudflareError('kv', 503, '<html>', undefined).message).toBe(
+      'Cloudflare kv: answered 503 without a usable body',
+    );
+  });
 });
 
 describe('Retry-After', () => {

@@ -13,8 +13,8 @@ type Secrets = Pick<ContainerSpec, 'config' | 'serviceAccountKey'>;
 
 /**
  * Replaces a container's secrets in the first `LONGEST_READ` characters of its output, and drops the rest. Secrets are
- * the encoded and the decoded text of the CONTAINER_CONFIG and its `auth`, each also percent-encoded, and each line of a
- * service account's private key. Throws if that key can't be read: then nothing may be shown.
+ * the encoded and the decoded text of the CONTAINER_CONFIG and its `auth`, each also percent-encoded, and each line of
+ * a service account's private key. Throws if that key can't be read: then nothing may be shown.
  */
 export function redact({ config, serviceAccountKey }: Secrets, text: string): string {
   // The longest first: one secret may contain another. In one pass: a replacement must not be searched for secrets.
@@ -25,7 +25,7 @@ export function redact({ config, serviceAccountKey }: Secrets, text: string): st
   if (longest === undefined) return text.slice(0, LONGEST_READ);
   let shown = '';
   let end = 0;
-  // A secret that begins before the cut is whole in what is searched.
+  // A secret that begins before the cut must be found whole.
   const searched = text.slice(0, LONGEST_READ + longest.length);
   for (const { 0: found, index } of searched.matchAll(new RegExp(secrets.map(escaped).join('|'), 'g'))) {
     if (index >= LONGEST_READ) break;
@@ -50,8 +50,8 @@ function configSecrets(config: Secret): string[] {
 }
 
 /**
- * The key's lines in each form in which output may show it: as stored (perhaps wrapped by hand), and as a program prints
- * the key that it has parsed (PKCS#8 or PKCS#1). JSON escapes the breaks between the lines, but not the lines.
+ * The key's lines in each form in which output may show it: as stored (perhaps wrapped by hand), and as a program
+ * prints the key that it has parsed (PKCS#8 or PKCS#1). JSON escapes the breaks between the lines, but not the lines.
  */
 function keyLines(key: Secret | undefined): string[] {
   if (key === undefined) return [];

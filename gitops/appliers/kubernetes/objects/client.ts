@@ -15,7 +15,7 @@ interface Footprint {
 }
 
 /**
- * The footprint of a client's sites on this host. It has room for a rollout: pods that end count until they are gone,
+ * The footprint of a client's sites on this host. It has room for a rollout: a pod that ends counts until it is gone,
  * so for a time there may be twice as many, plus those that a rollout makes beside the old ones.
  */
 export function footprintOf(manifests: readonly Pick<Manifest, 'resources'>[]): Footprint {
@@ -51,14 +51,14 @@ const LEVEL = 'restricted';
 /** The policy's version is that of the API server: a fixed version would miss what later ones forbid. */
 const VERSION = 'latest';
 
-/** The quota counts Secrets, which none of our accounts may list, so that a namespace with others' Secrets isn't deleted. */
+/** No account of ours may list Secrets, so the quota counts them: a namespace with others' Secrets isn't deleted. */
 export const SECRETS_QUOTA = 'count/secrets';
 /** No limit: only their number is of interest. */
 const MANY_SECRETS = '1M';
 
 /**
- * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first. In a
- * namespace that others have made, there are none: the sites' own policies select all pods there that are ours.
+ * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first.
+ * In a namespace that others have made, there are none: the sites' own policies select all pods there that are ours.
  */
 export function clientObjects(
   client: string,

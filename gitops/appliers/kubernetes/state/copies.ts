@@ -45,9 +45,9 @@ interface CopiesOptions {
 }
 
 /**
- * Copies of all objects of this host. They follow the API server and begin with one listing of each kind. An observation
- * calls the API server only for what they lack: desired objects that aren't among them, and, for the Secrets of sites,
- * ReplicaSets and the Secrets' existence.
+ * Copies of all objects of this host. They follow the API server and begin with one listing of each kind. An
+ * observation calls the API server only for what they lack: desired objects that aren't among them, and, for the
+ * Secrets of sites, ReplicaSets and the Secrets' existence.
  */
 export class Copies {
   readonly #copies: ReadonlyMap<Kind, Watched>;
@@ -264,7 +264,7 @@ export class Copies {
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
     try {
       await copy.ready(signal);
-      // The listing is no change, and the first event needs another answer of the API server.
+      // The listing is no change. No event is missed: the first comes with a further answer.
       const changes = copy.changes(signal);
       for (const object of kind === MADE ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       this.#changes.emit(kind);

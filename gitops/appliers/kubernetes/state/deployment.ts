@@ -35,7 +35,7 @@ interface DeploymentState {
   readonly pods: number;
   /** The controller has seen the newest template. */
   readonly isSeen: boolean;
-  /** All pods were of the newest template and available at once. Later losses of pods don't change this. */
+  /** Once, all pods were of the newest template and available. Later losses of pods don't change this. */
   readonly isRolledOut: boolean;
   /** The rollout had no progress until its deadline. */
   readonly isLate: boolean;

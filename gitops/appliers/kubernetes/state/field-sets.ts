@@ -1,9 +1,9 @@
 import type { KubernetesObject, ManagedFields } from '../../../clients/kubernetes/kinds.ts';
 
 /**
- * A set of fields as managedFields have it: `f:<member>`, `k:<JSON of the keys of an item>`, `v:<value of an item>`, and
- * `.` for the node itself. A node without members is a leaf: all below it belongs to it.
- * Source: sigs.k8s.io/structured-merge-diff, fieldpath/serialize.go.
+ * A set of fields as managedFields have it: `f:<member>`, `k:<JSON of the keys of an item>`, `v:<value of an item>`,
+ * and `.` for the node itself. A node without members is a leaf: all below it belongs to it. Source:
+ * sigs.k8s.io/structured-merge-diff, fieldpath/serialize.go.
  */
 type FieldSet = { readonly [member: string]: FieldSet };
 
@@ -39,8 +39,8 @@ interface Step {
 
 /**
  * The fields that `object` sets and `owned` doesn't have. An API server takes a field from the set of a manager as soon
- * as another one changes or removes it, so a field that is still in the set still has the value that was applied. Values
- * need no comparison, which would have to know how the API server writes them.
+ * as another one changes or removes it, so a field that is still in the set still has the value that was applied.
+ * Values need no comparison, which would have to know how the API server writes them.
  */
 export function notOwned(object: KubernetesObject, owned: FieldSet): Field[] {
   const missing: Step[] = [];
@@ -97,8 +97,8 @@ function fieldAt({ before, name, index }: Step): Field {
 const ROOT: Field = { pointer: '', path: '' };
 
 /**
- * The outermost fields of `object` that are in `theirs` and not in `ours`. A field that `isSearched` isn't returned as a
- * whole, but its members are.
+ * The outermost fields of `object` that are in `theirs` and not in `ours`. If `isSearched`, the members
+ * are returned in place of the field.
  */
 export function onlyTheirs(
   object: KubernetesObject,
@@ -131,8 +131,8 @@ function locate(value: unknown, key: string, at: Field): { value: unknown; field
 }
 
 /**
- * A test whether a key of a field set means an item of a list. A member that our item omits has its default in the key,
- * so it counts as equal. The key is parsed once for all items.
+ * A test whether a key of a field set means an item of a list. If our item omits a member, the key has its default:
+ * they count as equal. The key is parsed once for all items.
  */
 function itemTest(key: string): (item: unknown) => boolean {
   const text = key.slice(2);

@@ -3,7 +3,7 @@ import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import { ownersOf, replicaSetsOf, revisionNumber, secretsNamedBy } from './replica-sets.ts';
 
-/** Sites whose ReplicaSets one call lists: the address of the call names them. */
+/** For how many sites one call lists ReplicaSets: its address names them. */
 const SITES_AT_ONCE = 50;
 /** What the API server sets where a Deployment doesn't say how many old ReplicaSets it keeps. */
 const DEFAULT_HISTORY = 10;
@@ -18,8 +18,8 @@ export interface DeployedSite {
 }
 
 /**
- * The Secrets that ReplicaSets need, old ones included. Those of a site are read again after another rollout, and each time
- * while one of its Deployments is missing or has more ReplicaSets than it keeps.
+ * The Secrets that ReplicaSets need, old ones included. Those of a site are read again after another rollout, and each
+ * time while one of its Deployments is missing or has more ReplicaSets than it keeps.
  */
 export class SecretsInUse {
   readonly #client: KubernetesClient;

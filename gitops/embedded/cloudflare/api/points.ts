@@ -13,7 +13,7 @@ interface WrittenPoint {
   readonly doubles: readonly number[];
 }
 
-/** The rates above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
+/** The limits above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
   /**
    * If an index gets up to this many points in a window, all are stored. If it gets more, each doubling adds about half

@@ -7,8 +7,8 @@ const row = z.object({ type: z.string(), content: z.string() });
 const MAX_ALIASES = 8;
 
 /**
- * Resolves a name to the address of its origin by the zones in `db`, or to `null`. A proxied name without an origin resolves
- * to `100::`, its only address. Like Cloudflare, it takes a wildcard for a name that has no record at or below
+ * Resolves a name to the address of its origin by the zones in `db`, or to `null`. A proxied name without an origin
+ * resolves to `100::`, its only address. Like Cloudflare, it uses a wildcard for a name that has no record at or below
  * it (RFC 4592 2.2.1, 3.3.1).
  */
 export function zoneResolver(db: DatabaseSync): (host: string) => string | null {

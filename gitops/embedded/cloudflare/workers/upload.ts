@@ -85,7 +85,7 @@ export function nextBindings(
   return [...named, ...current.filter(({ name, type }) => kept.includes(type) && !names.has(name))];
 }
 
-/** Bindings as they are answered: without the values of secrets. */
+/** Bindings as answers show them: without the values of secrets. */
 export function shownBindings(bindings: readonly Binding[]): Binding[] {
   return bindings.map(({ name, type, ...rest }) =>
     type === 'secret_text' ? { name, type } : { name, type, ...rest },

@@ -32,7 +32,7 @@ export function Chart({
   series: readonly Series[];
   /** A value as text, with its unit. */
   text: (value: number) => string;
-  /** The greatest value of the scale, where it has one. */
+  /** The end of the scale; absent: it fits the values. */
   top?: number;
 }) {
   const box = useRef<HTMLDivElement>(null);

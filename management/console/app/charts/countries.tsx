@@ -38,7 +38,7 @@ export function CountryTable({ traffic }: { traffic: Traffic }) {
             <tr>
               <th scope="col">Country</th>
               <th scope="col">Requests</th>
-              <th scope="col">Part of all</th>
+              <th scope="col">Percentage</th>
             </tr>
           </thead>
           <tbody>

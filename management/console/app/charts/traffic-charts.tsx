@@ -74,7 +74,7 @@ export function LatencyChart({ traffic }: { traffic: Traffic }) {
   );
   return (
     <Chart
-      title="Latency until the head of the answer"
+      title="Latency until the answer’s headers"
       unit="ms"
       kind="lines"
       times={times}

@@ -9,7 +9,7 @@ interface Listener {
   onEvent(event: MessageEvent<string>): void;
   onOpen?(): void;
   /**
-   * The connection is lost. The browser continues the stream, unless it `hasEnded`: then nothing tells what is missed.
+   * The connection is lost. If the stream `hasEnded`, missed events stay unknown; else the browser continues it.
    */
   onLost?(hasEnded: boolean): void;
 }

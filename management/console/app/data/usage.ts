@@ -13,7 +13,7 @@ export interface UsageDays {
 
 export interface Usage {
   readonly items: readonly UsageItem[];
-  /** Days of which not everything is known, apart from the time that is still to come. */
+  /** Days of which not everything is known. Time still to come doesn't count. */
   readonly gaps: ReadonlySet<string>;
   /** There are more rows than were read. */
   readonly isCut: boolean;

@@ -34,7 +34,7 @@ export function SessionOver() {
     >
       <h2 id="session-over">Your session has ended</h2>
       <p>
-        Log in again in a new window. Everything you typed is still here, and what you saved is sent then.
+        Log in again in a new window. Everything you typed is still here, and what you saved will be sent.
       </p>
       <div class="actions">
         <a class="button primary" href={loginUrl(RETURNED_PATH)} target="_blank" rel="noopener opener">

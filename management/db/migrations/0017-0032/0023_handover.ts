@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 
 /**
  * Links to the DNS records that a client has to set, for readers without a login (the table has a link's SHA-256 only),
- * and what uploaded exports of Tag Manager said of the set-up there.
+ * and what uploaded exports of Tag Manager say of its set-up.
  */
 const STATEMENTS = [
   sql`create table handover_links (

@@ -1,9 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * `notes_from`: the first day whose notes on counted records are all kept, so that a search of more days counts no
- * record twice. `quarters_from`: the first hour with sums of its quarters. Hours of earlier releases, also beside this
- * one, have none.
+ * `notes_from`: the first day whose notes on counted records are all kept; records of earlier days could count twice.
+ * `quarters_from`: the first hour with sums of its quarters. An earlier release, even one that still runs, makes none.
  */
 const STATEMENTS = [
   sql`alter table traffic_state add column notes_from date, add column quarters_from timestamptz`,

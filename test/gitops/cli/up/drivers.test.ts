@@ -70,7 +70,7 @@ describe('chooseDrivers', () => {
     expect(enforced.isolation.name).toBe('firewall');
     await expect(
       chooseDrivers({ CONTAINER_FIREWALL: 'enforce' }, machine(true, true, false)),
-    ).rejects.toThrow('CONTAINER_FIREWALL=enforce, but iptables needs root');
+    ).rejects.toThrow('CONTAINER_FIREWALL=enforce, but iptables can’t be used');
   });
 
   test('gives each choice a reason, and nginx its path', async () => {

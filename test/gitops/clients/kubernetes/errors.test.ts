@@ -175,6 +175,7 @@ describe('a refusal of the API server', () => {
   test('is judged by its code where a proxy in front has answered, and keeps the pause that it asks for', () => {
     expect(faultReason(fault(502, '<html>'))).toBe('unavailable');
     expect(faultReason(fault(403, null))).toBe('denied');
+    expect(fault(403, null).message).toMatch(/answered 403 without a Status\. A proxy before the API server/);
     const busy = faultOfAnswer({ what: 'get', status: 429, body: null, retryAfter: 7 });
     expect(busy).toMatchObject({ reason: 'busy', retryAfter: 7 });
     expect(faultReason(new Error('another'))).toBeNull();

@@ -91,7 +91,7 @@ export function DangerSection({ versioned }: { versioned: Versioned }) {
             </Row>
             <Row
               title="Remove the container"
-              text="Stops it, and removes its hosts’ names and records. It can be restored afterwards."
+              text="Stops it, and removes its hostnames and records. It can be restored afterwards."
             >
               <button type="button" class="danger" disabled={isProtected} onClick={() => setRemoving(true)}>
                 Remove…

@@ -46,7 +46,7 @@ export function TrafficSection({ id }: { id: string }) {
 const COUNTS = [
   ['events', 'events of analytics'],
   ['errors', 'answered with an error'],
-  ['bots', 'of bots'],
+  ['bots', 'by bots'],
 ] as const;
 
 function Counts({ traffic }: { traffic: Traffic }) {

@@ -14,7 +14,7 @@ export interface BulkAction {
   readonly body?: BulkItem['body'];
   /** One click can't undo the action: to confirm it, the person must type the number of containers. */
   readonly isDanger?: boolean;
-  /** It is also done where it changes no value, such as a verification. */
+  /** It is done even where no value changes, such as a verification. */
   readonly isAlways?: boolean;
 }
 

@@ -65,7 +65,7 @@ export function BulkBar({
           body: { features: { [flag]: isOn } },
         })),
   );
-  // A person who may only change settings gets only those.
+  // A person who may only edit gets only the switches.
   const actions = [...chosen.values()].some(({ clientId }) => mayAct(clientId)) ? ACTIONS : [];
   const known = [...actions, ...switches].find((one) => one.key === key);
   return (

@@ -84,7 +84,7 @@ function Choice({
   value?: string | undefined;
   set: (value: string) => void;
 }) {
-  // A link may name several states; the list then has them as one entry.
+  // A link may name several states, which the list shows as one entry.
   const isSeveral = value.includes(',');
   return (
     <select aria-label={name} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>

@@ -23,8 +23,8 @@ const MAIL: Readonly<Record<Link['mail']['state'], string>> = {
 };
 
 /**
- * Links to the DNS records that a client has to set, for readers without a login: the links for all its containers, or on
- * the page of one container only those that concern it.
+ * Links to pages that show, without a login, the DNS records that a client has to set. On a container's page: only the
+ * links that concern it.
  */
 export function HandoverSection({ client, container }: { client: string; container?: string }) {
   const [revoked, revoke] = useState<Link | null>(null);

@@ -52,7 +52,7 @@ export function EndsSoon({ query }: { query: Query<Ending> }) {
           <>
             {!hostAnswers && (
               <p class="notice warn">
-                The host doesn’t answer, so the ends of certificates are unknown, as of <Ago at={asOf} />.
+                The host didn’t answer <Ago at={asOf} />, so the ends of certificates are unknown.
               </p>
             )}
             {items.length === 0 && hostAnswers && (

@@ -3,7 +3,7 @@ import { Skeleton } from '../../parts/states.tsx';
 import { Attention, useTrouble } from './attention.tsx';
 import { ENDING_DAYS, EndsSoon, useEnding } from './ending.tsx';
 
-/** What needs attention now or soon. If there is nothing, the section is one line, as high as while it loads. */
+/** What needs attention now or soon. If there is nothing, the section is one line, as high as its skeleton. */
 export function Notices() {
   const trouble = useTrouble();
   const ending = useEnding();

@@ -37,7 +37,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
             )}
           </Fact>
           <Fact name="Duration">
-            {milliseconds(row.duration)} <span class="dim">until the answer’s head</span>
+            {milliseconds(row.duration)} <span class="dim">until its headers</span>
           </Fact>
           <Fact name="Cache">{row.cache ?? <span class="dim">nothing is cached here</span>}</Fact>
           <Fact name="Bodies">

@@ -80,7 +80,5 @@ function Said({ line }: { line: TagLine }) {
           </em>,
         ]),
   ];
-  return (
-    <span class="said">{parts.length === 0 ? <span class="dim">nothing that is kept</span> : parts}</span>
-  );
+  return <span class="said">{parts.length === 0 ? <span class="dim">nothing was kept</span> : parts}</span>;
 }

@@ -142,7 +142,7 @@ function LogSearch({
             </Empty>
           ) : (
             <Empty title={isFiltered ? 'No line matches' : 'Nothing was printed in this time'}>
-              <p>Choose a longer time{isFiltered && ', or search for less'}.</p>
+              <p>Choose a longer time{isFiltered && ' or fewer filters'}.</p>
               {isFiltered && (
                 <button type="button" onClick={clear}>
                   Clear the filters

@@ -71,7 +71,7 @@ export function RequestLine({ row, hasSite, open }: { row: EdgeRequest; hasSite:
 
 const drawn = new WeakMap<EdgeRequest, JSX.Element>();
 
-/** The same element for the same row, so that a tail draws only the rows that are new. `open` must never change. */
+/** The element of a row, made once, so that a tail draws only new rows. It keeps its first `open`. */
 export function tailRow(row: EdgeRequest, open: Open): JSX.Element {
   const known = drawn.get(row);
   if (known !== undefined) return known;

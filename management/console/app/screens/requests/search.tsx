@@ -68,7 +68,7 @@ export function SearchView({
               </Empty>
             ) : (
               <Empty title="No request matches">
-                <p>Choose a longer time, or search for less.</p>
+                <p>Choose a longer time or fewer filters.</p>
                 <button type="button" onClick={clear}>
                   Clear the filters
                 </button>

@@ -89,7 +89,7 @@ function RolloutForm({ images }: { images: Images }) {
           {waves === null && <p class="bad-text">Waves are whole numbers from 1 to 500, such as 1, 5, 20.</p>}
           <TextField
             label="Watch each site (seconds)"
-            hint="A wave has ended when each of its sites was ready with the image for this time."
+            hint="A wave ends once each of its sites has been ready with the image for this long."
             type="number"
             min={0}
             max={86_400}
@@ -127,7 +127,7 @@ function ImageField({ images, value, set }: { images: Images; value: string; set
         {repositories.map((one, index) => (
           <span key={one}>
             {index > 0 && ', '}
-            {one === 'local' ? 'images of the host without a name' : <code>{one}</code>}
+            {one === 'local' ? 'unnamed images of the host' : <code>{one}</code>}
           </span>
         ))}
       </span>

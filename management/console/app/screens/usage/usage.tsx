@@ -154,7 +154,7 @@ function Notices({ usage: { items, gaps, isCut } }: { usage: Usage }) {
       {gaps.size > 0 && (
         <p class="dim small">
           {plural(gaps.size, 'day is', 'days are')} not completely known: nothing was collected then, or the
-          sums of that time are no longer kept. The sums here are the least that was used.
+          sums of that time are no longer kept. The real sums may be greater.
         </p>
       )}
       {isCut && (

@@ -13,7 +13,7 @@ import { Records } from './records.tsx';
 
 type CustomDomain = components['schemas']['CustomDomain'];
 
-/** Hosts of the client's own domains that serve the tags: their records, certificates and cookies. */
+/** The custom domains, with their DNS records, certificates and cookies. */
 export function CustomDomains({ versioned }: { versioned: Versioned }) {
   const { id, clientId, customDomains, domains } = versioned.container;
   const query = useQuery(`container hosts ${id} ${customDomains.join()}`, async () => {
@@ -84,7 +84,7 @@ function NewHost({ versioned }: { versioned: Versioned }) {
             refresh(id);
           }}
         >
-          <p>It then shows which DNS record to set. The certificate follows by itself.</p>
+          <p>Its row shows which DNS record to set. The certificate follows by itself.</p>
         </Confirm>
       )}
     </>

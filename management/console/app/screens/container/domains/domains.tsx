@@ -15,7 +15,7 @@ import { Records } from './records.tsx';
 
 type Domain = Container['domains'][number];
 
-/** The domains whose pages carry the snippet, and the hosts of their own that serve the tags. */
+/** The domains whose pages carry the snippet, and the custom domains that serve the tags. */
 export function DomainsSection({ versioned }: { versioned: Versioned }) {
   const { clientId, domains } = versioned.container;
   const [open, setOpen] = useState<'add' | 'order' | null>(null);
@@ -114,7 +114,7 @@ function DomainRow({
               </div>
               {!domain.active && (
                 <p class="small">
-                  Switch on the plugin for several domains under <a href="#settings">Settings</a> to serve it.
+                  Switch on the plugin “Several domains” under <a href="#settings">Settings</a> to serve it.
                 </p>
               )}
               {cookieLifetime.verdict !== 'full' && cookieLifetime.reason !== null && (

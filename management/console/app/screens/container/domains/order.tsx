@@ -32,7 +32,7 @@ export function DomainOrder({ versioned, close }: { versioned: Versioned; close:
         }}
       >
         <p class="small dim">
-          The first domain is the primary: it is served even without the plugin for several.
+          The first domain is the primary: it is served even if “Several domains” is off.
         </p>
         <ol class="rows numbered">
           {order.map((domain, index) => (

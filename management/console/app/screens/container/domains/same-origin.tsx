@@ -81,7 +81,7 @@ function Forwarder({ versioned, domain }: { versioned: Versioned; domain: Domain
     <>
       <p>
         The server of <strong>{domain.domain}</strong> forwards <code>{path}/</code> to the edge. Add this to
-        its configuration, in the form of the product that it runs.
+        its configuration; each tab is for one product.
       </p>
       {servers.length > 0 ? (
         <>

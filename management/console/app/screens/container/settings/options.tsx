@@ -114,7 +114,7 @@ function OptionField({
   return <JsonField name={title} value={value} />;
 }
 
-/** An option of a kind that has no field here: it is shown, and changed by the API. */
+/** An option that has no field here: it is shown, and only the API can change it. */
 function JsonField({ name, value }: { name: string; value: unknown }) {
   return (
     <p class="small">

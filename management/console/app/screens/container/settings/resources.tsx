@@ -8,7 +8,7 @@ const MEMORY = '[1-9][0-9]{0,5}[mg]';
 
 type Replicas = Resources['processing']['replicas'];
 
-/** The values of the two fields. If the number of replicas is fixed, the second field is empty. */
+/** The values of the fields for replicas. If their number is fixed, `max` is empty. */
 function shownReplicas(replicas: Replicas): [min: number, max: string] {
   return typeof replicas === 'number' ? [replicas, ''] : [replicas.min, String(replicas.max)];
 }
