@@ -101,7 +101,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     const must = `must be 127.0.0.1 or a CNAME to ${ORIGIN}`;
     await reaches('acme-shop', CUSTOM, {
       state: 'pending_dns',
-      reason: `${CUSTOM} resolves to 192.0.2.9, ${must}`,
+      reason: `${CUSTOM} resolves to 192.0.2.9; it ${must}`,
       addresses: ['192.0.2.9'],
     });
     await isReady('acme-shop');
@@ -118,7 +118,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     await restart();
     await reaches('acme-shop', CUSTOM, {
       state: 'drifted',
-      reason: expect.stringContaining(`resolves to 192.0.2.9, ${must}; its certificate ends on `),
+      reason: expect.stringContaining(`resolves to 192.0.2.9; it ${must}; its certificate ends on `),
     });
     await isReady('acme-shop');
     expect((await ask({ host: CUSTOM })).status).toBe(200);
