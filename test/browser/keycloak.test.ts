@@ -279,7 +279,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       move(ms);
       const { response, text } = await stage.logIn(new Visitor());
       expect(response.status).toBe(status);
-      if (status !== 200) expect(text).toContain('compares both clocks');
+      if (status !== 200) expect(text).toContain('to check its clock');
     });
 
     test.each([
