@@ -144,7 +144,7 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
       return said.startsWith('namespaces "')
         ? later(
             'absent',
-            `${text}. A client’s namespace is created at the next attempt; create any other one yourself`,
+            `${text}. A client’s namespace is created at the next attempt; create that of KUBERNETES_NAMESPACE yourself`,
           )
         : refused('absent', text);
     case 'AlreadyExists':
