@@ -6,33 +6,34 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same resource of the machine, or would together need
- * too much of its processors. One more pool than there are cores runs at a time. They start in this order: the longest
- * first, with the pools of clusters spread among them. Each pool is one or more projects of `vitest.config.ts`.
+ * too much of its processors. One more pool than there are cores runs at a time. They start in this order, so that most
+ * of the time two pools compute and one mostly waits, up to the end. Each pool is one or more projects of
+ * `vitest.config.ts`.
  */
 export const POOLS = {
-  /** Daemons, hosts and whole instances that are killed again and again. */
-  faults: ['faults'],
+  /** Chromium. */
+  browser: ['browser'],
   /**
    * Kubernetes clusters of this machine's own processes, in five pools: each cluster has names, addresses and control groups
    * of its own, and a test with a cluster mostly waits.
    */
+  gateway: ['gateway'],
+  /** Daemons, hosts and whole instances that are killed again and again. */
+  faults: ['faults'],
+  clusterAppliers: ['clusterAppliers'],
   clusterSites: ['clusterSites'],
-  /** Whole management APIs, started many times. No component. */
-  api: ['api'],
-  /** Chromium. */
-  browser: ['browser'],
-  gatewaySites: ['gatewaySites'],
   /** PostgreSQL, and management processes that are killed again and again. */
   databases: ['databases'],
+  /** The machine's Docker engine. It mostly waits, too. */
+  containers: ['containers'],
+  /** Whole management APIs, started many times. No component. */
+  api: ['api'],
+  cluster: ['cluster'],
   /** Name servers, proxies and authorities on free ports. */
   services: ['services'],
-  gateway: ['gateway'],
-  /** The machine's Docker engine. */
-  containers: ['containers'],
-  clusterAppliers: ['clusterAppliers'],
   /** Whole daemons, workerd, git or this runner, started many times. No component. */
   daemons: ['daemons'],
-  cluster: ['cluster'],
+  gatewaySites: ['gatewaySites'],
   /** The unit tests, which take little time. No component. */
   unit: ['unit'],
   /** A whole instance whose parts must answer in time. */
