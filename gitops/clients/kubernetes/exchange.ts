@@ -19,6 +19,8 @@ export function exchange(
   options: Dispatcher.DispatchOptions,
   { signal, limitMs }: { readonly signal: AbortSignal; readonly limitMs: number },
 ): Promise<Exchanged> {
+  // A signal that has aborted before calls no listener.
+  if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | null = null;
     let ended: Error | null = null;

@@ -127,6 +127,56 @@ describe('a call', () => {
     await expect(answered).rejects.toThrow('no longer needed');
   });
 
+  test('is not sent if its caller aborts it while credentials are read', async () => {
+    const server = await ScriptedServer.start(answer(200));
+    const read = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const transport = new Transport({
+      ...server.config,
+      async credentials() {
+        read.resolve();
+        await gate.promise;
+        return { tls: {}, headers: {} };
+      },
+    });
+    opened.push(async () => {
+      await transport.close();
+      await server[Symbol.asyncDispose]();
+    });
+    const end = new AbortController();
+    const aborted = transport.call({ ...call(false), signal: end.signal });
+    await read.promise;
+    end.abort(new Error('no longer needed'));
+    await expect(aborted).rejects.toThrow('no longer needed');
+    gate.resolve();
+    await transport.call({ ...call(true), path: '/next' });
+    expect(server.seen.map(({ url }) => url.pathname)).toEqual(['/next']);
+  });
+
+  test('ends in the middle of its answer, if its caller aborts it or the answer is late', async () => {
+    const arrived = Promise.withResolvers<void>();
+    const half: Answerer = (_, response) => {
+      response.writeHead(200).write('{"a":', () => arrived.resolve());
+    };
+    const server = await ScriptedServer.start(half, half, answer(200));
+    const transport = new Transport(server.config, fakeClock(), () => true, 1_000);
+    opened.push(async () => {
+      await transport.close();
+      await server[Symbol.asyncDispose]();
+    });
+    const end = new AbortController();
+    const aborted = transport.call({ ...call(false), signal: end.signal });
+    await arrived.promise;
+    end.abort(new Error('no longer needed'));
+    await expect(aborted).rejects.toThrow('no longer needed');
+    await expect(transport.call(call(false))).rejects.toMatchObject({
+      reason: 'unreachable',
+      message: 'Kubernetes: test: no answer: none within 1 s; whether it was carried out is unknown',
+    });
+    await transport.call(call(true));
+    expect(server.seen).toHaveLength(3);
+  });
+
   test('ends when its caller aborts it, also while its connection is being made', async () => {
     const silent = createTcpServer().listen({ port: 0, host: '127.0.0.1' });
     await once(silent, 'listening');
