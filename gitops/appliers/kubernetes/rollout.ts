@@ -73,17 +73,25 @@ export async function rolledOut(
     if (wait !== reported) progress(wait === '' ? '' : `Deployment ${address.name} ${wait}`);
     reported = wait;
   };
+  /** The error of the last read of pods; `null`: it succeeded. */
+  let unread: unknown = null;
   /**
    * An error must not end the wait: a rollout without progress must be seen as failed, so that the way back is taken.
    */
   const read = (deployment: KubernetesObject, isFinal: boolean) =>
-    newestPodFault(deployment, { client, isFinal }, signal).catch((error: unknown): PodFault => {
-      signal.throwIfAborted();
-      return {
-        message: `its pods can’t be read: ${error instanceof Error ? error.message : error}`,
-        isLasting: false,
-      };
-    });
+    newestPodFault(deployment, { client, isFinal }, signal).then(
+      (fault) => {
+        unread = null;
+        return fault;
+      },
+      (error: unknown) => {
+        signal.throwIfAborted();
+        unread = error;
+        return null;
+      },
+    );
+  const unreadText = () =>
+    `its pods can’t be read: ${unread instanceof Error ? unread.message : String(unread)}`;
   const isEnded = async (): Promise<boolean> => {
     const deployment = copies.find(address);
     if (deployment === undefined) {
@@ -94,7 +102,7 @@ export async function rolledOut(
     const refused = podRefusal(deployment, { copies, identity });
     const hasNoRoom = refused?.quota === 'own';
     const isDone = state.isRolledOut && state.failure === null && isServing;
-    const wait = hasNoRoom ? WAITS_FOR_ROOM : held;
+    const wait = hasNoRoom ? WAITS_FOR_ROOM : held || (unread === null ? '' : `waits: ${unreadText()}`);
     report(isDone ? '' : wait);
     const isStuck = state.updated > 0 && state.ready < state.pods;
     isTimed = isStuck || refused !== null;
@@ -109,7 +117,8 @@ export async function rolledOut(
     // The cluster has no deadline for a template that was rolled out before and of which no pod can be created.
     if (state.isLate || (noRoomAt !== null && now - noRoomAt >= state.deadlineMs)) {
       const cause = await read(deployment, true);
-      const message = cause?.message ?? 'no progress until its deadline';
+      const message =
+        cause?.message ?? `no progress until its deadline${unread === null ? '' : `; ${unreadText()}`}`;
       outcome = cause === null && hasNoRoom ? refused : { message, isLasting: false, quota: null };
       return true;
     }
@@ -120,6 +129,8 @@ export async function rolledOut(
     if (!isStuck || now - readAt < pause) return false;
     readAt = now;
     const cause = await read(deployment, false);
+    // What is known of the pods stays.
+    if (unread !== null) return false;
     if (cause?.isLasting && seenBefore) outcome = { ...cause, quota: null };
     seenBefore = cause?.isLasting ?? false;
     pause = seenBefore ? times.readMs : Math.min(2 * pause, LONGEST_PAUSE * times.readMs);
@@ -132,7 +143,8 @@ export async function rolledOut(
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, againMs });
   if (!isJudged) {
     throw new RetryableError(
-      `Kubernetes: the rollout of ${address.name} doesn’t end: check that the cluster’s controllers run`,
+      `Kubernetes: the rollout of ${address.name} doesn’t end: check that the cluster’s controllers run${unread === null ? '' : `; ${unreadText()}`}`,
+      { cause: unread ?? undefined },
     );
   }
   return outcome;

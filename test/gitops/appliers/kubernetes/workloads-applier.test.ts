@@ -5,6 +5,7 @@ import { openCluster } from '../../../../gitops/appliers/kubernetes/cluster.ts';
 import { kubernetesSettings } from '../../../../gitops/appliers/kubernetes/settings.ts';
 import { workloadsApplier } from '../../../../gitops/appliers/kubernetes/workloads-applier.ts';
 import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
+import { formatMark } from '../../../../gitops/base/ownership.ts';
 import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
 import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -12,16 +13,28 @@ import { loadedManifest } from '../../../support/manifest.ts';
 const REFUSED = { type: 'ReplicaFailure', status: 'True', message: 'pods "x" is forbidden' };
 const LATE = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded' };
 
-/** An API server that gives each Deployment that is applied this condition, and can't list ReplicaSets. */
+const IDENTITY = { instance: 'test', host: 'tag-1' };
+const NO_ROOM = { ...REFUSED, message: 'pods "x" is forbidden: exceeded quota: own, requested: pods=1' };
+const OWN_QUOTA = JSON.stringify({
+  metadata: {
+    ...{ name: 'own', namespace: 'sites', uid: 'q', resourceVersion: '1' },
+    annotations: { 'tagyard/mark': formatMark(IDENTITY, '-', '0123456789abcdef') },
+  },
+});
+
+/**
+ * An API server that gives each Deployment that is applied these conditions, can't list ReplicaSets, and has the quota of
+ * the client.
+ */
 class FailingServer {
-  readonly #condition: object;
+  readonly #conditions: readonly object[];
   #watch: ServerResponse | null = null;
   /** The last event; empty: none. A watch that is opened later begins with it. */
   #event = '';
   #version = 1;
 
-  constructor(condition: object) {
-    this.#condition = condition;
+  constructor(conditions: readonly object[]) {
+    this.#conditions = conditions;
   }
 
   readonly answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -35,7 +48,8 @@ class FailingServer {
       response.writeHead(200).write(isOfDeployments ? `${this.#event}\n` : '\n');
       if (isOfDeployments) this.#watch = response;
     } else {
-      response.end('{"metadata":{"resourceVersion":"1"},"items":[]}');
+      const items = pathname.endsWith('/resourcequotas') ? OWN_QUOTA : '';
+      response.end(`{"metadata":{"resourceVersion":"1"},"items":[${items}]}`);
     }
   };
 
@@ -46,7 +60,7 @@ class FailingServer {
     const object = JSON.stringify({
       ...rest,
       metadata: { name, uid: 'u', resourceVersion, generation: 1, ...more },
-      status: { observedGeneration: 1, conditions: [this.#condition] },
+      status: { observedGeneration: 1, conditions: this.#conditions },
     });
     this.#event = `{"type":"MODIFIED","object":${object}}`;
     this.#watch?.write(`${this.#event}\n`);
@@ -54,18 +68,28 @@ class FailingServer {
   }
 }
 
+const ESCALATES = [RetryableError, RetryableError, TerminalError];
+const IS_RETRIED = [RetryableError, RetryableError, RetryableError];
+
 test.for([
-  ['of which the pods are refused', REFUSED, 'the cluster refuses the pods: .*'],
-  ['that is late, and of which the pods can’t be read', LATE, 'its pods can’t be read: .*etcd is away'],
+  ['of which the pods are refused', [REFUSED], 'the cluster refuses the pods: .*', ESCALATES],
+  [
+    'that is late, and of which the pods can’t be read',
+    [LATE],
+    'no progress until its deadline; its pods can’t be read: .*etcd is away',
+    ESCALATES,
+  ],
+  // The template isn't at fault.
+  ['that has no room in the client’s quota', [LATE, NO_ROOM], 'no room in the client’s quota .*', IS_RETRIED],
 ] as const)(
-  'a rollout %s counts as failed and is reported, even if the way back fails',
-  async ([, condition, cause]) => {
+  'a rollout %s is reported as failed, even if the way back fails',
+  async ([, conditions, cause, kinds]) => {
     await using stack = new AsyncDisposableStack();
-    const { kubeconfig } = stack.use(await openedScripted(new FailingServer(condition).answer));
+    const { kubeconfig } = stack.use(await openedScripted(new FailingServer(conditions).answer));
     const cluster = await openCluster(
       kubernetesSettings.parse({ KUBECONFIG: kubeconfig, KUBERNETES_NAMESPACE: 'sites' }),
       {
-        identity: { instance: 'test', host: 'tag-1' },
+        identity: IDENTITY,
         log: { info() {}, warn() {} },
         ordinal: async () => null,
         gateway: null,
@@ -86,7 +110,7 @@ test.for([
       message: expect.stringMatching(`failed: ${cause}; couldn’t go back: .*etcd is away`),
       cause: expect.objectContaining({ reason: 'unavailable' }),
     };
-    for (const kind of [RetryableError, RetryableError, TerminalError]) {
+    for (const kind of kinds) {
       const error = await apply().catch((thrown: unknown) => thrown);
       expect(error).toMatchObject(failed);
       expect(error).toBeInstanceOf(kind);
