@@ -38,6 +38,8 @@ interface Listener {
 export class ServiceSlices {
   readonly #copy: Watched;
   readonly #byService = new Map<string, Map<string, KubernetesObject>>();
+  /** The service of each slice, by the slice's key. */
+  readonly #serviceOf = new Map<string, string>();
   #areKnown = false;
 
   constructor(copy: Watched) {
@@ -58,16 +60,20 @@ export class ServiceSlices {
     await this.#copy.ready(signal).catch(() => undefined);
     if (signal.aborted) return;
     const unreadable = new Set<string>();
-    const take = (type: 'set' | 'deleted', sent: SentObject): string | null => {
+    /** Returns the services whose slices it changes. */
+    const take = (type: 'set' | 'deleted', sent: SentObject): string[] => {
       const { key } = sent;
       try {
-        const object = objectIn(this.#copy, sent);
+        const service = type === 'deleted' ? null : serviceOf(objectIn(this.#copy, sent));
         unreadable.delete(key);
-        return type === 'deleted' ? this.#drop(object) : this.#keep(object);
+        const left = this.#serviceOf.get(key) === service ? [] : this.#drop(key);
+        if (service === null) return left;
+        this.#keep(service, sent);
+        return [...left, service];
       } catch (error) {
         if (!unreadable.has(key)) log.warn({ err: error, slice: key }, 'an EndpointSlice can’t be read');
         unreadable.add(key);
-        return null;
+        return [];
       }
     };
     for (const sent of [...this.#copy.objects.values()]) take('set', sent);
@@ -75,8 +81,7 @@ export class ServiceSlices {
     const list = (service: string) => listener.list(service, this.endpointsOf(service) ?? []);
     for (const service of listener.services) list(service);
     for await (const { type, object } of changes) {
-      const service = take(type === 'deleted' ? type : 'set', object);
-      if (service !== null) list(service);
+      for (const service of take(type === 'deleted' ? type : 'set', object)) list(service);
     }
   }
 
@@ -84,20 +89,21 @@ export class ServiceSlices {
     await this.#copy.close();
   }
 
-  #keep(object: KubernetesObject): string | null {
-    const service = serviceOf(object);
-    if (service === null) return null;
+  #keep(service: string, { key, object }: SentObject): void {
     const slices = this.#byService.get(service) ?? new Map<string, KubernetesObject>();
-    this.#byService.set(service, slices.set(object.metadata.name, object));
-    return service;
+    this.#byService.set(service, slices.set(key, object));
+    this.#serviceOf.set(key, service);
   }
 
-  #drop(object: KubernetesObject): string | null {
-    const service = serviceOf(object);
-    const slices = service === null ? undefined : this.#byService.get(service);
-    slices?.delete(object.metadata.name);
-    if (service !== null && slices?.size === 0) this.#byService.delete(service);
-    return service;
+  /** By the key alone: the deleted object may be unreadable, or name another service than before. */
+  #drop(key: string): string[] {
+    const service = this.#serviceOf.get(key);
+    if (service === undefined) return [];
+    this.#serviceOf.delete(key);
+    const slices = this.#byService.get(service);
+    slices?.delete(key);
+    if (slices?.size === 0) this.#byService.delete(service);
+    return [service];
   }
 }
 
