@@ -1,3 +1,4 @@
+import { createSecureContext } from 'node:tls';
 import type { Agent, Dispatcher, ProxyAgent } from 'undici';
 import type { ClusterConfig } from './config.ts';
 import type { Credentials, RequestHeaders, TlsMaterial } from './credentials.ts';
@@ -35,6 +36,8 @@ export class Agents {
     const { Agent: DirectAgent, ProxyAgent: TunnelAgent } = await import('undici');
     const connect = {
       ...credentials.tls,
+      // One for all connections: each would read the certificates again.
+      secureContext: createSecureContext(credentials.tls),
       timeout: CONNECT_MS,
       keepAlive: true,
       keepAliveInitialDelay: KEEPALIVE_MS,
