@@ -23,7 +23,7 @@ import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 const AT_ONCE = 32;
 const PER_WEBHOOK = 8;
 const PER_OWNER = 8;
-/** After this time, a queue goes behind the other queues that are due. */
+/** After this time, a queue waits behind the other queues that are due. */
 const SLICE_MS = 30_000;
 /** Deliveries that are read at once. */
 const BATCH = 50;

@@ -19,7 +19,7 @@ const PER_SECOND = 40;
 /** Seconds of load before an event, and after it. */
 const BEFORE_SECONDS = 10;
 const AFTER_SECONDS = 10;
-/** Seconds until an event is noticed; the later p99 leaves these seconds out. */
+/** Seconds until an event is noticed; the p99 after the event excludes them. */
 const FOUND_OUT_SECONDS = 3;
 const WAYS = ['gateway', 'control'] as const;
 

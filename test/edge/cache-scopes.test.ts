@@ -50,7 +50,7 @@ test('docs/plugins.md names the members that a copy of a context lacks; a plugin
   const { host } = await stage.site();
   const { lacking, taken } = (await stage.send(host, '/copy')).json;
   const documents = readFileSync('docs/plugins.md', 'utf8');
-  const named = /lack them or throw: ([^.]*)\./.exec(documents)?.[1] ?? '';
+  const named = /are made when they\s+are read: ([^.]*)\./.exec(documents)?.[1] ?? '';
   expect(lacking).toEqual([...named.matchAll(/`(\w+)`/g)].map(([, name]) => name).toSorted());
   expect(taken).toEqual(lacking);
 });

@@ -61,7 +61,7 @@ describe('a withdrawal', () => {
     },
   );
 
-  test('by one of many visitors who share a master cookie: it stays refused as a key', async () => {
+  test('by one of many visitors with the same master cookie: it stays refused as a key', async () => {
     const site = await on(MASTER);
     const boot = (body: object) => stage.boot(site, body, own(site, `shop_id=${RANDOM}`));
     for (let browser = 0; browser < 11; browser += 1) await boot({ cookies: { _ga: `of-${browser}` } });

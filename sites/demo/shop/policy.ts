@@ -16,7 +16,7 @@ export function contentSecurityPolicy(nonce: string, edgeUrl: string | null): st
 
 /**
  * A second policy, for a visitor who blocks the edge: scripts load only from the shop and the vendor, and data
- * goes only to the shop. Like a blocker, it fails the requests inside the browser.
+ * is sent only to the shop. Like a blocker, it fails the requests inside the browser.
  */
 export function withoutEdge(vendorUrl: string | undefined): string {
   const vendor = vendorUrl === undefined ? '' : ` ${new URL(vendorUrl).origin}`;
