@@ -28,7 +28,7 @@ const MOST_RETRIED = 8;
 const started = Date.now();
 const filters = process.argv.slice(2);
 const served = servedPool();
-const all = (Object.keys(POOLS) as Pool[]).filter((pool) => served === null || pool === served.pool); // keys forgets the type
+const all = (Object.keys(POOLS) as Pool[]).filter((pool) => served === null || pool === served.pool); // keys: string[]
 const runs = await Promise.all(
   all.filter((pool) => hasSelected(pool, filters)).map((pool) => openPool(pool, filters)),
 );
@@ -39,7 +39,7 @@ if (served === null) process.env[PROBES_VARIABLE] = JSON.stringify(probes);
 // more pools, tests wait for a core until they time out.
 const beside = limit(availableParallelism() + 1);
 const network = limit(1);
-// A limiter begins a run some microtasks after its call. So all pools pass a first limiter before `beside`, and reach
+// A limiter begins a run some microtasks after its call. Each pool first passes another limiter, so that all reach
 // `beside` in their order.
 const others = limit(Number.POSITIVE_INFINITY);
 await Promise.all(

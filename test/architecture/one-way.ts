@@ -27,7 +27,7 @@ export function otherWays(files: readonly SourceFile[]): Violations {
   );
 }
 
-/** Folders of the tests with a program or a list of their own, which their tests import. */
+/** Folders below `test/` with programs, lists or support code that tests may import. */
 const OWN_PARTS = /^test\/(?:support|architecture|bench|conform|fuzz|pictures)\//;
 /** Files that tests import although they aren't in such a folder. */
 const SHARED = ['test/run.ts', 'test/suites.ts', 'test/gitops/appliers/conformance.ts'];

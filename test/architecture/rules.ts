@@ -6,7 +6,7 @@ export type Violations = string[];
 
 /**
  * Who may import whom, as globs over paths (packages: `npm/…`, Node's modules: `node/…`). The first row whose `from`
- * matches a file applies to it. `<own>` is the folder that the last `**` of the row is in.
+ * matches a file applies to it. `<own>` is the path of the file's first folders, as many as `from` has.
  */
 export interface Row {
   readonly from: string;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** User and system time of a process by `/proc` (Linux), whose ticks are hundredths of a second for all of user space. */
+/** User and system time of a process by `/proc` (Linux), which gives hundredths of a second on every machine. */
 export function cpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

@@ -51,7 +51,7 @@ type Manifests = readonly ReturnType<HostBed['manifest']>[];
  * after the other until the last one is healthy. Polling all at once would cost Tagyard more than docker-compose,
  * because each of its polls needs a TLS handshake and they begin at the commit. Returns the daemon's memory after all
  * its sites were removed. The memory before the first site would lack the code that is loaded and compiled for the
- * first site, which is no memory of a site.
+ * first site, although that code belongs to no site.
  */
 async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promise<number> {
   const specs = manifests.flatMap((manifest) => {
@@ -70,7 +70,7 @@ async function comingUp(bench: Bench, bed: HostBed, manifests: Manifests): Promi
       await bed.push(manifests.map((manifest) => ({ ...manifest, state: 'absent' })));
       await bed.reach(sites, 'Removed');
       const now = await bed.memoryMiB();
-      // The minimum of the rounds: memory of removed sites that isn't freed yet doesn't count either.
+      // The minimum of the rounds, so that memory of removed sites that isn't freed yet doesn't count.
       empty = round === 1 ? now : Math.min(empty, now);
     }
     if (control !== null) {

@@ -69,7 +69,7 @@ async function startBed(count: number) {
   stack.defer(() => rm(tls, { recursive: true }));
   const upstream = await startUpstream();
   stack.defer(() => upstream.close());
-  // Copies of one pair under every name; the checks of an operator's own files would refuse them.
+  // Copies of one certificate and key under every name; the checks for an operator's own files would refuse them.
   const certificates: CertificateSource = {
     retain: async () => undefined,
     async pathsFor(host) {
@@ -108,7 +108,7 @@ async function startBed(count: number) {
   );
   for (const name of new Set(parents)) await copy(name);
   for (const { customDomains } of manifests) for (const domain of customDomains) await copy(domain);
-  // Every origin is reachable now: the probe through nginx is not part of the measurement.
+  // Every origin answers from now on, so that waiting for it is no part of the measurement.
   const specs = manifests.flatMap((manifest) => containerSpecs(manifest, containers));
   const servers = await Promise.all(
     specs

@@ -20,7 +20,7 @@ const IDLE_SECONDS = 60;
 const CHANGED = 7;
 const { signal } = new AbortController();
 
-/** What it has cost to start all sites in one of the ways. */
+/** The costs of one round: the start of all sites, and the change of one. */
 interface Round {
   readonly lastApply: number;
   readonly ready: number;

@@ -94,10 +94,10 @@ describeWith(
     test('a page that comes back from the back/forward cache acts on a grant, and boots only for that', async () => {
       await using browser = await launchChromium({ ...stage.browser, backForwardCache: true });
       const { site, domain } = await consentShop(stage, { consent: 'required' });
-      // The browser gets a cookie, because nothing is stored of a visitor who has nothing to keep.
+      // The browser gets a cookie: without one to keep, nothing would be stored for the visitor.
       await browser.addCookies([{ name: '_ga', value: 'GA1.1.1234567890.1700000000', domain, path: '/' }]);
       const host = new URL(site.url.edge).host;
-      // The page itself grants when it is shown again, because the browser's tools lose a page in that cache.
+      // The page itself grants when it is shown again, because tests lose the connection to a page in that cache.
       const onReturn = gtag(`gtag('consent','default',${ALL_DENIED});
       addEventListener('pageshow',({persisted})=>{if(persisted)fetch('/persisted').then(()=>
         gtag('consent','update',${ALL_GRANTED}))})`);

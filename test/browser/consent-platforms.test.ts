@@ -185,7 +185,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
   const berlin = { country: 'DE', region: 'BE' };
   const newYork = { country: 'US', region: 'NY' };
 
-  describe('Consent Mode: a default for regions that waits, one for all others, then an update', () => {
+  describe('Consent Mode: a default with a wait for regions, one for all others, then an update', () => {
     afterEach(() => {
       stage.placeOf = () => undefined;
     });

@@ -79,7 +79,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
       expect(JSON.stringify(granted?.body)).not.toContain('SECRET');
       expect((await cookie(browser, '_fpid'))?.value).toBe(id);
       expect(await site.profile(id)).toMatchObject({ cookies: [{ name: '_ga', value: GA }] });
-      // The blockers' detection starts then, too.
+      // The detection of blockers starts then, too.
       await eventually(async () => expect(await at.sent('/mark-session-detection')).toHaveLength(1));
 
       await updateConsent(at, ALL_DENIED);
@@ -176,7 +176,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
   test('a default is no choice: cookies of an earlier consent stay until the platform repeats that consent', async () => {
     await using browser = await chromium.newContext();
     const { site, domain, open } = await consentShop(stage, { consent: 'required' });
-    // The browser gets a cookie, because nothing is stored of a visitor who has nothing to keep.
+    // The browser gets a cookie: without one to keep, nothing would be stored for the visitor.
     await browser.addCookies([{ name: '_ga', value: GA, domain, path: '/' }]);
     const first = await open(browser, DEFAULT_DENIED);
     await isState(first, 'loaded');

@@ -82,6 +82,6 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
     const page = await visitor.newPage();
     await page.goto(`${stage.url}/console/containers`);
     expect(await page.locator('body').innerText()).toContain('The console needs JavaScript');
-    expect(await page.locator('body').innerText()).toContain('the API and the command line');
+    expect(await page.locator('body').innerText()).toContain('The API and the command line');
   });
 });

@@ -181,7 +181,7 @@ describeWith('chromium', 'the console', () => {
   test('waits for slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
-    // Only the first read of the traffic is answered, and only after the time in which further reads would have been
+    // Only the first read of the traffic is answered, and late: without waiting, further reads would have been
     // sent.
     const slow = Promise.withResolvers<void>();
     const traffic = new RegExp(`${shop}/traffic\\?`);

@@ -116,7 +116,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     };
   }
 
-  /** Advances the store's clock: every number of this size in a record is a time. */
+  /** Advances the store's clock: moves back the times in its records, which are the numbers above 1e12. */
   async function passInStore({ manifest }: BrowserSite, days: number): Promise<void> {
     const { COOKIES } = stage.edge.kv;
     for (const { name, expiration = 0 } of (await COOKIES.list({ prefix: `${manifest.site}:` })).keys) {

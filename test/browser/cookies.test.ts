@@ -61,7 +61,7 @@ describeWith('chromium', 'cookies in a browser', () => {
         expect(errors).toEqual([]);
         return page;
       },
-      /** Like a tag of the page: a session cookie on the shop's domain. */
+      /** Sets cookies as a tag of the page does: session cookies on the shop's domain. */
       write: (browser: BrowserContext, cookies: Record<string, string>) =>
         browser.addCookies(
           Object.entries(cookies).map(([name, value]) => ({ name, value, domain: `.${domain}`, path: '/' })),
@@ -188,7 +188,7 @@ describeWith('chromium', 'cookies in a browser', () => {
       expect(kept.filter(({ value }) => value === first?.id)).toHaveLength(1);
     });
 
-    test('ignores an id that another site has set for the edge’s zone', async () => {
+    test('an id that another site has set for the edge’s zone is ignored', async () => {
       await using browser = await launchChromium({ ...stage.browser, thirdPartyCookies: true });
       const { site, open } = await shop(host);
       const planted = 'e'.repeat(32);

@@ -174,7 +174,7 @@ describeWith('chromium', 'the snippet on pages and in browsers with strict rules
     expect(errors).toEqual([]);
   });
 
-  test('a page without a body yet runs its tags and reports signals', async () => {
+  test('before a page has a body, its tags run and its signals are reported', async () => {
     await using browser = await chromium.newContext();
     const site = await stage.site();
     stage.fault = (path) => (path === '/late.js' ? 'hold' : undefined);

@@ -105,7 +105,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       expect(visitor.cookies(host).has('tagyard-session')).toBe(false);
     });
 
-    test('is refused when its answer is sent again, and Keycloak then ends the login that it opened', async () => {
+    test('is refused when its answer is sent again, and Keycloak then ends the login of the first use', async () => {
       const visitor = new Visitor();
       const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
       const attempt = visitor.cookies(new URL(stage.url).host).get('tagyard-login') ?? '';
@@ -175,7 +175,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       expect((await stage.begin(short)).text).toContain('kc-form-login');
     });
 
-    test('ends by a logout at Keycloak, of its browser or by an administrator, and no other session does', async () => {
+    test('ends by a logout at Keycloak, from its browser or by an administrator; no other session ends', async () => {
       await begin();
       const again = await stage.person('ada');
       const page = await ada.visit(`${keycloak.url}/realms/agency/protocol/openid-connect/logout`);
@@ -246,7 +246,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       await begin();
       const before = await stage.bearer();
       expect(await stage.call(before)).toEqual([200, undefined]);
-      // From now on the keys are cached, and fetched again soon only if a token names another key.
+      // From now on the keys are cached: for a time, they are fetched again only if a token names another key.
       await stage.endAll('ada');
       await eventually(async () => expect(await stage.subjectOf(ada)).toBe('expired_session'));
       await stage.rotateKey();

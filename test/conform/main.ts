@@ -37,5 +37,5 @@ const code = await conform(process.argv.slice(2), {
   signal: interrupted.signal,
   write: (text) => process.stdout.write(text),
 });
-// Explicit: a connection that a behaviour kept open must not keep the process.
+// Ends the process explicitly: a connection that a behaviour kept open would keep it running.
 process.exit(isBroken ? 1 : code);

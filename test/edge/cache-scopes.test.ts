@@ -46,7 +46,7 @@ test('only requests of the same plugin and site join a running request', async (
   ]);
 });
 
-test('docs/plugins.md names the members that a copy of a context lacks; a plugin can still take each by its name', async () => {
+test('docs/plugins.md names the members that a copied context lacks; a plugin can take each from the original', async () => {
   const { host } = await stage.site();
   const { lacking, taken } = (await stage.send(host, '/copy')).json;
   const documents = readFileSync('docs/plugins.md', 'utf8');

@@ -108,7 +108,7 @@ describe('a plugin that a late EDGE_CONFIG may forbid', () => {
     vi.useRealTimers();
   });
 
-  /** A read that fails after some milliseconds; those after it never end. */
+  /** The first read fails after some milliseconds; later ones never end. */
   function failingAfter(ms: number): () => Promise<string | null> {
     let isFirst = true;
     return () => {

@@ -34,7 +34,7 @@ describe('headers that only the host of a container should set', () => {
     ['a path of the manifest', 'POST', '/data'],
     ['the preview', 'GET', '/gtm/debug?id=GTM-1'],
     ['a service page', 'GET', '/_/service_worker/1/sw.js'],
-  ])('%s does not choose the server that a template calls', async (_name, method, path) => {
+  ])('don’t choose the server that a template calls: %s', async (_name, method, path) => {
     const calls: string[] = [];
     const stranger = createServer(({ url = '' }, response) => {
       calls.push(url);

@@ -153,7 +153,7 @@ describe('the visitor’s place', () => {
     expect(asked().sort()).toEqual(['DE-BE', 'US-CA']);
   });
 
-  test('caches between must not keep the script of a place', async () => {
+  test('caches between edge and browser must not keep the script of a place', async () => {
     const site = await stage.site();
     stage.upstream.reply = byPlace;
     const scope = async (headers: Record<string, string>) =>
@@ -197,7 +197,7 @@ describe('the visitor’s place', () => {
     expect((await script(site, asPeerAt(CALIFORNIA))).text).toBe('place=US-CA');
   });
 
-  /** Through the proxy its own headers replace the visitor's, so those that it doesn't state are absent. */
+  /** The proxy's own headers replace the visitor's, so those that it doesn't state are absent. */
   function unclaimed(headers: Readonly<Record<string, string>>): Record<string, string> {
     if (!('x-tagyard-hop-secret' in headers)) return {};
     return Object.fromEntries(

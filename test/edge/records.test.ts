@@ -216,7 +216,7 @@ describe('a probe of our own', () => {
     ['the secret', () => HOP_SECRET],
     ['true', () => 'true'],
     ['nothing', () => ''],
-  ])('isn’t recognised in a request of a stranger with %s', async (_what, value) => {
+  ])('isn’t recognised if the mark is wrong: %s', async (_what, value) => {
     expect(await probe(value())).toBe(false);
   });
 });
@@ -276,7 +276,7 @@ describe('a record', () => {
     },
   );
 
-  test.each(['PROPFIND', 'REPORT'])('has no other method: %s', async (method) => {
+  test.each(['PROPFIND', 'REPORT'])('has any other method as “other”: %s', async (method) => {
     expect((await recordOf('/nothing', { method })).method).toBe('other');
   });
 
@@ -357,7 +357,7 @@ describe('what a stranger sends is in no store', () => {
   const text = `${SECRETS.join('.')}`;
   const encoded = encodeURIComponent(`${text}@example.org`);
 
-  test('in any field', async () => {
+  test('whichever field it was sent in', async () => {
     const prefixed = await stage.site({ features: { cookie_restoration: true, multi_domain: true } });
     const { host, loader, domains } = prefixed;
     const origin = `https://www.${domains[0]?.domain}`;

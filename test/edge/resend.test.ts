@@ -39,7 +39,7 @@ const HIT = post('en=page_view\nen=scroll\n');
 const LARGE = post('en=page_view\n'.repeat(2_000));
 
 describe('a tag server at two addresses', () => {
-  /** Nothing listens on the first one, the tag server on the second; each connection uses the next of `addresses`. */
+  /** On `SILENT`, nothing listens; on `LISTENING`, the tag server. Each connection uses the next of `addresses`. */
   const SILENT = '127.0.0.2';
   const LISTENING = '127.0.0.1';
   const addresses: string[] = [];

@@ -88,7 +88,7 @@ describe('a forged statement is answered as if there were none', () => {
     expect(await outcome(stated(TOKEN, page))).not.toEqual(await outcome({}));
   });
 
-  test('also under the prefix of another domain of the site', async () => {
+  test('a valid one is, too, under the prefix of another domain', async () => {
     expect(await outcome(stated(TOKEN, page), OTHER_PREFIX)).toEqual(await outcome({}, OTHER_PREFIX));
   });
 
@@ -100,11 +100,11 @@ describe('a forged statement is answered as if there were none', () => {
     });
   });
 
-  test('and so is a valid one without a prefix', async () => {
+  test('a valid one is, too, without a prefix', async () => {
     expect(await outcome(stated(TOKEN, page), '')).toEqual(await outcome({}, ''));
   });
 
-  test('and so is a valid one that came through our own proxy', async () => {
+  test('a valid one is, too, if it came through our own proxy', async () => {
     const proxied = {
       'x-tagyard-hop-secret': HOP_SECRET,
       'x-forwarded-host': `m.${site.domains[0]?.domain}`,
@@ -189,7 +189,7 @@ describe('a rotated token', () => {
     const headers = stated(OLD_TOKEN, page);
     const current = await outcome(stated(TOKEN, page));
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
-    // So late that the edge's copies of the site's documents, and what was proved by them, are still fresh when the
+    // Shortly before its end, so that the edge's copies of documents, and what they prove, are still fresh when the
     // token ends.
     await stage.forward(until - Date.now() - 20_000);
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
@@ -224,7 +224,7 @@ describe('cookies', () => {
     },
   );
 
-  test('the id of another host, in a request that no server vouches for, does not identify', async () => {
+  test('an id of another host identifies no visitor in a request that no server vouches for', async () => {
     const id = 'f'.repeat(32);
     const answer = await stage.send(site.host, `${PREFIX}/boot`, {
       method: 'POST',
@@ -254,7 +254,7 @@ describe('a body that means nothing', () => {
     ['HEAD', '/g/collect'],
     ['GET', '/gtm.js'],
     ['GET', '/c/:token.js'],
-  ])('%s %s with one is answered below a prefix as without a prefix', async (method, path) => {
+  ])('%s %s with such a body is answered below a prefix as without one', async (method, path) => {
     stage.upstream.reply = ({ url }) => (url.includes('gtm.js') ? vendorScript() : {});
     const target = path.replace(':token', `${site.domains[0]?.token}`);
     for (const framing of ['Content-Length: 3', 'Transfer-Encoding: chunked']) {

@@ -255,12 +255,12 @@ describe('the cookies of the domain’s pages', () => {
 });
 
 describe('a prefix', () => {
-  test('serves without a token, too, as the edge hostname', async () => {
+  test('serves without a token, too, and names the edge hostname', async () => {
     const { text } = await stage.send(site.host, `${PREFIX}/l/${site.loader}.js`);
     expect(text).toContain(JSON.stringify(`http://${site.host}${PREFIX}`));
   });
 
-  test('serves on a custom domain under that host', async () => {
+  test('serves on a custom domain, too, and names that host', async () => {
     const headers = {
       'x-tagyard-hop-secret': HOP_SECRET,
       'x-forwarded-host': `m.${site.domains[0]?.domain}`,
@@ -280,7 +280,7 @@ describe('a prefix', () => {
     expect((await stage.send(site.host, '/m3trics1x/healthy')).json.code).toBe('not_found');
   });
 
-  test('of two domains is decided by the token', async () => {
+  test('of two domains belongs to the domain of the token', async () => {
     const other = forwarderToken('outlet');
     const own = await stage.site({
       features: { multi_domain: true },

@@ -41,7 +41,7 @@ describe('a tag server', () => {
 
 test.each([
   ['says so in content-length', { 'content-length': String(5_000_000) }],
-  ['is too large only when it arrives', {}],
+  ['doesn’t state its length', {}],
 ])('a vendor’s script that is too large is not buffered if it %s', async (_name, length) => {
   const site = await stage.site();
   const { headers } = vendorScript();

@@ -20,7 +20,7 @@ const refusal = (status: number, code: number, message: string): Fault => ({
   body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
 });
 /**
- * The calls of one observation. Each case below states how many calls it may take beyond those of a creation without
+ * The calls of one observation. Each case states how many calls fail; it may take more calls than a creation without
  * faults: a retry is one observation and its writes.
  */
 const OBSERVATION = 6;
@@ -64,7 +64,7 @@ describe('a daemon whose Cloudflare fails', () => {
     expect(await ask(daemon, [{ method: 'POST', path: '/provision', body }])).toEqual([]);
     await settled();
   }
-  /** Causes no call of Cloudflare's API, as `POST /plan` would. */
+  /** Unlike `POST /plan`, this causes no call of Cloudflare's API. */
   async function settled(): Promise<void> {
     const head = await on.repo.head();
     await eventually(
@@ -100,7 +100,7 @@ describe('a daemon whose Cloudflare fails', () => {
     ['half a JSON to a read', { kind: 'truncate' }, reads, 2],
     ['half a JSON to a write that was carried out', { kind: 'truncate' }, dnsBatch, 1],
     [
-      'a page that is short',
+      'a page that lacks a record',
       {
         kind: 'change',
         change: (body: { result: unknown[] }) => ({ ...body, result: body.result.slice(1) }),
@@ -120,7 +120,7 @@ describe('a daemon whose Cloudflare fails', () => {
       routeCreate,
       1,
     ],
-    ['half a bulk', { kind: 'change', change: omitOne }, kvWrite, 4],
+    ['a bulk that seems to lack a key', { kind: 'change', change: omitOne }, kvWrite, 4],
     ['a full quota', refusal(400, 81045, 'Record quota exceeded'), dnsBatch, 2],
     ['a token that is revoked in the middle', refusal(403, 9109, 'Unauthorized'), any, 3 * OBSERVATION],
   ])('%s: keeps running, creates nothing twice, and converges', async (name, fault, when, times) => {

@@ -68,7 +68,7 @@ describe.each(MODES)('a drain with the route and records of the mode %s', (mode)
     expect(standing(on.snapshot(), 'acme')).toEqual(NOTHING);
   });
 
-  test('is never cut short by a kill before it or at its end, and the rest is removed after it', async () => {
+  test('is never cut short by a kill at its start or end, and the rest is removed after it', async () => {
     const drainSeconds = 1;
     await start({ drainSeconds });
     await create('stays');

@@ -8,7 +8,7 @@ import type { Moment } from '../support/gitops/gate.ts';
 /** The state file is written often and always in the same way: the first writes of a step represent all of them. */
 const STATE_WRITES = 2;
 const MINUTE = 60_000;
-/** Each moment has a stage of its own. Both run at once, because each waits half of its time. */
+/** Each moment has a stage of its own. Both stages run at once, because each spends half of its time waiting. */
 const MOMENTS: readonly Moment[] = ['before', 'after'];
 
 interface StageResult {
@@ -45,7 +45,7 @@ describe('a daemon that is killed with SIGKILL', () => {
     // The modes differ in routes and records only, and no other step writes these.
     ['site', 'every route and record', ['create', 'remove'], /zones/],
   ])(
-    'of three sites reaches the same state as without the kill, in the mode %s at the boundaries of %s',
+    'of three sites reaches the same state as without the kill: mode %s, kills before and after %s',
     {
       timeout: 30 * MINUTE,
     },

@@ -43,7 +43,7 @@ export class Checks {
   readonly #world: World;
   readonly #hostnames = SITES.flatMap(hostnamesOf);
   #view: GitView | null = null;
-  /** Sites that were ready after the last step, or that must not have been removed since. */
+  /** Sites that were ready after some step, and whose removal nothing has permitted since. */
   #standing = new Set<string>();
   /** By hostname: the ready site that had it after the last step. */
   #holders = new Map<string, string>();

@@ -21,7 +21,7 @@ const manifest = (
 /** Puts every site back, so that the next step can break an invariant. */
 const RESTORE: Step = { kind: 'operate', what: 'restore', site: 'acme' };
 
-/** Steps of every run, also on a slow machine: those that have removed or mixed up sites before, and some of seed 1. */
+/** Steps of every run, also on a slow machine: those that once removed or mixed up sites, and some of seed 1. */
 export const CORPUS: readonly Step[] = [
   commit(put('acme.yaml', '120000')),
   RESTORE,

@@ -169,7 +169,7 @@ const ownManifest = fc.record({ name: site, change: fc.constantFrom(...MANIFEST_
   }),
 );
 
-/** A link or submodule takes the place of a site's file, which git still has by that name. */
+/** A link or submodule in place of a site's file: git still has something of that name. */
 const hiding = site.chain((name) =>
   fc.constantFrom('120000' as const, '160000' as const).map(
     (mode): Edit => ({

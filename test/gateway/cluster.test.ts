@@ -158,10 +158,10 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     const host = await stage.serve('static', alive.port, [address]);
     await eventually(() => answers(host, { upstream: 'alive' }));
     await stage.list('tag-static-processing', alive.port, []);
-    // At another address, because the gateway forgets a kept pod when another Service lists its address.
+    // The marker has another address, because the gateway forgets a kept pod whose address another Service lists.
     const marker = await upstream({ address: await stage.podAddress(2), name: 'marker' });
     const other = await stage.serve('marker', marker.port, [await stage.podAddress(2)]);
-    // This later change has arrived, so the empty list has, too.
+    // Once this later change has arrived, the empty list has, too.
     await eventually(() => answers(other));
     const seen = alive.seen.length;
     const load = startLoad(gateway.endpoint, host, { perSecond: 40 });

@@ -183,7 +183,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     await apply();
   });
 
-  test('has no previous certificate of a name while other names have none', async () => {
+  test('keeps no replaced certificate of a name, also while another name has none', async () => {
     await using started = await provisioner();
     const { changesOf, apply } = started;
     const [lost, never] = ['lost.acme-shop.example', 'never.acme-shop.example'];

@@ -179,7 +179,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     expect(twinReport.answered.some(({ at }) => at > Math.max(...failed))).toBe(true);
   });
 
-  /** Proves that no request failed that can be sent again, and others only if they were on their way at the cut. */
+  /** Proves that only requests failed that can't be sent again and were on their way at the cut. */
   function expectHeld(report: EdgeLoadReport, cutAt: number) {
     expect(report.failures.filter(({ canBeSentAgain }) => canBeSentAgain)).toEqual([]);
     // The front notices the loss by itself, long before the cluster does.

@@ -164,7 +164,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(new Set(await Promise.all(Array.from({ length: 20 }, asked)))).toEqual(new Set(['ESERVFAIL']));
     expect([starts, agent.running(service)]).toEqual([1, null]);
     fault = null;
-    // All requests within five seconds get this error.
+    // For five seconds after the failed start, all requests get its error.
     const served = eventually(async () => expect(await asked()).toEqual(Array(3).fill('127.0.0.1')));
     await eventually(() => expect([starts, agent.running(service)]).toEqual([2, preview.service]));
     agent.stopped(service);

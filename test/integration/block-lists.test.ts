@@ -34,7 +34,7 @@ const GOOGLES: readonly Address[] = [
   ['ping', '/g/collect?v=2&tid=G-ABC1234&gtm=45he4&en=page_view'],
 ];
 
-/** The detection's bait, which must be blocked. */
+/** The bait that detects blockers: it must be blocked. */
 const BAIT: Address = [
   'xmlhttprequest',
   '/mark-session-detection?bait=/bait/gtm.js?v=1&ad_type=banner&to=/mark-session-detection',
@@ -70,11 +70,11 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
     ['in our zone', inZone],
     ['under the client’s own domain', inOwnDomain],
   ])('a neutral name %s', (_where, hostOf) => {
-    test.each(OURS)('%s %s is blocked by none', (...address) => {
+    test.each(OURS)('%s %s is blocked by no list', (...address) => {
       expect(blockedBy(hostOf('acme-shop'), address)).toEqual([]);
       expect(blockedPath(address[1])).toBeNull();
     });
-    test.each(GOOGLES)('%s %s is blocked by EasyPrivacy, as the report says', (...address) => {
+    test.each(GOOGLES)('%s %s is blocked by EasyPrivacy, as `blockedPath` says', (...address) => {
       expect(blockedBy(hostOf('acme-shop'), address)).toEqual(['EasyPrivacy']);
       expect(blockedPath(address[1])).toBe('EasyPrivacy');
     });
@@ -93,7 +93,7 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
     expect(below.flatMap((address) => blockedBy(inOwnDomain('www'), address))).toContain(list);
   });
 
-  test('generated paths are blocked by none', () => {
+  test('generated paths are blocked by no list', () => {
     const below = Array.from({ length: 50 }, newPath).flatMap((prefix) =>
       OURS.map(([kind, path]): Address => [kind, prefix + path]),
     );
@@ -108,7 +108,7 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
     expect(anyBlockedBy(inOwnDomain(example)).has(list)).toBe(!foreignOnly);
   });
 
-  test.each(rules)('what a site named $example gets instead is blocked by none', ({ example }) => {
+  test.each(rules)('a site named $example gets an id that no list blocks', ({ example }) => {
     const base = neutralId({ name: example, domains: ['acme.example'] }, ZONE);
     const id = needsSuffix(base, ZONE.host) ? withSuffix(base) : base;
     expect([...anyBlockedBy(inZone(id))]).toEqual([]);

@@ -168,7 +168,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     expect(warnings.join('\n')).toContain('no certificate');
   });
 
-  test('are not ordered from an authority that refuses the name more often than its pauses allow', async () => {
+  test('are not ordered more often than the pauses allow from an authority that refuses the name', async () => {
     const { push, site, reaches, isReady, pebble } = await open({
       pebble: { refusedNames: [CUSTOM] },
       acme: {
@@ -195,7 +195,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
 
   test('are renewed in time and served without any request', async () => {
     let ahead = 0;
-    // A renewed certificate doesn't count as drift, which this host only reports.
+    // This host only reports drift, and a renewed certificate must not count as drift.
     const opened = await open({ acme: { now: () => Date.now() + ahead }, drift: { proxy: 'warn' } });
     const { push, site, isReady, pebble } = opened;
     const manifest = await site('acme-shop', 1);
@@ -270,7 +270,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     });
     await push('acme-shop', await site('acme-shop', 1));
     await isReady('acme-shop');
-    // The two orders that are allowed at once are used up, and the next one is allowed in three minutes.
+    // The burst of two orders is used up, and the next order is allowed in three minutes.
     const [folder = ''] = await readdir(join(directory, 'acme'));
     await rm(join(directory, 'acme', folder, 'names'), { recursive: true });
     await restart();

@@ -216,7 +216,7 @@ describe('Cloudflare at home', () => {
     const state = new DatabaseSync(join(home, 'cloudflare.sqlite'), { readOnly: true });
     const { last } = latest.parse(state.prepare('SELECT max(due) AS last FROM kv_pending').get());
     state.close();
-    // Later than a second, the most that `npm start` delays.
+    // More than a second, the longest delay with `npm start`.
     expect(last - writtenAt).toBeGreaterThan(1000);
     expect(last - Date.now()).toBeLessThanOrEqual(60_000);
     await eventually(async () => expect(await known()).toBeGreaterThan(0), { timeoutMs: 90_000 });
@@ -270,7 +270,7 @@ describe('Cloudflare at home', () => {
         signal,
       );
       const before = runtime();
-      // Ctrl-C reaches the group of this process.
+      // Ctrl-C reaches the group of this process, so the runtime has a group of its own.
       expect(groupOf(before)).toBe(before);
       threads[0]?.kill('SIGKILL');
       await eventually(() => expect(isRunning(before)).toBe(false));

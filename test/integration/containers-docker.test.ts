@@ -227,7 +227,7 @@ describeWith('docker', 'containers in Docker', () => {
       await applier.apply(change, signal);
       const [container] = await mine();
       await docker.getContainer(container?.Id ?? '').rename({ name: `tagyard-${INSTANCE}-renamed` });
-      // The first observation finds it at the desired address; the next one uses another address.
+      // The first observation finds it at the desired address and fails; the next one uses another address.
       await eventually(async () => {
         const desired = applier.desired(site());
         const { changes } = applier.plan(desired, await applier.observe(desired, signal));
@@ -253,7 +253,7 @@ describe('whether Docker can be used', () => {
     expect(await isDockerUsable(options)).toEqual({ ok: false, reason: expect.stringMatching(reason) });
   });
 
-  test('stops waiting for an engine that never answers', async () => {
+  test('is known in time if the engine never answers', async () => {
     const mute = createTcpServer().listen(`/tmp/tagyard-mute-${process.pid}.sock`);
     await once(mute, 'listening');
     const started = performance.now();

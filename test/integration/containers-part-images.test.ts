@@ -51,7 +51,7 @@ async function settings(target: ImageTarget): Promise<Record<string, string>> {
   if (target === 'management')
     return {
       ...common,
-      // A server that doesn't exist: this image lacks the embedded database, which could run in memory.
+      // No server listens there. The embedded database, which could run in memory, isn't in this image.
       DATABASE_URL: 'postgres://api@127.0.0.1:9/none',
       INFRA_PROVISIONER_URL: 'http://127.0.0.1:9',
       AUTH_JWKS_URL: 'http://127.0.0.1:9/jwks.json',
@@ -101,7 +101,7 @@ describeWith('docker', 'the images of the parts', () => {
   }
 
   test.each(['verification', 'embedded'] as const)(
-    '%s becomes healthy as a user without rights on a read-only root, and ends on SIGTERM',
+    '%s becomes healthy without privileges and with a read-only root, and ends on SIGTERM',
     async (target) => {
       await start(target);
       await eventually(async () => {
@@ -133,7 +133,7 @@ describeWith('docker', 'the images of the parts', () => {
     );
   });
 
-  test('verification has the date and the flags of its wrangler.jsonc', () => {
+  test('verification has the compatibility date and flags of its wrangler.jsonc', () => {
     const config = readFileSync(join(context, 'verification/config.capnp'), 'utf8');
     const wrangler = readFileSync(new URL('../../edge/verification/wrangler.jsonc', import.meta.url), 'utf8');
     for (const [, value = ''] of wrangler.matchAll(/"compatibility_(?:date|flags)": \[?"([^"]+)"/g)) {

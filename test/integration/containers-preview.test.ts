@@ -55,7 +55,7 @@ describeWith(['docker', 'root'], 'the processing server of a site (docs/facts.md
     await lab.exec('iptables', '--delete', ...refuse);
   });
 
-  test('is reported with what to do if a firewall refuses it', async () => {
+  test('that a firewall keeps from its preview server is reported with what to do', async () => {
     const refuse = ['-t', 'raw', '--insert', 'PREROUTING', '-p', 'tcp', '--dport', String(PROXY_PORT)];
     await lab.exec('iptables', ...refuse, '-i', 'tgy+', '-j', 'DROP');
     expect(await host.call('preview', SHOP)).toEqual([

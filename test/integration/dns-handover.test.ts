@@ -51,7 +51,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     await smtpd.empty();
     await knot.updateZone(ZONE, `del ${CUSTOM}. CNAME`, `del ${CUSTOM}. A`, 'del _tagyard-challenge TXT');
     for (const { id } of await listed()) await world.call('DELETE', `${links()}/${id}`, { as: 'admin' });
-    // The earlier answers are too old.
+    // After this, the earlier answers are too old.
     clock.advance(60_000);
   });
 
@@ -236,7 +236,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     expect(await listed()).toEqual([]);
   });
 
-  test('is made by admins only, of the client’s own containers, and a limited number of times a minute', async () => {
+  test('is made by admins only, for the client’s own containers, and a limited number of times a minute', async () => {
     expect((await make({}, 'viewer')).status).toBe(403);
     expect((await make({}, 'stranger')).status).toBe(404);
     const other = crypto.randomUUID();

@@ -294,7 +294,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
   });
 
   describe('a faulty server', () => {
-    test('gets an update whose outcome is unknown only once', async () => {
+    test('gets an update only once if its outcome is unknown', async () => {
       const relay = await relayTo(knot.port);
       const applier = applierOf({ port: relay.port, silenceSeconds: 1 });
       const { changes } = await planOf(applier, acme);

@@ -186,7 +186,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     const loader = await call.proxy('metrics.store.localhost', 'GET', path);
     expect(loader).toMatchObject({ status: 200 });
     expect(loader.body).toContain('//metrics.store.localhost:');
-    // A visitor with an address of its own, through both hops: proxy to edge, edge to proxy, proxy to container.
+    // A visitor with an address of its own, through all hops: proxy to edge, edge to proxy, proxy to container.
     const visitor = new Agent({ localAddress: '127.9.9.9' });
     const sent = await request(`${instance.run.proxy.url}/g/collect?v=2&tid=G-FLOW&en=from_afar`, {
       method: 'POST',

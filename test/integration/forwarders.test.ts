@@ -150,7 +150,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
       );
     });
 
-    test('keeps the visitor’s credentials and all cookies but the listed ones', async () => {
+    test('withholds the visitor’s credentials and all cookies but the listed ones', async () => {
       await visit(`${PATH}/boot`, {
         headers: {
           authorization: 'Basic c2hvcDpzZWNyZXQ=',
@@ -211,7 +211,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by i
       expect(arrived()).toHaveLength(4);
     });
 
-    test('forwards nothing but the path', async () => {
+    test('forwards nothing outside the path', async () => {
       expect((await visit('/')).body).toContain('The shop');
       for (const path of ['/boot', '/m3trics1x/boot', '/x/m3trics1/boot']) await visit(path);
       expect(arrived()).toEqual([]);

@@ -77,7 +77,7 @@ describeWith('nginx', 'nginx at its limits', () => {
 
     const sites = Array.from({ length: 1_000 }, (_, index) => `site-${String(index).padStart(4, '0')}`);
     const bad = 'site-0617';
-    // nginx only warns about it, and names no file.
+    // nginx only warns about a name that is taken, and names no file.
     const changes = sites.map((site) =>
       custom(site, site === bad ? 'taken.example' : `tags.${site}.example`),
     );

@@ -134,7 +134,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     expect(await runningMaster(settings.prefix)).toBe(master);
   });
 
-  test('moves a vhost that became garbage to a folder of its own, and blocks no other site', async () => {
+  test('moves a vhost that became garbage to the folder `refused`, and blocks no other site', async () => {
     const backend = await start();
     await install(backend, 'acme', 'beta');
     const [acme] = await backend.installed();

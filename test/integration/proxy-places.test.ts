@@ -179,7 +179,7 @@ describeWith(['nginx', 'places'], 'nginx with a database of places', () => {
   );
 });
 
-/** The headers about the place that an upstream got. Its answer repeats them. */
+/** The headers about the place, as an upstream got them. Its answer repeats them. */
 function placeIn(body: string): Record<string, unknown> {
   const { headers } = JSON.parse(body) as Seen; // the upstream's own answer
   return Object.fromEntries(Object.entries(headers).filter(([name]) => /country|region|geo|gclb/.test(name)));

@@ -220,7 +220,7 @@ test.each<[string, Partial<Server>, RegExp]>([
     /can claim any address: the server takes it from x-tagyard-visitor/,
   ],
   [
-    'the last address of x-forwarded-for, which nothing before it has set',
+    'the last address of x-forwarded-for, although no proxy before it sets that header',
     { visitor: (headers) => String(headers['x-forwarded-for']).split(',').at(-1)?.trim() ?? '' },
     /can claim any address: the server takes it from x-forwarded-for/,
   ],

@@ -178,7 +178,7 @@ interface Scored {
 }
 const CRITICAL = 1;
 
-/** What a program has printed that ended with an error. kube-score ends with one if it has a finding. */
+/** What a program that ended with an error has printed. kube-score ends with one if it has a finding. */
 function answerOf(error: unknown): string {
   if (error instanceof ExecaError && typeof error.stdout === 'string') return error.stdout;
   throw error;

@@ -53,7 +53,7 @@ const ROOMY = {
   },
 } as const;
 
-describeWith(['kubernetes', 'root'], 'a rollout that fails', () => {
+describeWith(['kubernetes', 'root'], 'a rollout that fails or waits', () => {
   let cluster: Cluster;
   let sites: SitesCluster;
   let runs: SiteRuns;

@@ -269,7 +269,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     }, WAIT);
   });
 
-  test('needed only the right to create them', () => {
+  test('were managed with only the right to create them', () => {
     const asked = cluster
       .requests()
       .filter(({ user, resource }) => user === ACCOUNT && resource === 'secrets');

@@ -45,7 +45,7 @@ describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
     }
   });
 
-  test(purpose === 'act' ? 'is forbidden to another role' : 'is open to another role', async () => {
+  test(purpose === 'act' ? 'is forbidden to viewers' : 'is open to viewers', async () => {
     const answer = await world.call(method, url(), { as: 'viewer', body: body() });
     expect(answer.status).toBe(purpose === 'act' ? 403 : 200);
   });

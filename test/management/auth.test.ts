@@ -160,7 +160,7 @@ describe('a bearer token', () => {
     ['no audience', 'invalid_token', async () => `Bearer ${await issuer.token('ada', { aud: undefined })}`],
     ['no issuer', 'invalid_token', async () => `Bearer ${await issuer.token('ada', { iss: undefined })}`],
     [
-      'an issuer that only begins so',
+      'an issuer that only begins like ours',
       'invalid_token',
       async () => `Bearer ${await issuer.token('ada', { iss: `${ISSUER}x` })}`,
     ],
@@ -175,13 +175,13 @@ describe('a bearer token', () => {
       async () => `Bearer ${await issuer.token('ada')} ${await issuer.token('ada')}`,
     ],
     [
-      'an expired one',
+      'an expiry in the past',
       'expired_token',
       async () => `Bearer ${await issuer.token('ada', { exp: now() - 65 })}`,
     ],
     ['no expiry', 'invalid_token', async () => `Bearer ${await issuer.token('ada', { exp: undefined })}`],
     [
-      'one of the future',
+      'a beginning in the future',
       'invalid_token',
       async () => `Bearer ${await issuer.token('ada', { nbf: now() + 65 })}`,
     ],
@@ -200,7 +200,7 @@ describe('a bearer token', () => {
     await expect(authenticate(await header())).rejects.toMatchObject({ code });
   });
 
-  test('answers 503 while the keys can’t be fetched', async () => {
+  test('is refused with auth_unavailable while the keys can’t be fetched', async () => {
     const gone = await Issuer.start();
     const token = await gone.token('ada');
     await gone.stop();

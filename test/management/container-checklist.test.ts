@@ -86,7 +86,7 @@ test.each([
   ['no address', () => web([tag()]), 'open'],
   ['no Google tag', () => web([]), 'open'],
   ['only a paused Google tag', () => web([{ ...toServer(`https://${edge}`), paused: true }]), 'open'],
-  ['one of two tags without it', () => web([toServer(`https://${edge}`), tag()]), 'open'],
+  ['one of two tags without the hostname', () => web([toServer(`https://${edge}`), tag()]), 'open'],
   [
     'a constant',
     () =>

@@ -96,7 +96,7 @@ test('a stream has what happens from now on to all containers of the caller, and
   second.stop.abort();
 });
 
-test('an open stream reports a client from the moment of a membership to its end', async () => {
+test('an open stream reports a client’s events from the start of a membership to its end', async () => {
   await world.call('PUT', `/clients/${ours}/members/guest`, { as: 'root', body: { role: 'viewer' } });
   const stream = await feed('guest');
   const ofTheirs = await feed('other', {}, `?client=${theirs}`);
@@ -110,7 +110,7 @@ test('an open stream reports a client from the moment of a membership to its end
   });
 
   await world.call('DELETE', `/clients/${ours}/members/guest`, { as: 'root' });
-  // What happens now is reported of the other client only.
+  // From now on, the stream reports only the other client.
   await eventually(async () => {
     const before = reported(stream.text()).length;
     await rename(own, 'owner', `Three ${Math.random()}`);

@@ -118,7 +118,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect((await post(kind, kind.body(), headers)).body).toEqual(again.body);
   });
 
-  test('that is refused may be repeated', async () => {
+  test('stores nothing if it is refused', async () => {
     const headers = keyed();
     expect(
       (await world.call('POST', kind.url(), { as: 'stranger', body: kind.body(), headers })).status,
@@ -130,7 +130,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(kept).toEqual([]);
   });
 
-  test('by another caller is independent of the same key', async () => {
+  test('by another caller with the same key is a separate one', async () => {
     const headers = keyed();
     const first = await post(kind, kind.body(), headers);
     const as = kind.as === 'root' ? 'root' : 'admin';

@@ -151,7 +151,7 @@ describe('a hostname that another site holds', () => {
     expect(unprojected()).toEqual([]);
   });
 
-  test('is not given to a new site of that name', async () => {
+  test('is not given to a new site whose name would yield it', async () => {
     await operate((text) => text.replace(`edge: ${site}.edge`, 'edge: wanted.edge'));
     await shows({ hostnames: { edge: 'wanted.edge.example.net' } });
     const body = creation(client, `wanted${count}.example`, { name: 'Wanted' });
@@ -236,7 +236,7 @@ describe('a file that is missing, but was not removed,', () => {
     await shows({ status: 'active', statusDetail: `no commit of this branch removed ${site}` });
   });
 
-  test('because a protected site was deleted, doesn’t remove the site until the protection ends', async () => {
+  test('or was removed although its site is protected, doesn’t remove the site', async () => {
     await operate((text) => text.replace('state: present', 'state: present\nprotect: true'));
     await operate(() => 'site: [');
     await shows({ statusReason: 'invalid_manifest' });

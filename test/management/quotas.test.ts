@@ -104,7 +104,7 @@ test('a domain is added to a site although the zone is full, unless the site its
   });
   const custom = { as: 'owner', body: { domain: `m.quota${count}.example` } };
   expect((await world.call('POST', `${at}/custom-domains`, custom)).status).toBe(409);
-  // Nor does the container itself say how the zone is set up.
+  // The container itself doesn't say how the zone is set up, either.
   await shows({ health: 'degraded', statusReason: 'host_trouble', statusDetail: NEUTRAL });
   if (site !== undefined) world.provisioner.sites.set(body.siteId, site);
   await isReported();

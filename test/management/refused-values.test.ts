@@ -27,7 +27,7 @@ test.each([
 });
 
 test.each(['application/x-ndjson', 'text/csv'])(
-  'such a value makes an export as %s invalid, too',
+  'an export as %s refuses such a value, too',
   async (accept) => {
     const answer = await world.management?.app.inject({
       method: 'GET',

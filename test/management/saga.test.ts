@@ -25,7 +25,7 @@ const becomes = (id: string, expected: object) =>
   eventually(async () => expect(await read(id)).toMatchObject(expected));
 const claims = () => world.owner.selectFrom('domain_claims').selectAll().execute();
 
-describe('a provisioner that doesn’t accept a site', () => {
+describe('a provisioner that doesn’t create a site', () => {
   test('unreachable: 502, ports and domains are released, the manifest is deleted, the record is failed', async () => {
     await world.provisioner.stop();
     const answer = await create('retry');
@@ -135,7 +135,7 @@ describe('a provisioner that doesn’t answer', () => {
     await eventually(async () => expect([await world.leased(), await claims()]).toEqual([0, []]));
   });
 
-  test('gets the commit on which a call is based', async () => {
+  test('gets, as any other, the commit on which a call is based', async () => {
     const { body } = await create();
     expect(world.provisioner.calls).toContainEqual(
       expect.objectContaining({ path: '/provision', query: { revision: body.revision } }),
@@ -143,7 +143,7 @@ describe('a provisioner that doesn’t answer', () => {
   });
 });
 
-test('a creation is answered in time although its commit takes long, and a repeated request by the outcome', async () => {
+test('a creation whose commit takes long is answered in time; a repetition gets the outcome', async () => {
   await world.close();
   world = await World.open({ remote: true, settings: { answerMs: 300 } });
   client = await world.client();
@@ -158,7 +158,7 @@ test('a creation is answered in time although its commit takes long, and a repea
   expect(await create('slow')).toMatchObject({ status: 202, body: { id: body.id, status: 'active' } });
 });
 
-test('a creation isn’t restored by a listing of git from before it was withdrawn', async () => {
+test('a listing of git from before the withdrawal of a creation doesn’t restore it', async () => {
   await world.provisioner.stop();
   const tree = world.repo.tree.bind(world.repo);
   const withdrawn = Promise.withResolvers<void>();
@@ -307,7 +307,7 @@ describe('a restart', () => {
     },
   );
 
-  test('answers a repeated request by the state after the kill', async () => {
+  test('answers a repeated request whose first answer was lost', async () => {
     const { body } = await create('lost');
     await becomes(body.id, { status: 'active' });
     await world.stop();

@@ -185,7 +185,7 @@ describe('the token', () => {
     });
   });
 
-  test('keeps its predecessor for thirty days by default, and for none with a past time', async () => {
+  test('keeps its predecessor for thirty days by default, and drops it if the time is past', async () => {
     await set({});
     await rotate();
     const { previous } = (await committed())?.forwarder ?? {};
@@ -218,7 +218,7 @@ describe('the token', () => {
   test.each([
     ['a domain without a path', () => domain, {}, 404, 'unknown_domain'],
     ['an unknown domain', () => 'nowhere.example', {}, 404, 'unknown_domain'],
-    ['no time', () => domain, { graceUntil: 'tomorrow' }, 400, 'invalid_request'],
+    ['a text that is no time', () => domain, { graceUntil: 'tomorrow' }, 400, 'invalid_request'],
   ])('is not rotated for %s', async (_what, name, body, status, code) => {
     const answer = await world.call('POST', at(`/domains/${name()}/forwarder-token`), { as: 'owner', body });
     expect([answer.status, answer.body.code]).toEqual([status, code]);
@@ -252,7 +252,7 @@ describe('the installation’s key', () => {
     });
   });
 
-  test('that was replaced shows no token that the edge would refuse, until a rotation', async () => {
+  test('that is new: no token is shown until a rotation, as the edge would refuse it', async () => {
     const { path } = (await set({})).body.domains[0].sameOrigin;
     await withKey('another-key-of-the-tests-0123456789', async () => {
       const { body } = await world.call('GET', at(), { as: 'owner' });

@@ -179,7 +179,7 @@ describe('a session', () => {
     ['a change of another origin', { method: 'POST', headers: { 'sec-fetch-site': 'same-site' } }, 403],
     ['a change with a wrong token', { method: 'DELETE', headers: { 'x-csrf-token': 'x'.repeat(43) } }, 403],
     ['a read of another site', { headers: { 'sec-fetch-site': 'cross-site' } }, 403],
-    ['a read by a link that a person typed', { headers: { 'sec-fetch-site': 'none' } }, 200],
+    ['a read of an address that a person typed', { headers: { 'sec-fetch-site': 'none' } }, 200],
   ])('%s: status %s', async (_what, init, status) => {
     await logIn('owner');
     const nowhere = '/server-containers/00000000-0000-4000-8000-000000000000';

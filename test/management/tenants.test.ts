@@ -60,7 +60,7 @@ describe('a registrable domain', () => {
     await made('ada', 'shop.acme.example');
   });
 
-  test('also belongs to the client whose first name is below it', async () => {
+  test('also belongs to a client that at first has only a name below it', async () => {
     await made('ada', 'shop.acme.example');
     expect((await create('bob', 'acme.example')).body.code).toBe('domain_in_use');
     expect((await create('bob', 'other.acme.example')).body.code).toBe('domain_in_use');
@@ -134,7 +134,7 @@ describe('names of the installation', () => {
     'a.edge.example.net',
     'platform.example',
     'www.platform.example',
-  ])('%s is refused to a client, as a new domain and as a further one', async (name) => {
+  ])('%s is refused to a client, as a container’s first domain and as a further one', async (name) => {
     expect(await create('bob', name)).toMatchObject({
       status: 400,
       body: { code: 'invalid_request', errors: [{ path: 'domains.0' }] },
@@ -149,7 +149,7 @@ describe('names of the installation', () => {
     expect(body.hostnames.edge).toMatch(/^login-[a-z2-9]{5}\.edge\.example\.net$/);
   });
 
-  test('a name on a common blocking list is kept, and the hostname is made from the domain instead', async () => {
+  test('a container keeps a name that blocking lists block; its hostname comes from the domain', async () => {
     const request = () =>
       world.call('POST', '/server-containers', {
         as: 'bob',
@@ -165,7 +165,7 @@ describe('names of the installation', () => {
     // A repeated request gets the same answer.
     expect(await request()).toMatchObject({ status: 202, body: { id: body.id, warnings } });
     await shows('bob', body.id, { status: 'active', name: 'Promo', warnings: [] });
-    // The neutral id is taken now.
+    // The id made from the domain is taken now.
     const next = await create('bob', 'shop.pots.example', { name: 'Ads' });
     expect([next.status, next.body.name]).toEqual([202, 'Ads']);
     expect(next.body.siteId).toMatch(/^pots-[a-z2-9]{5}$/);
@@ -277,7 +277,7 @@ describe('what a client reads', () => {
       for (const path of ['', '/events', '/verifications'])
         answers.push(await world.call('GET', `/server-containers/${id}${path}`, { as: 'bob' }));
     }
-    // No answer repeats what the request asked for.
+    // Refusals don't name anything of the other client, either.
     for (const call of [
       create('bob', 'acme.example', { name: 'Secret Project' }),
       add('bob', theirs, 'shop.acme.example'),

@@ -74,7 +74,7 @@ test('a long queue is interrupted for the others that are due', async () => {
   expect(at('/long').map(({ headers }) => headers['webhook-id'])).toEqual([first, second, last]);
 });
 
-test('while a thousand deliveries of a webhook wait, callers add none', async () => {
+test('while a thousand deliveries of a webhook wait, callers can’t add any', async () => {
   receiver.answer = () => 204;
   const id = await webhook(await world.client('Many'), '/many');
   const send = (path: string) => world.call('POST', `/webhooks/${id}/${path}`, { as: 'owner' });

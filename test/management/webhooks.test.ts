@@ -292,7 +292,7 @@ test('a dry run shows the plan, and does nothing', async () => {
   expect(answer.body.code).toBe('address_refused');
 });
 
-test('a webhook accepts the older members for its client or organisation, and has only one owner', async () => {
+test('clientId and organisationId still name a webhook’s owner; no owner or two are refused', async () => {
   const url = 'https://hooks.acme.example/older';
   const members = [{ subject: 'boss', role: 'owner' }];
   const agency = await world.call('POST', '/organisations', {

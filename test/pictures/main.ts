@@ -38,7 +38,7 @@ async function takePictures(): Promise<void> {
       });
       const page = await visitor.newPage();
       await page.goto(management.url + picture.path.replace('{shop}', demo.container));
-      // The demo's owner is the first.
+      // The first button logs in as the demo's owner.
       await page.getByRole('main').getByRole('button').first().click();
       const bytes = await take(page, picture);
       await writeFile(join(ROOT, FOLDER, picture.file), bytes);

@@ -55,7 +55,7 @@ describe('the member that a plugin returns from boot', () => {
   });
 });
 
-test('an answer whose body a hook has changed arrives whole, and its record states no other length', async () => {
+test('an answer whose body a hook has changed arrives whole, and its record states no length', async () => {
   const site = await stage.site({ features: { rewriter: true } });
   await stage.seen();
   const { text, json } = await stage.boot(site);

@@ -105,7 +105,7 @@ describe('POST /mark-session-detection', () => {
     const site = await stage.site({ modules: { adblock_itp_detection: options } });
     await stage.fault('EDGE_CONFIG', 'hold');
     const answer = mark(site, {});
-    // A bootstrap doesn't wait. Once it is answered, the report before it has met the missing document, too.
+    // A bootstrap doesn't wait. Once it is answered, the earlier report is waiting for the document.
     expect((await stage.boot(site)).status).toBe(200);
     expect(forwardedOf(site)).toEqual([]);
     await stage.fault('EDGE_CONFIG', null);

@@ -81,7 +81,7 @@ describe('the session', () => {
     expect((await operations()).writes).toEqual([]);
   });
 
-  test('is known without its token for 30 minutes from the record’s last write, which it never causes', async () => {
+  test('is known without its token for 30 minutes from the record’s last write, and causes no write', async () => {
     const own = await restoring();
     const first = (await stage.boot(own, { cookies: { _fbp: '1' } })).json;
     const withoutToken = async (cookies: object) =>
@@ -229,7 +229,7 @@ describe('the cookie store', () => {
     expect(await operations()).toEqual({ reads: [key(own, id)], writes: [key(own, id)] });
   });
 
-  test('gets a counter of hits once in half an hour', async () => {
+  test('gets a cookie that counts hits only once in half an hour', async () => {
     const own = await restoring();
     const { id } = (await stage.boot(own, { cookies: { _ga_X: 'GS1.1.1' } })).json.profile;
     await stage.boot(own, { fpid: id, cookies: { _ga_X: 'GS1.1.2' } });

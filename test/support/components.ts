@@ -154,7 +154,7 @@ const handedOver = z.partialRecord(z.enum(COMPONENTS), z.nullable(z.string()));
 /** `describeWith('nginx'`, `describeWith(['nginx', 'docker']`, `testWith('chromium'`, `missing('reference')`. */
 const DECLARATION = /\b(?:describeWith|testWith|missing)\(\s*(\[[^\]]*\]|'[a-z]+')/g;
 
-/** The components that a test file declares in its source; all of them where it names their list. */
+/** The components that a test file declares in its source; all components if it uses `COMPONENTS`. */
 export function componentsOf(source: string): ReadonlySet<Component> {
   if (/\bCOMPONENTS\b/.test(source)) return new Set(COMPONENTS);
   const declared = [...source.matchAll(DECLARATION)].map(([, names = '']) => names).join();

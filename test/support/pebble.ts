@@ -64,7 +64,7 @@ export async function startPebble(options: PebbleOptions) {
         env: {
           PATH: PATH_WITH_SBIN,
           PEBBLE_WFE_NONCEREJECT: String(refusedNonces),
-          // With an authorization that is still valid, the visit that tests wait for would not come.
+          // If a valid authorization were used again, the validation that tests wait for would not take place.
           PEBBLE_AUTHZREUSE: '0',
           ...(slowSeconds === undefined
             ? { PEBBLE_VA_NOSLEEP: '1' }

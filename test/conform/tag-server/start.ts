@@ -12,7 +12,7 @@ function queryOf({ id, env, auth }: TagServerTarget['config']): string {
   return new URLSearchParams({ id, env, auth }).toString();
 }
 
-/** The start must fail, and say so. The configuration is read before anything else, in both roles. */
+/** The start must fail, and the output must say why. The configuration is read before anything else, in both roles. */
 async function refuses({ startWith }: TagServerTarget, config: string | null): Promise<void> {
   const started = await startWith(config === null ? {} : { CONTAINER_CONFIG: config });
   if (started.listens) await started.stop();
@@ -21,7 +21,7 @@ async function refuses({ startWith }: TagServerTarget, config: string | null): P
   ok(/container config/i.test(started.output), `it doesn't say why: ${started.output}`);
 }
 
-/** The same query, with a parameter lengthened until its base64 matches. */
+/** The base64 of the query with one more parameter, which is lengthened until the base64 matches the pattern. */
 function encodedLike(query: string, pattern: RegExp): string {
   for (let text = `${query}&z=`; ; text += '~') if (pattern.test(encode(text))) return encode(text);
 }

@@ -23,7 +23,7 @@ export interface TagServerTarget {
   readonly preview: string;
   /**
    * Starts a new server with exactly these variables of the image (beside PORT and HOST, which are the target's), and
-   * without a restart. Resolves once it listens or has ended.
+   * never restarts it. Resolves once it listens or has ended.
    */
   readonly startWith: (env: Readonly<Record<string, string>>) => Promise<StartedRole | EndedRole>;
 }

@@ -25,7 +25,7 @@ export interface Container {
   readonly remove: () => Promise<void>;
 }
 
-/** As Tagyard runs a processing server: in a network of its own. */
+/** What a container gets to run as Tagyard's processing servers do: in a network of its own. */
 export interface Placement {
   /** Names in the container's hosts file, each with its address. */
   readonly hosts: Readonly<Record<string, string>>;

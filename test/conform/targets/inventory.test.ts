@@ -81,7 +81,7 @@ describe('the inventory of a zone', () => {
     expect(await objection('DELETE', `${records}/${id}`)).toBe(null);
   });
 
-  test('removes what the run has made, also without an answer, and nothing else', async () => {
+  test('removes what the run has made, also if the answer got lost, and nothing else', async () => {
     const before = await create(records, record('shop'));
     await objection('POST', records, record(own));
     await objection('POST', routes, { pattern: `${own}/*` });

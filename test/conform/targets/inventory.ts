@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a run makes in a zone and its account. Removed in this order: what uses a thing before the thing. */
+/** What a run makes in a zone and its account. Removed in this order: each thing after what uses it. */
 interface Kind {
   readonly name: string;
   /** Calls that create, change or delete things of this kind, without the API's prefix. */

@@ -30,7 +30,7 @@ const NOT_SENT = [...NOT_PASSED, 'host', 'accept-encoding', 'expect'];
 
 /**
  * Starts a proxy of the API on loopback, which every client of the behaviours calls. It counts the calls and refuses
- * those that the run could not undo; after `drain`, it makes only the calls of `call`.
+ * those that the run could not undo; after `drain`, only `call` still reaches the API.
  */
 export async function startMeter({ upstream, token, standIn, objection, onAnswer }: MeterOptions) {
   const base = new URL(upstream);

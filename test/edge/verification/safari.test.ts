@@ -177,12 +177,12 @@ describe('the verdict of a domain', () => {
     [undefined, /^full \(by metrics\.acme\.example\)\. A browser/],
     ['id', /; restoration ends with them, because the visitor’s id is one of them\. A browser may delete/],
     ['master_cookie', /; restored as long as the browser keeps the site’s own shop_id masterCookie\. A brow/],
-  ] as const)('that isn’t limited, restored by %s, promises no lifetime', (restoresBy, detail) => {
+  ] as const)('that isn’t limited promises no lifetime, with restoration by %s', (restoresBy, detail) => {
     const own = { ...at('203.0.1.1'), kind: 'custom' as const };
     expect(verdict([shop, own], restoresBy)?.detail).toMatch(detail);
   });
 
-  test('below a prefix says what restoration rests on, too, and promises no lifetime', () => {
+  test('below a prefix also says what restoration depends on, and promises no lifetime', () => {
     const forwarder = { generation: 1, tokenHash: 'a'.repeat(64) };
     const manifest = loadedManifest('acme', 0, {
       features: { cookie_restoration: true },

@@ -15,7 +15,7 @@ const SITES = ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'];
 let world: CloudflareWorld;
 afterEach(() => world.close());
 
-/** The three that work on Cloudflare, with pages so small that eight sites fill many. */
+/** The appliers that work on Cloudflare; with pages of two, eight sites fill many. */
 function appliers({ client, clock, emulator }: CloudflareWorld, pageSize: number): Applier[] {
   const store = edgeStore(client, EMULATOR_SCRIPT, pageSize);
   const zoneId = emulator.zone.id;

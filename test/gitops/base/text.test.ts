@@ -72,7 +72,7 @@ test.each([
   [0, '0 changes are'],
   [1, '1 change is'],
   [2, '2 changes are'],
-])('%i is counted in words that agree with it', (number, expected) => {
+])('%i is followed by the right singular or plural', (number, expected) => {
   expect(counted(number, 'change is', 'changes are')).toBe(expected);
   expect(counted(number, 'change')).toBe(expected.replace(/ (?:is|are)$/, ''));
 });

@@ -129,7 +129,7 @@ describe('orders', () => {
   test.each<[string, (orders: Orders) => void]>([
     ['stops', (orders) => orders.stop()],
     ['forgets the name', (orders) => orders.forget('a.example')],
-  ])('that the authority never completes end when the caller %s', async (_who, end) => {
+  ])('end when the caller %s, if the authority never completes them', async (_who, end) => {
     const orders = open(() => new Promise(() => undefined));
     const placed = orders.place('a.example', 0, NO_WAIT);
     await expect.poll(() => asked).toEqual(['a.example']);
@@ -159,7 +159,7 @@ describe('orders', () => {
     });
   });
 
-  test('reject the caller on an unexpected error, and place the others', async () => {
+  test('with an unexpected error reject their caller; others are placed', async () => {
     const warn = vi.fn().mockImplementationOnce(() => {
       throw new Error('the log is full');
     });

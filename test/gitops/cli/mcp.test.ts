@@ -118,7 +118,7 @@ test('cuts an answer that is too long', async () => {
   expect(text).toMatch(/^[\s\S]{100}\n\n\[cut after 100 of \d+ characters: ask for less/);
 });
 
-test('has one place for each argument, and a name that every assistant permits', async () => {
+test('each tool has distinct argument names, and a name that every assistant permits', async () => {
   const tools = toolsOf((await world.call('GET', '/openapi.json')).body);
   for (const { name, arguments: all } of tools) {
     expect(name).toMatch(/^[A-Za-z0-9_-]{1,64}$/);

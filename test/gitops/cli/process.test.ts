@@ -56,7 +56,7 @@ describe('a revert that removes the site', () => {
     expect(await stateOf('one')).toBe(state);
   });
 
-  test('may be one that brings back a tombstone, and needs --yes, too', async () => {
+  test('needs --yes also if it brings back a tombstone', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/deprovision?wait=20', { site: 'one' });
     const { revision } = await daemon.push('one', daemon.manifest('one', 0));
@@ -133,7 +133,7 @@ describe('wrong input is refused by one line', () => {
   });
 });
 
-test('a reason in any script is recorded as it was typed', async () => {
+test('a reason in any alphabet is recorded as it was typed', async () => {
   await applied('one');
   const reason = 'Störung – 調査中 €';
   expect((await tagyard(['suspend', 'one', '--reason', `${reason}\nSite: two`])).exitCode).toBe(0);

@@ -70,7 +70,7 @@ describe('a slow remote', () => {
   const fetch = (silenceMs: number) => git(at('mirror.git'), FETCH, { silenceMs });
   const large = () => execFileSync('git', ['-C', at('mirror.git'), 'for-each-ref'], { encoding: 'utf8' });
 
-  test('may take longer than the time that is allowed without progress, while it makes progress', async () => {
+  test('may take longer than the silence that is allowed, as long as it makes progress', async () => {
     // Sixty times 50 ms.
     slowRemote(2_000);
     await fetch(2_000);

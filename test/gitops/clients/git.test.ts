@@ -133,7 +133,7 @@ describe('git', () => {
     expect(String(await run(directory, ['version']))).toContain('git version');
   });
 
-  test('does not keep a process alive that has its answer', async () => {
+  test('does not keep its caller alive once it has answered', async () => {
     const script = join(directory, 'answered.ts');
     await writeFile(
       script,

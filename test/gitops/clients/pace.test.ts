@@ -5,7 +5,7 @@ import { fakeClock } from '../../support/fake-clock.ts';
 describe('the pace', () => {
   const { signal } = new AbortController();
 
-  test('gives a burst at once, and then the tokens of its rate per second', async () => {
+  test('gives a burst at once, and then tokens at its rate per second', async () => {
     const clock = fakeClock();
     const pace = createPace({ perSecond: 3.5, burst: 10 }, clock);
     for (let token = 0; token < 10; token += 1) await pace.take(signal);

@@ -127,7 +127,7 @@ test('a refusal of the policy script is recognised, whatever is kept of plain li
   expect(kept('set_cookies was called')).toMatchObject({ kind: 'text' });
 });
 
-test('a text that is one long word is data, and not an empty line', () => {
+test('a text of one long word is kept as [data], not as an empty line', () => {
   const data = JSON.stringify({ client: 'x'.repeat(2_000) });
   expect(kept(data)).toEqual({ kind: 'text', level: 'info', message: '[data]' });
   expect(kept({ Name: 'GA4', Message: data })).toMatchObject({ message: '[data]' });

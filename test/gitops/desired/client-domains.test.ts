@@ -105,7 +105,7 @@ describe('a registrable domain in which two clients have sites', () => {
     expect((await daemon.call('POST', '/provision', own)).status).toBe(202);
   });
 
-  test('is the name under a private suffix, so two clients may have names under one suffix', async () => {
+  test('is never a private suffix: two clients may have names under one', async () => {
     await daemon.push('acme', acme({ domains: [page('acme.github.io', 1001)] }));
     await daemon.push('aaa-rival', rival({ domains: [page('rival.github.io', 1002)] }));
     await daemon.reaches('acme', 'Ready');

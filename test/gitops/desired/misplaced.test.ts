@@ -126,7 +126,7 @@ test('a moved manifest that is deleted at its new place is a removal', async () 
   await eventually(() => expect(daemon.objectCount('one')).toBe(0));
 });
 
-test('reverting the commit that moved a manifest back removes nothing', async () => {
+test('reverting the commit that put a moved manifest back removes nothing', async () => {
   await op.refresh();
   folder('old');
   move('old/one.yaml');

@@ -64,7 +64,7 @@ test('each name has a CA of its own, which is read again after a restart', async
   expect(await readFile(await again.caFileOf(TWO), 'utf8')).toBe(text);
 });
 
-test('the id changes if the authorities are lost', async () => {
+test('the id of the authorities changes if they are lost', async () => {
   const { id } = await openInsideCas(home);
   await rm(home, { recursive: true });
   expect((await openInsideCas(home)).id).not.toBe(id);

@@ -181,7 +181,7 @@ describe('the configuration of what is delivered', () => {
     expect([...found.files.keys()]).toEqual(['b@b.example.conf']);
   });
 
-  test('with the key of another certificate is refused, and the other Secrets are served', async () => {
+  test('reports a certificate with the key of another one, and no other Secret', async () => {
     const [one, other] = [await certificate('a.example.net'), await certificate('b.example.net')];
     if (one.kind !== 'certificate' || other.kind !== 'certificate') throw new Error('no certificates');
     const bad: Delivered = { ...one, key: other.key };

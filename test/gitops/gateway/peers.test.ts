@@ -109,7 +109,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual([]);
   });
 
-  test('of one service stay even if the endpoints of all other services are unchanged', () => {
+  test('of a service stay even if it is the only one whose endpoints vanish', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1), 0);
     peers.listed('other/c', ready(11, 12, 13, 14, 15), 0);
@@ -210,7 +210,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
   });
 
-  test('from before a restart that aren’t listed are gone if the API server lists most of them', () => {
+  test('from before a restart are gone unless listed, if the API server lists most of them', () => {
     const peers = restored(1, 2, 3);
     accepting(peers, 1, 2, 3);
     peers.listed('a/b', ready(2, 3), 1_000);
@@ -229,7 +229,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3']);
   });
 
-  test('that vanished together stay until as many endpoints are back', () => {
+  test('that vanished together stay until the service has as many endpoints as before', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2, 3), 0);
     peers.listed('a/b', [], 1_000);

@@ -7,7 +7,7 @@ import { openedScripted } from '../../support/kubernetes/scripted-client.ts';
 
 const signal = AbortSignal.timeout(60_000);
 
-/** A slice as the API server writes it; `address`: of its only endpoint, `null`: the slice is cut off. */
+/** A slice as the API server writes it, with one endpoint at `address`; `null`: the JSON is cut off. */
 function slice(name: string, address: string | null, service = name): string {
   const labels = `{"kubernetes.io/service-name":"${service}"}`;
   const metadata = `{"name":"${name}-1","namespace":"a","uid":"${name}","resourceVersion":"6","labels":${labels}}`;
@@ -22,7 +22,7 @@ interface Scene {
   readonly events?: readonly string[];
 }
 
-/** What is listed to the gateway that has service `one`, of slices that the API server lists and watches so. */
+/** What a gateway with service `one` gets from these listings and these events of a watch. */
 async function followed({ listings, events = [] }: Scene, stack: AsyncDisposableStack) {
   const watches: ServerResponse[] = [];
   const left = [...listings];

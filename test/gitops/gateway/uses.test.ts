@@ -8,7 +8,7 @@ const lease = (name: string, resourceVersion: string, annotations: Record<string
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease' as const,
   metadata: { name, resourceVersion, annotations },
-  // No time in a Lease counts.
+  // The times in a Lease don't count.
   spec: { renewTime: '2100-01-01T00:00:00.000000Z' },
 });
 const report = (unused: Record<string, number>) =>
@@ -30,7 +30,7 @@ test('of several gateways, the latest use counts', () => {
   expect(uses.latest(leases, 60_000)).toEqual(new Map([[PREVIEW, 58_000]]));
 });
 
-test('a use that a gateway of an earlier version reports with a time counts as a use now', () => {
+test('a use that a gateway of an earlier version reports with a time counts when it is first seen', () => {
   const { 'tagyard/gateway-unused': _, ...annotations } = report({});
   const old = lease('old', '1', { ...annotations, 'tagyard/gateway-used': `{"${PREVIEW}":1767225600}` });
   expect(readReport(old)?.unused).toEqual({ [PREVIEW]: 0 });

@@ -73,7 +73,7 @@ test('the document of the instance has the values of the settings', async () => 
   expect(document).not.toHaveProperty('challengeKey');
 });
 
-test('an operator’s certificate is delivered with its key, each apart from the other', async () => {
+test('an operator’s certificate and its key are delivered as two separate texts', async () => {
   const delivered = await sourceOf(GATEWAY);
   const pair = await delivered?.source.pairs.pairFor({ host: 'acme-origin.example.net', tls: 'files' });
   if (!pair) throw new Error('there is a wildcard');

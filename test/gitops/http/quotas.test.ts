@@ -71,7 +71,7 @@ describe('a quota', () => {
     expect(await check()).toMatchObject({ status: 'passed', fix: null });
   });
 
-  test('that isn’t near is not shown as near by the metrics, even where something is unused', async () => {
+  test('isn’t shown as near by the metrics if only an unused record fails the check', async () => {
     limit = 100;
     const mark = formatMark({ instance: 'test', host: 'tag-2' }, '-', '0123abcd');
     const unused = { type: 'A', name: '*.example.net', content: '198.51.100.9', comment: mark };
@@ -105,7 +105,7 @@ describe('a quota', () => {
     expect(await provision('two', 2)).toMatchObject({ status: 200 });
   });
 
-  test('that the zone enforces is the condition of the site that has no room; other sites are applied', async () => {
+  test('that the zone enforces shows at the site that has no room; other sites are applied', async () => {
     limit = 100;
     limitRecords(world, 4);
     await provision('one', 1);

@@ -40,7 +40,7 @@ describe('a site', () => {
       /^a is foreign$/,
     ],
     [
-      'with a name of others',
+      'whose name is taken',
       [
         [shop],
         {

@@ -159,7 +159,7 @@ describe('the daemon', () => {
     expect(daemon.loop.status('acme')).toMatchObject({ ready: true });
   });
 
-  test('keeps a name with the site that took it after a removal, when the removal is reverted', async () => {
+  test('keeps a name with the site that took it after a removal, even if that is reverted', async () => {
     await push('acme', formatManifest(manifest('acme', 1)));
     await reaches('acme', 'Ready');
     await push('acme', formatManifest(manifest('acme', 1, { state: 'absent' })));

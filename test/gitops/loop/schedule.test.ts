@@ -11,7 +11,7 @@ beforeEach(() => {
   schedule = new Schedule(clock, () => 1);
 });
 
-test('a failed full pass is due after a pause that doubles, and counts once while it waits', () => {
+test('a failed full pass is due after a pause that doubles; failures during the pause don’t count', () => {
   const pauses = [1, 2, 4].map(() => {
     schedule.failed([failure]);
     const { at } = schedule;
@@ -33,7 +33,7 @@ test.each([
 ])('the next full pass waits %s', (_what, answers, seconds) => {
   schedule.failed(answers.map((retryAfter) => new RetryableError('too many calls', { retryAfter })));
   expect(schedule.at).toBe(seconds * 1000);
-  // A failure in between without a retryAfter changes nothing, a longer retryAfter does.
+  // A failure in between without a retryAfter changes nothing, a retryAfter that ends later does.
   schedule.failed([failure]);
   expect(schedule.at).toBe(seconds * 1000);
   clock.advance(1000);

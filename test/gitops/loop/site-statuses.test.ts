@@ -114,12 +114,12 @@ describe('the time when DNS was removed', () => {
     expect(statuses.dnsRemovedAt('shop')).toEqual(at);
   });
 
-  test('ends with the removal', () => {
+  test('is cleared when the removal ends', () => {
     settle(planAt('r1', {}, []), done);
     expect(statuses.dnsRemovedAt('shop')).toBeNull();
   });
 
-  test('ends when the site is live again', () => {
+  test('is cleared when the site is live again', () => {
     statuses.started(planAt('r1'), 'shop', 1);
     expect(statuses.dnsRemovedAt('shop')).toBeNull();
   });

@@ -58,7 +58,7 @@ describe.each([
     expect(await routes()).toEqual([]);
     expect(message).toContain(record.name);
     expect(message).toContain(`adopt: true. Not applied until then: ROUTES ${NAME}`);
-    // The edge finds the registry only by those two, so it is written already.
+    // The edge finds the registry only by route and routing entry, so it is written already.
     expect(await keys('SITE_REGISTRY')).toHaveLength(1);
     const plan = (await daemon.call('POST', '/plan', {})).body;
     expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([['conflict'], ['conflict']]);

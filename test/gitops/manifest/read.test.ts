@@ -72,7 +72,7 @@ test('texts that take long are parsed outside the event loop, several at a time'
     done += 1;
     return parsed;
   });
-  // A parser in this thread would have finished before the first of them.
+  // A parser in this thread would have finished before the first tick.
   for (; done < parsing.length; ticks += 1) await new Promise(setImmediate);
   expect(ticks).toBeGreaterThan(10);
   for (const parsed of await Promise.all(parsing))

@@ -31,7 +31,7 @@ describe('the registry', () => {
     });
   });
 
-  test('is the same as before for a domain without it', () => {
+  test('has no member sameOrigin for a domain without it', () => {
     expect(registered(undefined)).not.toHaveProperty('sameOrigin');
   });
 });

@@ -4,7 +4,7 @@ import { parseServiceAccount, readServiceAccount } from '../../../gitops/manifes
 import { FACTS, PRIVATE_LINE, serviceAccountJson } from '../../support/service-account.ts';
 
 describe('the key of a service account', () => {
-  test('is accepted as Google Cloud’s console downloads it, with what names it', () => {
+  test('is accepted as Google Cloud’s console downloads it, with the facts that identify it', () => {
     const verdict = parseServiceAccount(serviceAccountJson());
     expect(verdict).toMatchObject({ ok: true, facts: FACTS });
     expect(verdict.ok && readServiceAccount(verdict.text)).toEqual(verdict);
@@ -20,7 +20,7 @@ describe('the key of a service account', () => {
     ['with text after its PEM', (pem: string) => `${pem}text\n`],
     ['with CRLF line ends', (pem: string) => pem.replaceAll('\n', '\r\n')],
     ['in PKCS #1', (pem: string) => String(createPrivateKey(pem).export({ type: 'pkcs1', format: 'pem' }))],
-  ])('%s is stored in one form', (_what, change) => {
+  ])('%s is stored in the usual form', (_what, change) => {
     const json = serviceAccountJson();
     const verdict = parseServiceAccount({ ...json, private_key: change(String(json.private_key)) });
     expect(verdict).toEqual(parseServiceAccount(json));

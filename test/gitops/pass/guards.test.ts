@@ -71,7 +71,7 @@ describe('judge', () => {
     ],
     ['a lost state', input({ sites: sites(20), stateLost: true, changes: gone(1) }), ['state_lost']],
     [
-      'a vanished site of which the history can’t be read, although approved',
+      'a vanished site whose history can’t be read, although its removal is approved',
       input({
         sites: sites(20),
         removals: new Map([['gone-0', { confirmed: false, protect: false, unreadable: 'bad object' }]]),
@@ -99,7 +99,7 @@ describe('judge', () => {
     expect(verdict.allowed).toHaveLength(reasons.length === 0 ? (given.plans[0]?.changes.length ?? 0) : 0);
   });
 
-  test('counts the deletes of each target with `countedAs`, and names them so', () => {
+  test('counts the deletes of each target with `countedAs`, and names them by that word', () => {
     const targets = [
       { target: 'notes', countedAs: 'notes', owned: 10 },
       { target: 'kv', owned: 10 },
@@ -122,7 +122,7 @@ describe('judge', () => {
     expect(blocked.map((block) => block.detail)).toEqual([`${detail}, because the policy is upsert_only`]);
   });
 
-  test('blocks the removal of a moved site from shared targets until they are taken over, and from no others', () => {
+  test('blocks the removal of a moved site from shared targets until its names are taken over, and from no others', () => {
     const targets = [
       { target: 'notes', isShared: true, owned: 0 },
       { target: 'kv', owned: 0 },

@@ -109,7 +109,7 @@ describe('a newer revision', () => {
     expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
   });
 
-  test('replaces the runs of a site that still wait for the limit, and a stop doesn’t wait for those', async () => {
+  test('replaces the runs of a site that the limit still holds back, and a stop doesn’t wait for those', async () => {
     await applied('one', 'two');
     await daemon.restart({ runsAtOnce: 1 });
     let gate = Promise.withResolvers<void>();
@@ -148,7 +148,7 @@ describe('a removed site', () => {
     ['saved', {}],
     ['lost', { known: null }],
   ])(
-    'drains although an earlier process deleted its DNS records, with the state %s',
+    'still drains if an earlier process deleted its DNS records and the state is %s',
     async (_what, after) => {
       await applied('one', 'two');
       const beginning = new Date();

@@ -13,9 +13,9 @@ test.each([
   ['room for one more site', 197, 200, 3, [], 'quota_near'],
   ['less room than a site needs', 198, 200, 3, [], 'quota_reached'],
   ['more than is allowed now', 300, 200, 1, [], 'quota_reached'],
-  ['room that sites wait for', 194, 200, 3, [site('dns', 3), site('dns', 3)], 'quota_reached'],
+  ['sites that wait for all of the room', 194, 200, 3, [site('dns', 3), site('dns', 3)], 'quota_reached'],
   [
-    'less than a site’s room that sites wait for',
+    'sites that wait for only a part of their room',
     194,
     200,
     3,

@@ -30,7 +30,7 @@ describe('nextBatch', () => {
     [1, ['b', 'c']],
     [2, ['c']],
     [3, ['d', 'e']],
-  ])('after %i sites, completes the wave that they are part of', (tried, expected) => {
+  ])('after %i sites, returns the rest of the current wave', (tried, expected) => {
     const outcomes = new Map(SITES.slice(0, tried).map((site) => [site, { state: 'swapped' }]));
     expect(nextBatch({ sites: SITES, outcomes, waves: [1, 2, 9], maxFailures: 0 })).toEqual(expected);
   });
@@ -49,11 +49,11 @@ describe.each([
   ['an older image change', [other, image], null],
   ['the image change of another site', [{ ...image, subject: 'Change the image of shop-2' }], null],
 ])('a site with %s', (_what, history, revision) => {
-  test('names the commit to revert', () => {
+  test('names the commit to revert, if there is one', () => {
     expect(imageCommit({ site: 'shop', history })).toBe(revision);
   });
 
-  test('can be changed if it is ready, or an image change is why it is not', () => {
+  test('can be changed if it is ready, or if its newest commit changed its image', () => {
     expect(isChangeable({ site: 'shop', history, ready: true })).toBe(true);
     expect(isChangeable({ site: 'shop', history, ready: false })).toBe(revision !== null);
   });

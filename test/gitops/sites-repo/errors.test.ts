@@ -21,6 +21,6 @@ test.each([
   expect(error).toMatchObject({ message, cause });
 });
 
-test('answers what the work answers', async () => {
+test('returns what the work returns', async () => {
   expect(await wrapGitError('log', async () => 'output')).toBe('output');
 });

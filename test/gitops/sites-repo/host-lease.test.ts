@@ -135,7 +135,7 @@ describe.each([
   });
 });
 
-/** A daemon behind a URL. */
+/** A daemon with a repository behind a URL. */
 async function remoteDaemon(holder: string, takeoverTerm?: number) {
   const repo = await openSitesRepo({
     url: pathToFileURL(bare).href,

@@ -59,7 +59,7 @@ describe.each([
       expect(await repo.head()).toBe(revision);
       expect((await repo.readSite(revision, 'acme'))?.text).toBe('x: 2\n');
       await repo.indexHistory();
-      // Git doesn't need every file that it can lock.
+      // Git doesn't need each of these locks: one that it doesn't need stays, and no notice names it.
       expect(notices).toEqual(existsSync(lock) ? [] : [expect.stringContaining(lock)]);
       if (name.startsWith('refs/')) expect(notices).toHaveLength(1);
     },

@@ -52,7 +52,7 @@ test.each<[string, boolean, boolean]>([
   ['https://any.example.net/', false, false],
   ['https://PLATFORM.example./', false, false],
   ['ftp://hooks.acme.example/', false, false],
-])('%s: accepted %s, where loopback is allowed %s', (url, strict, local) => {
+])('%s: accepted: %s; where loopback is allowed: %s', (url, strict, local) => {
   const isAccepted = (allowLoopback: boolean) => {
     try {
       refuseAddress(url, rules(allowLoopback));
@@ -70,7 +70,7 @@ const answering =
   async () =>
     (answers.shift() ?? []).map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
 
-test('a name is refused by any of its addresses, at each resolution', async () => {
+test('a name is refused if any of its addresses is, at each resolution', async () => {
   const lookup = promisify(
     checkedLookup(
       rules(),

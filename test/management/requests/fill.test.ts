@@ -154,7 +154,7 @@ test.each([
   ['half of a pair in a name', { plugins: { 'x\ud83d': 1 } }],
   ['a zero character', { cause: 'a\u0000b', country: '\u0000' }],
   ['the largest numbers', { duration: 1e308, bytesIn: 2 ** 60, bytesOut: 1e300, plugins: { x: -1e308 } }],
-])('a line with %s keeps no other record from being found', async (_what, members) => {
+])('despite a line with %s, the other records are found', async (_what, members) => {
   const [good] = batchOf([{ requestId: 'good', time: minute(1) }]);
   const [odd] = batchOf([{ requestId: 'odd', time: minute(2) }]);
   put('one', [{ ...odd, ...members }, { ...good }]);

@@ -83,8 +83,8 @@ test.each<[string, Partial<KnownSite>, boolean]>([
 
 test.each<[string, Parameters<typeof removalObstacle>[1], unknown]>([
   ['is proven', { isProven: true, detail: '', last: null }, null],
-  ['is proven, of a tombstone', absence({ state: 'absent', protect: true }), null],
-  ['is proven, of a protected site', absence({ protect: true }), expect.stringContaining('is protected')],
+  ['is proven, and that had a tombstone,', absence({ state: 'absent', protect: true }), null],
+  ['is proven, and that is protected,', absence({ protect: true }), expect.stringContaining('is protected')],
   ['is not proven', { isProven: false, detail: 'it was moved', last: null }, 'it was moved'],
   ['is unknown', undefined, expect.stringContaining('is unknown')],
 ])('the obstacle to the removal of a site whose absence %s is $2', (_what, found, expected) => {
@@ -117,7 +117,7 @@ test.each([
     { reason: 'domain_in_use', detail: 'another site or client holds a.example, b.example' },
   ],
 ])(
-  'with the contested names %j and ports held by another site (%s), the obstacle is $2',
+  'with the contested names %j and the site holding its ports (%s), the obstacle is $2',
   (contested, holdsPorts, obstacle) => {
     expect(findObstacle(contested, holdsPorts, manifestInput())).toEqual(obstacle);
   },

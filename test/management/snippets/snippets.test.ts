@@ -204,7 +204,7 @@ describe('a function', () => {
     expect((await call(await load(product, 'http://127.0.0.1:1'), request)).status).toBe(502);
   });
 
-  test('of each platform takes the path only', async () => {
+  test('of each platform is called for the path only', async () => {
     expect((await load('vercel')).config).toEqual({ matcher: '/m3trics1/:path*' });
     expect((await load('netlify')).config).toEqual({ path: '/m3trics1/*' });
     expect((await load('nextjs')).dynamic).toBe('force-dynamic');

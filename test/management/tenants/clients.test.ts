@@ -323,7 +323,7 @@ describe('a transfer', () => {
       expect(read.body.clientId).toBe(to);
       expect(await world.file(read.body.siteId)).toContain(`client: ${to}\n`);
     }
-    // Admins of either client read who gave, and who got them.
+    // Admins of either client read in the audit log who gave them.
     const put = { as: 'root', body: { role: 'admin' } };
     await world.call('PUT', `/clients/${to}/members/receiver`, put);
     const rows = (
@@ -378,7 +378,7 @@ describe('a transfer', () => {
   });
 });
 
-test('an organisation’s admin makes no client with an owner, and its owner does', async () => {
+test('an organisation’s admin can’t make a client with an owner; its owner can', async () => {
   const organisation = await newOrganisation('chief');
   const put = `/organisations/${organisation}/members/second`;
   expect((await world.call('PUT', put, { as: 'chief', body: { role: 'admin' } })).status).toBeLessThan(300);

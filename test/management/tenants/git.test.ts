@@ -39,7 +39,7 @@ const roleOf = async (subject: string, client: string): Promise<string | null> =
 
 describe('a client in git', () => {
   test.each(['client', 'organisation'])(
-    'is not changed by a request that waited until the role in the %s was taken',
+    'is not changed by a request whose caller lost the role in the %s meanwhile',
     async (place) => {
       const members = ['boss', 'late'].map((subject) => ({ subject, role: 'owner' }));
       const organisation = (

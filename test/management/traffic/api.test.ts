@@ -10,7 +10,7 @@ let world: World;
 let [clientA, clientB, shop, store] = ['', '', '', ''];
 
 const HOUR = 3_600_000;
-/** Noon of yesterday (UTC); `at` counts hours from it. So the times are over, and no test meets midnight. */
+/** Noon of yesterday (UTC); `at` counts hours from it. So these times are past, and no test crosses midnight. */
 const noon = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 12 * HOUR;
 const at = (hours: number) => new Date(noon + hours * HOUR).toISOString();
 
@@ -232,7 +232,7 @@ describe('usage', () => {
   });
 });
 
-describe('usage of zones whose days begin within an hour of UTC', () => {
+describe('usage of zones whose days don’t begin at a full hour of UTC', () => {
   let container: string;
   /** Days of an autumn in which clocks change: minutes of UTC, and the requests in them. */
   const minutes: [minute: string, requests: number][] = [

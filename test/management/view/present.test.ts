@@ -57,7 +57,7 @@ test.each<[string, string[], string[]]>([
   ['one beside the first domain', ['m.acme.example'], ['https://m.acme.example:8443', EDGE]],
   ['one of the second domain', ['m.acme-outlet.example'], [EDGE, 'https://m.acme-outlet.example:8443']],
   [
-    'several of one domain: the one under it',
+    'several of the first domain: the first one below it',
     ['m.acme.example', 'm.shop.acme.example', 'n.shop.acme.example'],
     ['https://m.shop.acme.example:8443', EDGE],
   ],

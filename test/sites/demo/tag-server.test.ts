@@ -71,7 +71,7 @@ describe('health (docs/facts.md, Health)', () => {
   });
 });
 
-describe('paths of clients', () => {
+describe('paths that the tag server’s clients claim', () => {
   const events = async (url: string) => {
     const { body } = await request(`${url}/tagyard-demo/events`);
     return (await body.json()) as { dropped: number; events: Record<string, unknown>[] }; // RecordedEvents
@@ -154,7 +154,7 @@ describe('paths of clients', () => {
   );
 
   test.each(['', '/gtag/js', '/deeper/gtm.js'])(
-    'the client’s own serving path serves scripts at %j (docs/facts.md, Paths)',
+    'the container’s serving path, with %j after it, serves scripts (docs/facts.md, Paths)',
     async (rest) => {
       await using server = await startTagServer();
       const at = tagServingPath('GTM-SERVER1');

@@ -280,7 +280,7 @@ describe('the stand-in gateway', () => {
     ['/m3trics1', 404],
     ['/m3trics1/?id=GTM-OTHER12', 404],
     ['/m3trics1/other', 404],
-    // Without the visitor's place, or with half of it.
+    // With half of the visitor's place: a country without a region.
     ['/m3trics1/?validate_geo=healthy', 400],
   ])('%s answers %i', async (url, status) => {
     const { statusCode } = await gateway.inject({ url, headers: { 'x-forwarded-country': 'DE' } });

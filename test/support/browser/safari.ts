@@ -54,7 +54,7 @@ export async function keepCookiesAsSafari(
     await browser.addCookies(kept);
   }
   const keyOf = ({ name, domain, path, value }: Cookie) => [name, domain, path, value].join(' ');
-  /** A browser refuses what a foreign host sets, so its answer doesn't count. */
+  /** A browser refuses a cookie for a foreign domain, so an answer that sets one doesn't count. */
   const mayHaveSet = (writer: Writer, domain: string) =>
     writer === 'script' || `.${writer.host}`.endsWith(domain.replace(/^\.?/, '.'));
 

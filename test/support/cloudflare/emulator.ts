@@ -41,7 +41,7 @@ const validate =
     ? openapiValidator(new URL('cloudflare-openapi-subset.json', REFERENCE), CLOUDFLARE_OVERLAY)
     : () => [];
 
-/** Some keys take half of the time: keys arrive in another order than they were written, but alike in every run. */
+/** Some keys have half of the delay, so keys arrive in another order than they were written, the same in each run. */
 const delayOf = (key: string, longest: number) =>
   [...key].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 2 === 0 ? longest : longest / 2;
 

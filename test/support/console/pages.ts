@@ -49,7 +49,7 @@ export const OPERATORS_SCREENS = [
   '/console/rollouts/new',
 ];
 
-/** How many animations that have an end still run: what fades in has other colours until it ends. */
+/** How many finite animations still run: what fades in has other colours until its animation ends. */
 const MOVING = `document.getAnimations().filter(({ playState, effect }) =>
   playState === 'running' && effect.getComputedTiming().endTime !== Infinity).length`;
 

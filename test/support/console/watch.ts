@@ -5,7 +5,7 @@
 export const WATCH = `
 window.watch = {
   shift: 0, shifts: [], longest: 0,
-  /** Resolves isShown when an element of the selector was painted and a task after that has run. */
+  /** Resolves isShown when an element that matches the selector was painted and a task has run after that. */
   shown(selector) {
     this.isShown = new Promise((resolve) => {
       const check = () => {

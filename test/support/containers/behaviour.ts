@@ -91,7 +91,7 @@ export function containersBehaviour(
     const events = applier.events?.(listening.signal)[Symbol.asyncIterator]();
     const event = events?.next();
     const [name = ''] = await names();
-    // A subscription that isn't complete yet misses events, so the container is killed until one arrives.
+    // A subscription that isn't complete yet misses events, so the container is killed repeatedly until one arrives.
     let hasEvent = false;
     void event?.then(() => {
       hasEvent = true;
@@ -124,7 +124,7 @@ export function containersBehaviour(
     const old = await up(applier, site());
     const auth = 'bad';
     const broken = site({ config: containerSecret({ auth }) });
-    // The preview server starts: it doesn't fetch the container.
+    // Only the processing server asks Google for the container, so the preview server would start.
     const creates = (await planOf(applier, broken)).filter(({ op }) => op === 'create');
     const change = creates.find(isOfProcessing);
     const attempt = async () => {

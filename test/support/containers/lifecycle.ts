@@ -46,7 +46,7 @@ export function containersLifecycle(
     return outcome?.reason as Error; // appliers throw nothing else
   };
 
-  test('lets a first start take over at once', async () => {
+  test('lets a first container serve as soon as it is healthy', async () => {
     const applier = build({ steadyMs: 600_000 });
     const specs = await up(applier, site());
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
@@ -96,7 +96,7 @@ export function containersLifecycle(
     expect(await healthOf(before)).toBe(0);
   });
 
-  test('replaces containers by the date before they are too old', async () => {
+  test('replaces containers after a number of days, before they are too old', async () => {
     let now = 0;
     const applier = build({ recycling: new Recycling({ days: 10, now: () => now }) });
     await up(applier, site());

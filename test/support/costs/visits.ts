@@ -9,7 +9,7 @@ interface PageModel {
   readonly reportsEachView: boolean;
 }
 
-/** A request of a page, in milliseconds after the program began. */
+/** When a page sent a request: milliseconds after the program began. */
 export interface Sent {
   readonly at: number;
 }

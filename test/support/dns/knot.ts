@@ -122,7 +122,7 @@ const zoneFile = (zone: string) => `$ORIGIN ${zone}.
 ns 3600 A 127.0.0.1
 `;
 
-/** A further zone in the configuration, which ends with its list of zones. */
+/** A further zone, to be appended to the configuration, whose last part is the list of zones. */
 const zoneOf = (zone: string, dir: string) =>
   [
     `  - domain: ${zone}`,

@@ -52,7 +52,7 @@ export async function reference(stage: Stage, life: readonly Asked[], of = /./) 
 /**
  * Sends the requests of a step, kills the daemon at `cut`, starts another and waits until it has converged. Returns the
  * running daemon and the outcome; the outcome is `null` if the step ended before `cut`, because it has no more
- * boundaries. Each creation is the first one in its zone.
+ * boundaries. A creation begins without wildcards, like the first one in a zone.
  */
 export async function killOnce(
   stage: Stage,

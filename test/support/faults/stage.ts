@@ -36,7 +36,7 @@ const PENDING_ROWS = `SELECT n.title, p.name, p.value, p.metadata FROM kv_pendin
 const IS_NOT_PENDING =
   'NOT EXISTS (SELECT 1 FROM kv_pending p WHERE p.namespace = k.namespace AND p.name = k.name)';
 
-/** The settings of the daemon's modes: none, as in a new instance, or a route and records for each site. */
+/** The daemon's settings in each mode: none, as in a new instance, or those for a route and records for each site. */
 const MODES = { auto: {}, site: { EDGE_ROUTE_MODE: 'site', DNS_RECORD_MODE: 'site' } } as const;
 export type Mode = keyof typeof MODES;
 
@@ -110,7 +110,7 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
     mode,
     snapshot,
     settings,
-    /** The documents that the worker reads: those of `snapshot`, but later. */
+    /** The documents that the worker reads: those of `snapshot`, but after Cloudflare's delay. */
     workerKv,
     /** Moves Cloudflare's clock until the worker must see every write, and checks that it does. */
     async expectDelivered(): Promise<void> {

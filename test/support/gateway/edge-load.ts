@@ -12,7 +12,7 @@ export interface LoadTarget {
 
 interface LoadFailure {
   readonly number: number;
-  /** True if the edge sends such a request a second time: nothing of it was sent, or it is a GET. */
+  /** True if the edge would send such a request again: nothing of it had been sent, or it is a GET. */
   readonly canBeSentAgain: boolean;
   /** True if it was lost behind the gateway, or behind the plain Service: it was answered with a 5xx, or not in time. */
   readonly isBehind: boolean;
@@ -32,7 +32,7 @@ export interface EdgeLoadReport {
   readonly answered: readonly { readonly at: number; readonly ms: number; readonly again: boolean }[];
 }
 
-/** A request has failed without an answer after this time. */
+/** A request that has no answer after this time has failed. */
 const LIMIT_MS = 5_000;
 /** If a kept connection ends sooner than this after a request was written on it, it had been closed before that. */
 const RACE_MS = 200;

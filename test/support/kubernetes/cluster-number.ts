@@ -8,7 +8,7 @@ const MOST = 32;
 /** The locks that this process holds: a second attempt at one would drop it (`acquireLock`). */
 const held = new Set<string>();
 
-/** A number that no other cluster on this machine has until the stack ends. `folder`: of the locks. */
+/** A number that no other cluster on this machine has until the stack is disposed of. `folder`: that of the locks. */
 export function takeNumber(stack: AsyncDisposableStack, folder = tmpdir()): number {
   for (let number = 0; number < MOST; number += 1) {
     const path = join(folder, `tagyard-cluster-${number}.lock`);

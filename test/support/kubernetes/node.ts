@@ -273,7 +273,7 @@ state = "${at('state')}"
       clusterDNS: [dns],
       clusterDomain: 'cluster.local',
       nodeStatusUpdateFrequency: '4s',
-      // Kubernetes' defaults are 40 of 50 seconds: the lease is renewed five times before the node counts as lost.
+      // By default, a lease lasts 40 s and a node counts as lost after 50 s, in which the lease is renewed five times.
       nodeLeaseDurationSeconds: Math.ceil((40 / 50) * lostAfter),
       evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '1%', 'imagefs.available': '1%' },
     });

@@ -113,7 +113,7 @@ export class KeycloakStage {
     await this.#keycloak.admin('PUT', `/realms/${this.realm}`, { accessTokenLifespan });
   }
 
-  /** Gives the client that people log in to another secret. */
+  /** Replaces the secret of the client that people log in to. */
   async setSecret(secret: string): Promise<void> {
     const clients = `/realms/${this.realm}/clients`;
     const [client] = await this.#keycloak.admin('GET', `${clients}?clientId=${KEYCLOAK_CLIENT.id}`);

@@ -153,7 +153,7 @@ export function proxyBehaviour(
     });
 
     test.each([PREVIEW, INSIDE])(
-      'leads %s to the preview container, with the visited host that the tag server states',
+      'leads %s to the preview container, and passes on the visited host as the tag server states it',
       async (host) => {
         const forwarded = `host=${EDGE}`;
         const ca = await readFile(home.ca.caFile, 'utf8');
@@ -164,15 +164,15 @@ export function proxyBehaviour(
     );
 
     test.each([
-      ['its name', 'x-tagyard-hop-secret', ''],
-      ['the name of the version before', 'x-tagyard-hop', ''],
-      ['its name, whatever the old one holds', 'x-tagyard-hop-secret', 'guess'],
+      ['its header', 'x-tagyard-hop-secret', ''],
+      ['its header of the previous version', 'x-tagyard-hop', ''],
+      ['its header, whatever the old one holds', 'x-tagyard-hop-secret', 'guess'],
     ])(
       'trusts requests with the hop secret in %s, and doesn’t forward the secret',
       async (_case, name, old) => {
         const headers = {
           'x-tagyard-hop': old,
-          // A controller before a gateway may have replaced headers of the edge. The true claims come last, because
+          // A controller before a gateway may have set any of these headers. The true claims come last, because
           // they replace some of these.
           ...(claims === CLAIMS.host ? {} : SPOOFED),
           [name]: HOP_SECRET,
@@ -198,9 +198,9 @@ export function proxyBehaviour(
       ['the secret in other case', { 'x-tagyard-hop-secret': HOP_SECRET.toUpperCase() }],
       ['the secret and more', { 'x-tagyard-hop-secret': `${HOP_SECRET}x` }],
       ['an empty secret', { 'x-tagyard-hop-secret': '' }],
-      ['a wrong secret in the old name', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
+      ['a wrong secret in the old header', { 'x-tagyard-hop': 'wrong-secret-of-the-tests-0123456789' }],
       [
-        'a wrong secret, but the right secret in the header’s old name',
+        'a wrong secret, but the right secret in the old header',
         { 'x-tagyard-hop-secret': 'guess', 'x-tagyard-hop': HOP_SECRET },
       ],
     ])('states only what it knows itself if a request has %s', async (_case, hop) => {
@@ -217,9 +217,9 @@ export function proxyBehaviour(
         ['is whom Cloudflare names', CLOUDFLARE, { 'cf-connecting-ip': '203.0.113.9' }, '203.0.113.9'],
         ['may have an IPv6 address', CLOUDFLARE, { 'cf-connecting-ip': '2001:db8::9' }, '2001:db8::9'],
         ['is the peer if its header has no address', CLOUDFLARE, { 'cf-connecting-ip': 'evil' }, CLOUDFLARE],
-        ['is not what Cloudflare passes on', CLOUDFLARE, { 'x-forwarded-for': '203.0.113.9' }, CLOUDFLARE],
+        ['isn’t what Cloudflare only relays', CLOUDFLARE, { 'x-forwarded-for': '203.0.113.9' }, CLOUDFLARE],
         ['is whom our balancer saw', BALANCER, { 'x-forwarded-for': '1.1.1.1, 203.0.113.9' }, '203.0.113.9'],
-        ['is not what our balancer passes on', BALANCER, { 'cf-connecting-ip': '203.0.113.9' }, BALANCER],
+        ['isn’t what our balancer only relays', BALANCER, { 'cf-connecting-ip': '203.0.113.9' }, BALANCER],
         ['is the peer itself if that is a stranger, whatever it claims', '127.0.0.7', SPOOFED, '127.0.0.7'],
       ])('%s', async (_case, from, headers, expected) => {
         const { body } = await ask(endpoint, { host, from, headers });

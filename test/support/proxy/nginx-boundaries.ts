@@ -14,7 +14,7 @@ import type { put } from './proxy.ts';
  * of changes as JSON.
  */
 const [, , settingsJson = '{}', tls = '', copies = '', batchesJson = '[]'] = process.argv;
-const settings = JSON.parse(settingsJson) as NginxSettings; // the test's own, but the certificates
+const settings = JSON.parse(settingsJson) as NginxSettings; // the test's own, without certificates
 const [before = [], watched = []] = JSON.parse(batchesJson) as ReturnType<typeof put>[][]; // the test's own
 
 let watching = false;

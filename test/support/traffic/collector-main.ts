@@ -12,7 +12,7 @@ import { signalSelf } from '../signal.ts';
 import { collectorParts } from './collector.ts';
 
 /**
- * A process that collects once. With a number, it kills itself at the boundary with this number, counted from 1. Each
+ * A process that collects, with `once` only once. It kills itself at the boundary number `end`, counted from 1. Each
  * read of the bucket is a boundary, and so is each write to the database that others can see.
  */
 const given = z
@@ -58,7 +58,7 @@ const objects = openRawObjects({
 });
 if (objects === null) throw new Error('the bucket isn’t named');
 const db = open();
-// As if fifteen seconds had passed, after which a killed process has lost its parts.
+// As if fifteen seconds had passed, after which the leases of a killed process have ended.
 if (!given.database.startsWith('postgres:')) {
   await sql`update traffic_leases set until = now() - interval '1 s'`.execute(db);
   await sql`update traffic_collectors set seen_at = now() - interval '1 min'`.execute(db);

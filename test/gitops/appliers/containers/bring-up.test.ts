@@ -207,7 +207,7 @@ describe('bringing a container up', () => {
     expect((await host.runtime.list()).map(({ name }) => name)).toEqual([nameOf(wanted('2'))]);
   });
 
-  test('lets a first start take over at once', async () => {
+  test('takes a first container as soon as it is healthy', async () => {
     await using host = setup(() => ({ statuses: [200, 503] }));
     await host.bringUp(wanted());
     expect(await host.runtime.list()).toHaveLength(1);

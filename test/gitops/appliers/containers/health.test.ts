@@ -112,7 +112,7 @@ describe('waiting for health', () => {
       clock,
     };
     expect(await waitForHealth(server.endpoint, options, signal)).toBe('unhealthy');
-    // The first probes that end at or after a check is due: a probe takes 50 ms, and the next one starts 100 ms later.
+    // Each is the end of the first probe after a check was due: a probe takes 50 ms, and the next starts 100 ms later.
     expect(askedAt).toEqual([1_100, 2_150, 4_250, 8_000]);
   });
 });

@@ -117,7 +117,7 @@ describe('a container on demand', () => {
     expect(host.runtime.calls.slice(0, 2)).toEqual([`stop ${NAME}`, `resume ${NAME}`]);
   });
 
-  test('is stopped soon if it is new and has no client, later if it was there or has had one', async () => {
+  test('is stopped soon if it is new and unused, later if it is older or has had a client', async () => {
     await using used = await setup('127.72', { unusedMs: 100, isNew: true });
     expect(await ask(used.spec)).toBe(200);
     await using kept = await setup('127.73', { unusedMs: 100 });
@@ -199,7 +199,7 @@ describe('a container on demand', () => {
     await eventually(() => expect(stops).toBeGreaterThan(1));
   });
 
-  test('has its gate closed when it is no longer desired, only in the sites of the pass', async () => {
+  test('has its gate closed when it is no longer desired, but only in the sites of the pass', async () => {
     await using host = await setup('127.71');
     await host.onDemand.keepOnly(new Set(), new Set(['elsewhere']));
     expect(host.onDemand.hasGate(NAME)).toBe(true);

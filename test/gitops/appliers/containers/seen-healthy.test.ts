@@ -51,7 +51,7 @@ test('an observation of a replacement that is removed before the last probe ends
   const seen = Promise.withResolvers<void>();
   const oldIsProbed = Promise.withResolvers<number>();
   let observing: Promise<unknown> | undefined;
-  // A replacement fails in its steady time; then it is healthy at the observation.
+  // A replacement is healthy, then fails in its steady time; the observation finds it healthy again.
   const statuses = [
     200,
     503,

@@ -61,6 +61,6 @@ test('a preview assigns no slot, releases none and prunes no image', async () =>
     expect(changes.map(({ op }) => op)).toEqual(desired.map(() => 'create'));
   }
   expect([addressOf(applier, SHOP), applier.edition?.(SHOP), images]).toEqual([before, editions, []]);
-  // The previewed site has this port, too. Its first address is free, because no preview assigned it.
+  // The previewed site has the same port, whose first address is free, because no preview assigned it.
   expect(addressOf(applier, loadedManifest('other', 1))).toBe('127.86.0.1');
 });

@@ -22,7 +22,7 @@ describe('an endpoint of this host', () => {
     const drain = drained(endpoint, { leastMs: 0, mostMs: 60_000 }, signal).then(() => {
       over = true;
     });
-    // Long enough for an endpoint without connections.
+    // In this time, an endpoint without connections would be drained.
     await drained(UNUSED, { leastMs: 0, mostMs: 60_000 }, signal);
     await drained(UNUSED, { leastMs: 250, mostMs: 60_000 }, signal);
     expect(over).toBe(false);

@@ -30,7 +30,7 @@ test('a container trusts the CA of its own preview server and the operator’s, 
   expect(other).not.toContain(ca.trim());
   expect(both.caHash).not.toBe(plain.caHash);
 
-  // Containers have the file itself: one that hasn't changed is not replaced.
+  // Containers mount the file itself, so a file that hasn't changed is not replaced.
   const { ino } = await stat(file);
   const again = await trustedCas(at('own.pem'), await inside());
   expect(await again.caFileOf?.(SPEC)).toBe(file);
@@ -81,7 +81,7 @@ describe.each([
 ])('an operator’s CA %s', (_how, authorities) => {
   test.each([
     ['doesn’t exist yet', () => rm(at('own.pem')), /ENOENT/],
-    ['is an empty folder, the place of a mount', () => replaceByFolder(at('own.pem')), /EISDIR/],
+    ['is an empty folder, as a mount point is', () => replaceByFolder(at('own.pem')), /EISDIR/],
     ['is still empty', () => writeFile(at('own.pem'), ''), /no certificate/],
   ])('that %s stops the start: the containers keep what they trust', async (_what, spoil, reason) => {
     const cas = await authorities();

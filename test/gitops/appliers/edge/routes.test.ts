@@ -146,8 +146,8 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
     ],
     ['no mode where the wildcard covers no site', 'site', 'eu.example.net', /\. Delete routes, or [^_]*$/],
     ['no mode where the wildcard is in use', 'wildcard', 'example.net', /\. Delete routes, or [^_]*$/],
-    ['no mode to a site beside the wildcard', 'wildcard', 'eu.example.net', /\. Delete routes, or [^_]*$/],
-  ] as const)('a zone without room names %s', async (_what, mode, domain, remedy) => {
+    ['no mode for a site outside the wildcard', 'wildcard', 'eu.example.net', /\. Delete routes, or [^_]*$/],
+  ] as const)('the error for a zone without room names %s', async (_what, mode, domain, remedy) => {
     refuseRoutes(world, 10_073);
     await converge(kv(), ...sites(1));
     const outcomes = await converge(routeApplier({ ...routeOptions(), mode, domain }), ...sites(1));

@@ -78,7 +78,7 @@ describe('drift of an object in a cluster', () => {
     );
   });
 
-  test('is every member if others have removed managedFields', () => {
+  test('names every member if others have removed managedFields', () => {
     expect(objectDrift(applied, found([]))).toBe('changed from outside: metadata, spec');
   });
 

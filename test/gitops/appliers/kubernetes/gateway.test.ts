@@ -257,7 +257,7 @@ describe('a gateway with many refusals', () => {
     await stage.served();
   });
 
-  test('proves nothing about Secrets that its report, which was cut, doesn’t name', async () => {
+  test('proves nothing about Secrets that its shortened report doesn’t name', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     stage.renew('one', { refused: { ...others(2_000), [SECRET]: 'conflicting server name' } });

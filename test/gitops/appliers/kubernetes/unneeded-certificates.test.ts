@@ -49,7 +49,7 @@ test.each([
   ['the stored one', ['new'], ['older']],
   ['the stored one and the one that expires next', ['new', 'old'], ['old']],
   ['all', ['new', 'old', 'older'], ['old', 'older']],
-] as const)('if gateways refuse %s, a name keeps what they serve in its place', (_, refused, unneeded) => {
+] as const)('if gateways refuse %s, a name keeps what they serve instead', (_, refused, unneeded) => {
   const delivered = [one('new', 3, HOST), one('old', 2, HOST), one('older', 1, HOST)];
   const found = unneededCertificates(delivered, { names: [named(HOST, 'new')], refused: new Set(refused) });
   expect(found.map(({ id }) => id)).toEqual(unneeded);

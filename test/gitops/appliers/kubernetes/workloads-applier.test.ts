@@ -23,7 +23,7 @@ const OWN_QUOTA = JSON.stringify({
 });
 
 /**
- * An API server that gives each Deployment that is applied these conditions, can't list ReplicaSets, and has the quota of
+ * An API server that gives each applied Deployment these conditions, can't list ReplicaSets, and has the quota of
  * the client.
  */
 class FailingServer {
@@ -72,9 +72,9 @@ const ESCALATES = [RetryableError, RetryableError, TerminalError];
 const IS_RETRIED = [RetryableError, RetryableError, RetryableError];
 
 test.for([
-  ['of which the pods are refused', [REFUSED], 'the cluster refuses the pods: .*', ESCALATES],
+  ['whose pods are refused', [REFUSED], 'the cluster refuses the pods: .*', ESCALATES],
   [
-    'that is late, and of which the pods can’t be read',
+    'that is late, and whose pods can’t be read',
     [LATE],
     'no progress until its deadline; its pods can’t be read: .*etcd is away',
     ESCALATES,
@@ -82,7 +82,7 @@ test.for([
   // The template isn't at fault.
   ['that has no room in the client’s quota', [LATE, NO_ROOM], 'no room in the client’s quota .*', IS_RETRIED],
 ] as const)(
-  'a rollout %s is reported as failed, even if the way back fails',
+  'a rollout %s is reported as failed, even if the rollback fails',
   async ([, conditions, cause, kinds]) => {
     await using stack = new AsyncDisposableStack();
     const { kubeconfig } = stack.use(await openedScripted(new FailingServer(conditions).answer));

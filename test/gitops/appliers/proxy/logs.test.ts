@@ -39,7 +39,7 @@ describe('the logs of nginx', () => {
     expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log.1']);
   });
 
-  test('take no more than the limit together with the rotated logs', async () => {
+  test('take no more than the limit, rotated logs included', async () => {
     for (const bytes of [3, 4]) {
       await writeFile(path('acme.log'), 'x'.repeat(bytes));
       // The limit is ten bytes, a third of it for each of the three files.

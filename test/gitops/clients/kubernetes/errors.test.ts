@@ -138,7 +138,7 @@ describe('a refusal of the API server', () => {
     ['busy', KubernetesRetryable, 429, status('TooManyRequests', 'too many requests')],
     ['unavailable', KubernetesRetryable, 503, status('ServiceUnavailable', 'the server is currently unable')],
     ['unavailable', KubernetesRetryable, 504, status('Timeout', 'request did not complete')],
-  ])('is %s, as %o with %i', (reason, type, code, body) => {
+  ])('is %s, of type %o, for status %i', (reason, type, code, body) => {
     const error = fault(code, body);
     expect(faultReason(error)).toBe(reason);
     expect(error).toBeInstanceOf(type);

@@ -51,7 +51,7 @@ describe('the decoder of a watch', () => {
   const generated = { name, generateName: 'e-', ...others };
   const asSent = { kind: 'Pod', apiVersion: 'v1', metadata, spec: { a: '}' }, status: { phase: 'Running' } };
   test.each([
-    ['of a name that the cluster has made', { ...asSent, metadata: generated }],
+    ['with a name that the cluster has made', { ...asSent, metadata: generated }],
     ['of a kind without a namespace', { ...asSent, metadata: { ...metadata, namespace: undefined } }],
     ['of metadata alone', { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }],
     ['whose members are in another order', { spec: {}, metadata, kind: 'Pod', apiVersion: 'v1' }],
@@ -134,7 +134,7 @@ describe('the copy of the objects', () => {
     expect(copy.listed(again, '10')).toEqual([]);
   });
 
-  test('has a version of an object once it has that one, a newer one, or the deletion', () => {
+  test('has reached a version of an object once it has that one, a newer one, or the deletion', () => {
     const copy = new ObjectCopy();
     copy.listed(pods(pod('a', 9)), '20');
     expect(copy.has('a/a', '9')).toBe(true);
@@ -150,7 +150,7 @@ describe('the changes that a slow reader has not read', () => {
     object: parsedObject(object),
   });
 
-  test('are one for each object', async () => {
+  test('are merged into one for each object', async () => {
     const end = new AbortController();
     const queue = new ChangeQueue(end.signal, () => undefined);
     for (let version = 1; version <= 100; version += 1) queue.push(change('changed', pod('a', version)));

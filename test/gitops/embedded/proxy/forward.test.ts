@@ -33,7 +33,7 @@ async function forwarded(kind: Vhost['kind'], headers: Record<string, string>) {
   }
 }
 
-describe.each(['origin', 'preview', 'custom'] as const)('a client’s claims to the %s host', (kind) => {
+describe.each(['origin', 'preview', 'custom'] as const)('visitors’ headers to the %s host', (kind) => {
   test.each(['x-gtm-identifier', 'x-gtm-default-domain', 'x-gtm-api-key', 'x_gtm_identifier', 'x-gtm-new'])(
     '%s doesn’t reach a container',
     async (name) => {

@@ -40,7 +40,7 @@ const git = (...args: string[]) =>
     encoding: 'utf8',
   }).trim();
 
-/** Compares the histories of all sites, whole, and the longer ones in pages, with those that git itself answers. */
+/** Compares each site's history with git's own: as a whole, and in pages if it has more than two commits. */
 async function expectSame(indexed: SitesRepo, sites: readonly string[]): Promise<void> {
   const plain = await open('plain');
   for (const site of sites) {

@@ -10,7 +10,7 @@ const warningsOf = (name: string, domains: string[], siteId: string) => {
 test.each([
   ['Acme', 'acme'],
   ['Acme Ads', 'acme-ads'],
-  // These are reserved, so they get a random suffix. With the suffix, no list names them.
+  // These are reserved, so they get a random suffix later. With it, no list names them.
   ['Metrics', 'metrics'],
   ['Tracking', 'tracking'],
   ['Analytics', 'analytics'],

@@ -36,7 +36,7 @@ test.each([
   expect(needsSuffix(id, 'tag-1')).toBe(expected);
 });
 
-test('a suffix makes other ids of one name, which fit into a DNS label with -preview', () => {
+test('suffixes make different ids from one name, which fit into a DNS label with -preview', () => {
   const ids = Array.from({ length: 20 }, () => withSuffix('a'.repeat(40)));
   expect(new Set(ids).size).toBeGreaterThan(15);
   for (const id of ids) {

@@ -45,7 +45,7 @@ const NOTED: readonly (readonly [path: RegExp, noted: Noted])[] = [
 ];
 const noted = new Map<string, Noted>();
 
-/** Found once per path: a bare worker would know its routes. */
+/** Searched once per path: a bare worker would know its routes without a search. */
 function notedOf(pathname: string): Noted {
   const own = noted.get(pathname) ?? NOTED.find(([path]) => path.test(pathname))?.[1] ?? NOTHING;
   noted.set(pathname, own);
@@ -146,7 +146,7 @@ export default class Control extends WorkerEntrypoint<Env> {
 
   /** Sets the answer of `path`. */
   learn(path: string, { body, headers }: Known): void {
-    // An object, as a worker states them: the runtime reads a list of pairs three times as slowly.
+    // Headers as an object, as workers usually give them: the runtime reads a list of pairs three times as slowly.
     const joined: Record<string, string> = {};
     for (const [name, value] of headers) {
       if (name === 'set-cookie') throw new Error('an answer sets a cookie: an object can hold only one');

@@ -21,7 +21,7 @@ describe('the shown output of a container', () => {
     expect(redact({ config: new Secret(base64) }, text)).toBe(shown);
   });
 
-  test('an invalid config is hidden itself', () => {
+  test('a config that can’t be decoded is hidden as a whole', () => {
     expect(redact({ config: new Secret('%%% no base64') }, 'got %%% no base64')).toBe('got [secret]');
   });
 
@@ -49,7 +49,7 @@ describe('the shown output of a container', () => {
     ['as it is read, in PEM', () => pem],
     ['as it is read, in JSON', () => JSON.stringify(pem)],
     ['as it is read, with CRLF in JSON', () => JSON.stringify(pem.replaceAll('\n', '\r\n'))],
-  ])('no line of a hand-made private key is shown %s', (_how, print) => {
+  ])('a hand-made private key is printed %s: none of its lines is shown', (_how, print) => {
     const stored = `e\n${pem.replaceAll('\n', ' \r\n')}`;
     const shown = redact(secretsWith(stored), print(stored));
     const lines = pem.split('\n').filter((line) => line.length >= 8 && !line.startsWith('-----'));
@@ -62,7 +62,7 @@ describe('the shown output of a container', () => {
     expect(redact(secretsWith(stored), 'see the secret e')).toBe('see the secret e');
   });
 
-  test('what replaces one secret is not searched for another', () => {
+  test('the text that replaces one secret is not searched for another', () => {
     const config = new Secret(Buffer.from('id=GTM-SERVER1&auth=e').toString('base64'));
     expect(redact({ config }, 'ee')).toBe('[secret][secret]');
     expect(redact({ ...secretsWith(pem), config }, PRIVATE_LINE)).toBe('[secret]');

@@ -213,7 +213,7 @@ describe('sampling', () => {
     ]);
   }
 
-  test('on write equalizes what indexes have, and loses nothing of small ones', async () => {
+  test('on write thins out large indexes, and loses nothing of small ones', async () => {
     const [[, rows, count, sum, most], small] = await sums(
       { points: 500, seconds: 5, rows: 1e9 },
       20_000,
@@ -226,7 +226,7 @@ describe('sampling', () => {
     expect(Math.abs(count - 20_000)).toBeLessThan(20_000 * 0.12);
   });
 
-  test('on read multiplies by powers of ten', async () => {
+  test('on read lets a row count for a power of ten', async () => {
     const [[, rows, count, , most]] = await sums({ points: 1e9, seconds: 5, rows: 5_000 }, 20_000, 0);
     expect(most).toBe(10);
     expect(count).toBe(rows * 10);

@@ -45,7 +45,7 @@ test('the call beyond the limit is refused, and every call in the five minutes a
   expect(count()).toMatchObject({ allowed: true, headers: { 'x-ratelimit-remaining': '1' } });
 });
 
-test('the window moves with each call: calls just before and after a full minute count together', () => {
+test('the window moves: calls just before and after the five-minute mark count together', () => {
   const { count, advance } = limiter(2);
   advance(299);
   count();

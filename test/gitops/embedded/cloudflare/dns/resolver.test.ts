@@ -37,7 +37,7 @@ test.each([
   ['nothing under a wildcard for a name below such a name', 'at.noted.hosts.example.net', null],
   ['nothing under a wildcard for a name above another name', 'parent.hosts.example.net', null],
   ['the discard prefix for a proxied name without an origin', 'edge.example.net', '100::'],
-  ['the origin of a name that has both', 'both.example.net', '127.0.0.4'],
+  ['the origin of a name that also has the discard prefix', 'both.example.net', '127.0.0.4'],
   ['nothing for an alias to another zone', 'outside.example.net', null],
   ['nothing for a loop', 'loop.example.net', null],
   ['nothing for an unknown name', 'unknown.example.net', null],

@@ -67,7 +67,7 @@ describe('the emulator’s KV', () => {
     expect((await call('GET', '/keys')).json.result).toEqual([{ name: 'b' }]);
   });
 
-  test('refuses a second write of a key within a second, and answers such keys of a bulk call (docs/facts.md, Cloudflare Workers)', async () => {
+  test('refuses a second write of a key within a second, and names such keys of a bulk call (docs/facts.md, Cloudflare Workers)', async () => {
     await call('PUT', '/values/a', 'one', octets);
     const refused = await call('PUT', '/values/a', 'two', octets);
     expect(refused).toMatchObject({ status: 429, json: { success: false } });
