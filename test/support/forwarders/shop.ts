@@ -51,7 +51,7 @@ interface ShopOptions {
   readonly manifest?: Partial<ManifestInput>;
   readonly snippet?: Partial<SnippetOptions>;
   /**
-   * A place to write into nginx's snippet, which by itself sends empty country and region headers. It stands for the
+   * A place to write into nginx's snippet, which by itself sends empty country and region headers. It represents the
    * operator's own geo database, with the same answer for every visitor.
    */
   readonly place?: { readonly country: string; readonly region: string };
