@@ -15,10 +15,7 @@ async function serve(...answers: readonly Answerer[]) {
   const server = await ScriptedServer.start(...answers);
   const clock = fakeClock();
   const transport = new Transport(server.config, clock);
-  opened.push(async () => {
-    await transport.close();
-    await server[Symbol.asyncDispose]();
-  });
+  closeLater(transport, server);
   return { transport, seen: server.seen, clock };
 }
 
@@ -26,6 +23,12 @@ const opened: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of opened.splice(0)) await close();
 });
+function closeLater(transport: Transport, server: ScriptedServer): void {
+  opened.push(async () => {
+    await transport.close();
+    await server[Symbol.asyncDispose]();
+  });
+}
 
 const call = (isRepeatable: boolean): Call => ({
   method: isRepeatable ? 'GET' : 'POST',
@@ -41,10 +44,7 @@ describe('a call', () => {
     let left = 1;
     const mayWrite = () => left-- > 0;
     const transport = new Transport(server.config, fakeClock(), mayWrite);
-    opened.push(async () => {
-      await transport.close();
-      await server[Symbol.asyncDispose]();
-    });
+    closeLater(transport, server);
     await expect(transport.call(call(false))).rejects.toThrow('this replica is no longer the leader');
     expect(server.seen).toHaveLength(1);
     await transport.call(call(true));
@@ -82,10 +82,7 @@ describe('a call', () => {
       setTimeout(() => response.end('{}'), 500);
     });
     const transport = new Transport(server.config, fakeClock(), () => true, 1_200);
-    opened.push(async () => {
-      await transport.close();
-      await server[Symbol.asyncDispose]();
-    });
+    closeLater(transport, server);
     // Eight at once: the last ones wait for a second before they are sent.
     const all = Array.from({ length: 24 }, () => transport.call(call(false)));
     const given = new AbortController();
@@ -139,10 +136,7 @@ describe('a call', () => {
         return { tls: {}, headers: {} };
       },
     });
-    opened.push(async () => {
-      await transport.close();
-      await server[Symbol.asyncDispose]();
-    });
+    closeLater(transport, server);
     const end = new AbortController();
     const aborted = transport.call({ ...call(false), signal: end.signal });
     await read.promise;
@@ -160,10 +154,7 @@ describe('a call', () => {
     };
     const server = await ScriptedServer.start(half, half, answer(200));
     const transport = new Transport(server.config, fakeClock(), () => true, 1_000);
-    opened.push(async () => {
-      await transport.close();
-      await server[Symbol.asyncDispose]();
-    });
+    closeLater(transport, server);
     const end = new AbortController();
     const aborted = transport.call({ ...call(false), signal: end.signal });
     await arrived.promise;
