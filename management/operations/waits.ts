@@ -7,6 +7,7 @@ const LONGEST_MS = 5_000;
 export class OperationWaits {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<AbortController>>();
+  #isStopping = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -17,13 +18,14 @@ export class OperationWaits {
     for (const one of this.#waiting.get(id) ?? []) one.abort();
   }
 
-  /** Ends all waits, because the process stops. */
+  /** The process stops: each wait, also one that begins later, ends with its next read. */
   end(): void {
+    this.#isStopping = true;
     for (const id of this.#waiting.keys()) this.announce(id);
   }
 
   /**
-   * Reads until the operation has ended, or until the time is over. Each read begins after its wait is registered, so
+   * Reads until the operation has ended, the time is over or the process stops. Each read begins after its wait is registered, so
    * that an end in between is noticed.
    */
   async until<Read>(id: string, ms: number, read: () => Promise<{ row: Read; hasEnded: boolean }>) {
@@ -35,7 +37,7 @@ export class OperationWaits {
       try {
         const { row, hasEnded } = await read();
         const leftMs = deadline - this.#clock.now();
-        if (hasEnded || leftMs <= 0) return row;
+        if (hasEnded || leftMs <= 0 || this.#isStopping) return row;
         await this.#clock.sleep(Math.min(leftMs, LONGEST_MS), { signal: ended.signal });
       } finally {
         all.delete(ended);
