@@ -1,3 +1,4 @@
+import parse from 'spdx-expression-parse';
 import { z } from 'zod';
 
 /** Licences (SPDX) of what may be shipped: they ask for a notice at most. */
@@ -52,19 +53,33 @@ export function refusedLicences(text: string): string[] {
     const texts = licenses.map((one) =>
       'expression' in one ? one.expression : 'id' in one.license ? one.license.id : one.license.name,
     );
-    if (full in BY_NAME || isAllowed(texts.join(' AND '))) return [];
-    if (LIBVIPS.test(full) && isAllowed(texts.join(' AND '), new Set([...ALLOWED, 'LGPL-3.0-or-later']))) {
+    if (full in BY_NAME || areAllowed(texts)) return [];
+    if (LIBVIPS.test(full) && areAllowed(texts, new Set([...ALLOWED, 'LGPL-3.0-or-later']))) {
       return [];
     }
     return [`${full}@${version}: ${texts.join(', ') || 'no licence is stated'}`];
   });
 }
 
-/**
- * True if one licence of `A OR B` is allowed, or both of `A AND B`. Parentheses around the whole expression are ignored; an
- * expression with other parentheses is refused.
- */
-function isAllowed(expression: string, allowed = ALLOWED): boolean {
-  const whole = expression.replace(/^\((.*)\)$/, '$1');
-  return whole.split(' OR ').some((choice) => choice.split(' AND ').every((one) => allowed.has(one.trim())));
+/** Whether each licence of a package is allowed. A text that is no SPDX expression isn't. */
+function areAllowed(texts: readonly string[], allowed = ALLOWED): boolean {
+  return texts.length > 0 && texts.every((text) => isAllowed(expressionOf(text), allowed));
+}
+
+/** One licence of `A OR B` must be allowed, or both of `A AND B`. Exceptions and `+` (a later version) aren't allowed. */
+function isAllowed(info: parse.Info | null, allowed: ReadonlySet<string>): boolean {
+  if (info === null) return false;
+  if (!('conjunction' in info)) return allowed.has(info.license) && !info.exception && !info.plus;
+  const of = [info.left, info.right];
+  return info.conjunction === 'or'
+    ? of.some((one) => isAllowed(one, allowed))
+    : of.every((one) => isAllowed(one, allowed));
+}
+
+function expressionOf(text: string): parse.Info | null {
+  try {
+    return parse(text);
+  } catch {
+    return null;
+  }
 }

@@ -19,6 +19,27 @@ describe('the licences of all that is shipped', () => {
     ['an allowed one', [{ license: { id: 'MIT' } }], []],
     ['one of two', [{ expression: '(BSD-3-Clause OR GPL-2.0)' }], []],
     ['only one of two that both apply', [{ expression: 'MIT AND GPL-2.0' }], ['x@1.0.0: MIT AND GPL-2.0']],
+    [
+      'an allowed one of each pair that both apply',
+      [{ expression: '(MIT OR GPL-2.0) AND (ISC OR GPL-3.0-only)' }],
+      [],
+    ],
+    [
+      'no allowed one of one such pair',
+      [{ expression: '(MIT OR ISC) AND (GPL-2.0 OR GPL-3.0-only)' }],
+      ['x@1.0.0: (MIT OR ISC) AND (GPL-2.0 OR GPL-3.0-only)'],
+    ],
+    [
+      'an expression and another one beside it',
+      [{ expression: 'MIT OR ISC' }, { license: { id: 'GPL-2.0' } }],
+      ['x@1.0.0: MIT OR ISC, GPL-2.0'],
+    ],
+    [
+      'an exception',
+      [{ expression: 'GPL-2.0 WITH Classpath-exception-2.0' }],
+      ['x@1.0.0: GPL-2.0 WITH Classpath-exception-2.0'],
+    ],
+    ['a later version', [{ expression: 'Apache-2.0+' }], ['x@1.0.0: Apache-2.0+']],
     ['another one', [{ license: { id: 'GPL-3.0-only' } }], ['x@1.0.0: GPL-3.0-only']],
     ['none', [], ['x@1.0.0: no licence is stated']],
     ['a text', [{ license: { name: 'see LICENCE' } }], ['x@1.0.0: see LICENCE']],
