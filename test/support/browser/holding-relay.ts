@@ -5,8 +5,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 interface HoldingRelay extends AsyncDisposable {
   readonly port: number;
   /**
-   * Holds back all that the server sends from now on over the connections that are open now. Resolves once the client
-   * has sent something on one of them.
+   * Holds back all that the server sends from now on, also over new connections. Resolves once the client has sent
+   * something.
    */
   hold(): Promise<void>;
   /** Lets everything through, also what was held back. */
@@ -15,12 +15,14 @@ interface HoldingRelay extends AsyncDisposable {
 
 export async function startHoldingRelay(target: number): Promise<HoldingRelay> {
   const pairs = new Set<readonly [client: Socket, server: Socket]>();
+  let held: PromiseWithResolvers<void> | null = null;
   const server = createServer((client) => {
     const upstream = connect(target, '127.0.0.1');
     const pair = [client, upstream] as const;
     pairs.add(pair);
     client.pipe(upstream);
-    upstream.pipe(client);
+    client.on('data', () => held?.resolve());
+    if (held === null) upstream.pipe(client);
     for (const socket of pair) {
       socket.on('error', () => undefined);
       socket.on('close', () => {
@@ -34,14 +36,15 @@ export async function startHoldingRelay(target: number): Promise<HoldingRelay> {
   return {
     port,
     async hold() {
-      const sent = [...pairs].map(([client, upstream]) => {
+      held = Promise.withResolvers();
+      for (const [client, upstream] of pairs) {
         upstream.unpipe(client);
         upstream.pause();
-        return once(client, 'data');
-      });
-      await Promise.any(sent);
+      }
+      await held.promise;
     },
     release() {
+      held = null;
       for (const [client, upstream] of pairs) upstream.pipe(client);
     },
     async [Symbol.asyncDispose]() {
