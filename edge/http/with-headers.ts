@@ -4,6 +4,8 @@ export function withHeaders(response: Response, change: (headers: Headers) => vo
     change(response.headers);
     return response;
   } catch {
-    return withHeaders(new Response(response.body, response), change);
+    const copy = new Response(response.body, response);
+    change(copy.headers);
+    return copy;
   }
 }
