@@ -6,7 +6,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same resource of the machine, or would together need
- * too much of its processors. One more pool than there are cores runs at a time. They start in this order, so that most
+ * too much of its processors. Pools run beside each other: one more than cores. They start in this order, so that most
  * of the time two pools compute and one mostly waits, up to the end. Each pool is one or more projects of
  * `vitest.config.ts`.
  */
@@ -52,7 +52,7 @@ export const OWN_NETWORK: ReadonlySet<Pool> = new Set([
   'gatewaySites',
   'browser',
 ]);
-/** Of these pools, those that run in the machine's own network run one after another, for the same reason. */
+/** If both of these pools run in the machine's own network, they run one after the other, for the same reason. */
 export const ON_ONE_NETWORK: ReadonlySet<Pool> = new Set(['containers', 'browser']);
 /** These pools run after all others, one by one, with nothing beside them. */
 export const ALONE: ReadonlySet<Pool> = new Set(['fuzz']);
@@ -159,7 +159,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/kubernetes/{applier*,objects,one-namespace,secrets}.test.ts'],
     budget: 320,
   },
-  // The clusters of the tests themselves, the client, the chart, and what needs no pod.
+  // Tests of the tests' own clusters, of the client and the chart, and of what needs no pod.
   { name: 'cluster', project: 'cluster', files: ['test/kubernetes/*.test.ts'], budget: 270 },
   {
     // With an engine in a network namespace of its own: Chromium on the machine doesn't notice its containers.
@@ -196,7 +196,7 @@ export const SUITES: readonly Suite[] = [
     files: ['test/faults/{instance,host,host-move}.test.ts'],
     budget: 100,
   },
-  { name: 'fuzz', project: 'fuzz', files: ['test/fuzz/*.test.ts'], budget: 155 },
+  { name: 'fuzz', project: 'fuzz', files: ['test/fuzz/*.test.ts'], budget: 95 },
   { name: 'outages', project: 'faults', files: ['test/faults/**/*.test.ts'], budget: 270 },
 ];
 

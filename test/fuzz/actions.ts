@@ -10,7 +10,7 @@ type Of<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** What the checks after a step have to know about it. */
 export interface Effect {
-  /** A site whose names were changed outside of git: until it is ready again, what it lacks counts as no removal. */
+  /** A site that was changed outside of git: until it is ready again, what it lacks counts as no removal. */
   readonly drifted?: string;
   /** The guarded changes of a plan were approved. */
   readonly approved?: boolean;

@@ -4,7 +4,6 @@ import { z } from 'zod';
 import type { ShownSite } from '../../gitops/report/report.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Effect } from './actions.ts';
-import { Budget } from './budget.ts';
 import { type GitView, isInGit, textInForce, viewGit } from './git-view.ts';
 import { hostnamesOf } from './manifests.ts';
 import { SITES, type Step } from './steps.ts';
@@ -50,7 +49,6 @@ export class Checks {
   /** Sites whose objects were changed from outside since they were ready. */
   readonly #drifted = new Set<string>();
   #nonce = 0;
-  readonly #budget = new Budget();
   /** Sites of the generator that were ready after the last step: only these can break an invariant. */
   ready = 0;
 
@@ -101,7 +99,6 @@ export class Checks {
     await Promise.all(
       asked.map(async ([part, url, headers]) => {
         for (let attempt = 1; ; attempt += 1) {
-          if (part === 'management') await this.#budget.spend();
           const signal = AbortSignal.timeout(ANSWER_MS);
           const { value: problem, hasStalled } = await this.#world.control.beside(() =>
             request(url, { headers, signal })
@@ -134,7 +131,7 @@ export class Checks {
         const isHeld = blocked.some(({ reason }) => reason === 'history_rewritten');
         const head = await repository.head();
         if (planned !== head || (revision !== head && !isHeld)) {
-          throw new Error(`${problem ?? 'an older revision'} is applied`);
+          throw new Error(problem ?? 'an older revision is applied');
         }
         const active = sites.find(({ reason }) => reason === 'Progressing' || reason === 'Removing');
         if (active !== undefined) throw new Error(`${active.site} is ${active.reason}: ${active.message}`);

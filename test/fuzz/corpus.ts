@@ -18,7 +18,7 @@ const manifest = (
   mode: '100644',
   content: { of: 'manifest', site, change, other },
 });
-/** Puts every site back, so that the next step can break an invariant. */
+/** Puts all sites back: without them, the next step would have nothing to break. */
 const RESTORE: Step = { kind: 'operate', what: 'restore', site: 'acme' };
 
 /** Steps of every run, also on a slow machine: those that once removed or mixed up sites, and some of seed 1. */

@@ -66,7 +66,7 @@ export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOp
   const smaller = await shrink(first.steps, async (candidate) => {
     if (Date.now() >= deadline) return false;
     const found = await replay(candidate);
-    log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail, too' : 'hold'}`);
+    log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail so' : 'don’t fail so'}`);
     return found?.invariant === invariant;
   });
   return { count, failure: { violation: first.violation, steps: smaller } };
@@ -96,7 +96,7 @@ async function violationOf(work: () => Promise<void>): Promise<Violation | null>
 export function describeFailure(seed: number, { violation, steps }: Failure): string {
   return [
     `seed ${seed}: ${violation.message}`,
-    `smallest steps found (${steps.length}); run them again with npm run fuzz -- --steps '<this list>':`,
+    `fewest steps found (${steps.length}); run them again with npm run fuzz -- --steps '<this list>':`,
     JSON.stringify(steps),
   ].join('\n');
 }

@@ -34,10 +34,10 @@ if (values.steps === undefined) {
     shrinkSeconds: z.coerce.number().min(0).parse(values['shrink-seconds']),
     log: (line) => console.log(line),
   });
-  console.log(failure === null ? `seed ${seed}: ${count} steps held` : describeFailure(seed, failure));
+  console.log(failure === null ? `seed ${seed}: ${count} steps passed` : describeFailure(seed, failure));
   process.exitCode = failure === null ? 0 : 1;
 } else {
   const violation = await replay(JSON.parse(values.steps) as Step[]); // as a failure printed them
-  console.log(violation === null ? 'the steps hold' : violation.message);
+  console.log(violation === null ? 'the steps pass' : violation.message);
   process.exitCode = violation === null ? 0 : 1;
 }

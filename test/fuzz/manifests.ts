@@ -36,7 +36,7 @@ export function seedManifest(site: string, template: Template): ManifestInput {
   };
 }
 
-/** Every hostname that a text of the generator can give to a site. */
+/** Every hostname at the edge that a text of the generator can give to a site. */
 export const hostnamesOf = (site: string): string[] => [
   `${site}.${ZONE}`,
   `${site}-new.${ZONE}`,

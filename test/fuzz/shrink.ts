@@ -1,6 +1,6 @@
 /**
  * Delta debugging: returns the fewest items, in their order, for which it found `fails` to be true. It tries the last
- * item alone first, because each step is checked by itself. Then it tries to omit pieces, ever smaller ones.
+ * item alone first, because only the check after it has failed. Then it tries to omit pieces, ever smaller ones.
  */
 export async function shrink<Item>(
   items: readonly Item[],

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 
 /** The sites of a fuzzed instance. One is the start of another's name, one is all digits, one is as long as allowed. */
-export const SITES = ['acme', 'acme-shop', '007', `long-${'x'.repeat(39)}`] as const;
+export const SITES = ['acme', 'acme-shop', '007', `long-${'x'.repeat(43)}`] as const;
 
 /** What a file of the tree contains. */
 export type Content =
@@ -97,7 +97,7 @@ const site = fc.constantFrom(...SITES);
 /** Latin-1 of the UTF-8 bytes, as git stores a name. */
 const utf8 = (text: string) => Buffer.from(text).toString('latin1');
 
-/** Where a site's name may appear in a tree: its own file most often. */
+/** A path in a tree: a site's own file (nearly half), a similar name, or an unusual one. */
 const path = fc.oneof(
   { weight: 6, arbitrary: site.map((name) => `${name}.yaml`) },
   {

@@ -1,4 +1,4 @@
-/** The invariants of a fuzzed instance, and what a failure of each means. */
+/** The invariants of a fuzzed instance, by name: what must always hold. */
 const INVARIANTS = {
   removal: 'no site is removed that git still names in any form',
   tenants: 'no name serves another tenant',

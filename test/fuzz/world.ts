@@ -20,8 +20,10 @@ const SETTINGS = {
   SWAP_STEADY_SECONDS: '0',
   SWAP_DRAIN_SECONDS: '1',
   CONFIG_TTL_SECONDS: '1',
-  // The checks read everything after each step, in addition to the provisioner, which limits its own rate of calls.
+  // The checks read everything after each step, in addition to the provisioner, whose own rate would make a step wait
+  // for seven seconds.
   CLOUDFLARE_EMULATOR_CALLS: '1000000',
+  CLOUDFLARE_RATE: '1000',
 };
 
 const secretsSchema = z.object({
