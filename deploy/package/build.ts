@@ -22,7 +22,7 @@ import { billOfMaterials } from './sbom.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DIST = join(ROOT, 'dist');
 
-/** Files that the code reads at run time by their path beside it. */
+/** Files beside the code, which reads them at run time by their path. */
 const ASSETS = [
   'gitops/**/*.hbs',
   'sites/demo/**/*.{hbs,css,js}',

@@ -16,7 +16,7 @@ export interface PageModel {
   readonly snippet: string;
   /** The demo site's page in the console. */
   readonly consoleUrl?: string | undefined;
-  /** The visitor's browser must not reach the edge. */
+  /** The visitor has blocked the edge: the page's policy keeps the browser from it. */
   readonly isBlocked: boolean;
   /** Why there is no snippet, for the panel. */
   readonly problem: string | null;

@@ -2,7 +2,7 @@ const DAY_MS = 86_400_000;
 const SERVICE_DAYS = 12;
 const SPREAD_DAYS = 2;
 
-/** How old the server and its container are. The server's health depends on both. */
+/** How old the server and its Tag Manager container are. The server's health depends on both. */
 export interface Age {
   uptimeMs(): number;
   /** Time since the container was fetched; in the preview role, which never fetches it, since 1970. */

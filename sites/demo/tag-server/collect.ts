@@ -8,7 +8,7 @@ import type { Recorder } from './recorder.ts';
 /** The paths of a GA4 client in the container. */
 export const COLLECT_PATHS: ReadonlySet<string> = new Set(['/g/collect', '/j/collect', '/mp/collect']);
 
-/** Tag Manager clients that the container's owner added claim all paths below these: for webhooks, apps and a CRM. */
+/** The container's owner added Tag Manager clients, which claim all paths below these: for webhooks, apps and a CRM. */
 const CLAIMED_PREFIXES = ['/webhooks/', '/apps/', '/crm/'] as const;
 
 /** True if a client of the container's owner claims the path. */

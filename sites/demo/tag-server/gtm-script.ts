@@ -23,7 +23,7 @@ export interface ConsentDefault {
 /** The data layer's name must be an identifier, as in the real script; any other value is ignored. */
 const IDENTIFIER = /^[A-Za-z_$][\w$]{0,63}$/;
 
-/** The parts of a `gtm.js` request that change its body. */
+/** The parts of a `gtm.js` request's query that change the script. */
 export function readGtmQuery(query: URLSearchParams): Pick<GtmScript, 'id' | 'dataLayer' | 'preview'> {
   const named = query.get('l') ?? '';
   return {

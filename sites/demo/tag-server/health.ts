@@ -16,9 +16,9 @@ export function health(exchange: Exchange, age: Age): void {
 }
 
 /**
- * The status by the header `x-sgtm-healthz: <limit>=<milliseconds>`; only the first item of a list counts. Then only
- * the header counts: a server within the limit is healthy, even after its service time. `null`: the header names no
- * known limit.
+ * The status by the header `x-sgtm-healthz: <limit>=<milliseconds>`; only the first item of a list counts. For a
+ * known limit, only the header counts: a server within it is healthy, even after its service time. 500: beyond it, or
+ * not a number. `null`: no header, or an unknown limit.
  */
 function limited({ request }: Exchange, age: Age): 200 | 500 | null {
   const header = request.headers['x-sgtm-healthz'];

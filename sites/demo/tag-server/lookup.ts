@@ -9,7 +9,7 @@ const NOTHING: ReadonlySet<string | undefined> = new Set(['ENODATA', 'ENOTFOUND'
 const LIMITS = { timeout: 1_000, tries: 2 } as const;
 
 /**
- * Resolves names as the real server's agents do: by DNS itself, and by the system, which reads the hosts file, only where
+ * Resolves names as the real server's HTTP agents do: by DNS, and by the system, which reads the hosts file, only where
  * DNS has nothing. So the hosts file is never used for a name that DNS has, and if DNS fails the name can't be resolved.
  *
  * RFC 6761 reserves names under `.localhost` for loopback, but not every DNS server implements that. For these names a

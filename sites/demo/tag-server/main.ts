@@ -27,16 +27,16 @@ async function main(): Promise<void> {
   };
   process.once('SIGTERM', stop);
   process.once('SIGINT', stop);
-  // The supervisor that started this process with an IPC channel has exited.
+  // `disconnect`: the supervisor, which started this process with an IPC channel, has exited.
   if (process.channel !== undefined) process.once('disconnect', stop);
 
   if (settings.role === 'preview') {
-    // Only the processing role fetches the container, so this role starts even with a refused `auth`.
+    // Only the processing role fetches the container, so `preview` starts even with a refused `auth`.
     if (settings.previewServerUrl !== null) {
       console.warn('PREVIEW_SERVER_URL should not be set on the preview server.');
     }
   } else {
-    // A refused `auth` ends the process. Later failures are only logged, and the old container stays in use.
+    // If the first fetch fails, the process ends. Later failures are only logged; the old container stays in use.
     const refresh = async () => {
       await fetchContainer(settings);
       age.refresh();

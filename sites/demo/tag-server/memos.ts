@@ -1,10 +1,10 @@
 /**
- * Debug messages between the processing server and Tag Assistant, by debug session. They are only in this process's
- * memory, because a site has only one preview server.
+ * Debug messages between the processing server and Tag Assistant, by debug session. This process's memory
+ * is enough for them, because a site has only one preview server.
  */
 export interface Memos {
   post(session: string, memos: readonly unknown[]): void;
-  /** The session's waiting messages. If there are none, waits for the time of a long poll; `null` if none arrived. */
+  /** The session's waiting messages. If there are none, waits at most a long poll's time; `null` if none arrived. */
   take(session: string, abandoned: AbortSignal): Promise<readonly unknown[] | null>;
 }
 

@@ -22,7 +22,7 @@ const JSON_HEADERS = {
 const NOT_FOUND = { body: 'Not Found' };
 const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Serves the preview role's paths, matched by suffix; other paths get 404. Uses long polling, not WebSockets. */
+/** Serves the preview role's paths, below any prefix; other paths get 404. Uses long polling, not WebSockets. */
 export async function preview(exchange: Exchange, deps: PreviewDeps): Promise<void> {
   const { path } = exchange;
   const query = new URLSearchParams(exchange.query);

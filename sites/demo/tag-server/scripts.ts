@@ -8,7 +8,7 @@ const SCRIPT = 'application/javascript; charset=utf-8';
 const SCRIPT_PATHS: ReadonlySet<string> = new Set(['/gtm.js', '/gtag/js', '/gtag/destination', '/ns.html']);
 
 /**
- * The client's own tag serving path, below which it serves every script. Tag Manager generates it; here it follows from the
+ * Below this path, the web container client serves every script. Tag Manager generates it; here it follows from the
  * container's id.
  */
 export function tagServingPath(containerId: string): string {

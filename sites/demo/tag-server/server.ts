@@ -29,7 +29,7 @@ const AGE_PATH = '/tagyard-demo/age';
 /** The edge forwards detection signals to this path. */
 const DETECTION_PATH = '/tagyard/detection';
 
-/** The origin of the Tag Manager interface that sends headers of its own. */
+/** An origin of Tag Manager's interface, whose requests have `x-gtm-…` headers and credentials. */
 const INTERFACE_ORIGIN = 'https://tagmanager.googleusercontent.com';
 
 /** The age of a server whose container was fetched just now; the preview role fetches none. */
@@ -58,7 +58,7 @@ export function buildTagServer(
       age.add(Number(new URLSearchParams(exchange.query).get('days')));
       return sendAnswer(exchange, 200, { body: 'ok' });
     }
-    // Before the health check, because the processing role also forwards health checks of preview paths.
+    // Before the health check, because the processing role forwards a preview path even if it ends with /healthz.
     if (settings.previewServerUrl !== null && settings.role === 'processing' && isPreviewPath(path)) {
       return await forwardToPreview(exchange, settings.previewServerUrl);
     }
@@ -126,7 +126,7 @@ async function refusedDraft({ request }: Exchange, settings: TagServerSettings):
   }
 }
 
-/** The preview role answers the user interface's preflights, too. */
+/** Both roles answer preflights of `INTERFACE_ORIGIN`, the preview role also those of `USER_INTERFACE`. */
 function isInterfacePreflight({ method, request }: Exchange, { role }: TagServerSettings): boolean {
   const { origin } = request.headers;
   if (method !== 'OPTIONS') return false;

@@ -2,7 +2,7 @@ import type { RequestOptions } from 'node:https';
 import { createContext, runInContext, Script } from 'node:vm';
 import { loadHttps } from '../node/modules.ts';
 
-/** Milliseconds that a script or one of its functions may run. */
+/** Milliseconds that a script may run, or all its functions for one decision. */
 const LIMIT_MS = 1_000;
 
 /** What templates may do. */
@@ -62,7 +62,7 @@ const REGISTER = `
   })();
 `;
 
-/** Fetches and runs the script. There is no time limit for the fetch, as for the container. */
+/** Fetches and runs the script. Like the fetch of the container, this one has no time limit. */
 export async function fetchPolicy(
   url: string,
   container: string,
