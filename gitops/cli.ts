@@ -40,5 +40,5 @@ async function messageOf(error: unknown): Promise<string | null> {
   const { ZodError } = await import('zod');
   if (!(error instanceof ZodError)) return null;
   const [issue] = error.issues;
-  return `the answer doesn't match this release (${issue?.path.join('.')}: ${issue?.message}); run the same release of tagyard and its daemons`;
+  return `a daemon's answer doesn't match this release (${issue?.path.join('.')}: ${issue?.message}); run the same release of tagyard and its daemons`;
 }

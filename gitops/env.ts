@@ -141,8 +141,8 @@ const KINDS = {
 
 /**
  * Reads the settings of a host and of its appliers; HOST_KIND names the kind of the host. `Extra` is the type of the
- * settings of other `registrations`. Throws an `Error` whose message is one line with every wrong variable and
- * what it must be.
+ * settings of `registrations`, read in place of the appliers'. Throws an `Error` whose message is one line with every
+ * wrong variable and what it must be.
  */
 export function readEnv<Extra = unknown>(
   source: NodeJS.ProcessEnv,

@@ -19,8 +19,8 @@ import { holderId } from './sites-repo/lease/holder-id.ts';
 import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
 /**
- * Starts the provisioner daemon: environment → clients → application → loop. One of several replicas first waits until
- * it leads. If `signal` aborts before that, this function throws its reason.
+ * Starts the provisioner daemon: environment → clients → application → loop. If it is one of several replicas, it first
+ * waits until it leads. If `signal` aborts before that, this function throws its reason.
  */
 async function start(
   env: Env,

@@ -3,8 +3,8 @@ export interface FollowedDestination {
   /** An address or a host name; `null`: not known yet. */
   current(): string | null;
   /**
-   * Brings `current` up to date. Rejects with a `RetryableError` or `TerminalError` that says what to do while there is no
-   * destination that names may point to.
+   * Brings `current` up to date. While there is no destination that names may point to, rejects with a `RetryableError`
+   * or `TerminalError` that says what to do.
    */
   check(signal: AbortSignal): Promise<void>;
   /** An item whenever `check` would find something else. */

@@ -7,8 +7,8 @@ import { mayTake, planResources } from './plan.ts';
 export type MemoryWorld = Map<string, { readonly mark: string | null; readonly hash: string }>;
 
 /**
- * An applier whose target is a map: the smallest implementation of the contract. The tests of the loop use it, and it
- * validates the conformance suite.
+ * An applier whose target is a map: the smallest implementation of the contract. The tests of the loop use it, and a
+ * run of the conformance suite on it checks the suite itself.
  */
 export function memoryApplier<Spec>(options: {
   /** The name of a target without further traits, or all traits. */

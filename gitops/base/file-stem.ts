@@ -5,7 +5,7 @@ const LONGEST = 200;
 const HASHED = /~[0-9a-f]{16}$/;
 
 /**
- * Makes a file name without an ending from a name. A long one is cut, and ends with `~` and the hash of the whole name.
+ * Makes the stem of a file name from a name. A long name is cut, and ends with `~` and the hash of the whole name.
  */
 export function fileStem(name: string): string {
   return name.length <= LONGEST ? name : `${name.slice(0, LONGEST - 17)}~${hash16(name)}`;

@@ -1,7 +1,7 @@
 /** A line of a stream, without its end; `null`: it was longer than the limit, and nothing of it was kept. */
 export type SplitLine = string | null;
 
-/** Splits a stream of bytes into lines, and holds at most the limit of a line that has not ended. */
+/** Splits a stream of bytes into lines, and keeps at most `limit` octets of a line that has not ended. */
 export class LineSplitter {
   readonly #limit: number;
   #parts: Buffer[] = [];

@@ -4,7 +4,7 @@ export interface Log {
   warn(fields: object, message: string): void;
 }
 
-/** Passes each failure on, but not the same message twice in a row. `null`: it succeeded, so the next message is new. */
+/** Passes each failure on, but not the same message twice in a row. After `null` (a success), any message is new. */
 export function warner(warn: (message: string) => void): (error: unknown) => void {
   let last: string | null = null;
   return (error) => {

@@ -11,7 +11,7 @@ export type Ownership =
       readonly site?: string;
     };
 
-/** The owner that this host writes. An instance may have several hosts; each applies only its own sites. */
+/** The owner that this host's marks name. An instance may have several hosts; each applies only its own sites. */
 export interface Identity {
   readonly instance: string;
   readonly host: string;

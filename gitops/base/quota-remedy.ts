@@ -11,7 +11,7 @@ const REMEDIES = {
 
 /**
  * What an operator can do before or after a quota of Cloudflare is reached. `mode`: `site` only where a wildcard would
- * replace things of single sites.
+ * replace the routes or records of single sites.
  */
 export function quotaRemedy(name: keyof typeof REMEDIES, mode: 'site' | 'wildcard'): string {
   return REMEDIES[name][mode];

@@ -18,7 +18,7 @@ interface Account {
   saveUrl(url: string): Promise<void>;
 }
 
-/** The folder's name of an authority. Accounts and certificates of two authorities are kept apart. */
+/** The name of an authority's folder. Accounts and certificates of two authorities are kept apart. */
 export function folderOf(directoryUrl: string): string {
   const { host, pathname } = new URL(directoryUrl);
   return `${host}${pathname}`.replace(/[^a-zA-Z0-9.]+/g, '-').replace(/-$/, '');

@@ -5,7 +5,7 @@ import type { CertificateStatus } from '../report/report.ts';
 export interface Certificates {
   /** Sets the desired state: its names get certificates, others lose theirs. */
   follow(desired: DesiredState): void;
-  /** Sites that lack a valid certificate for a name without which they aren't served, and why they lack it. */
+  /** Sites whose origin or preview hostname lacks a valid certificate, each with the hostname and the reason. */
   uncertified(): ReadonlyMap<string, string>;
   /** The statuses of those names of a site that have been checked. */
   statuses(site: string): readonly CertificateStatus[];
@@ -14,7 +14,7 @@ export interface Certificates {
   stop(): Promise<void>;
 }
 
-/** Combines several into one. Each of them keeps all names of the sites that it is responsible for. */
+/** Combines several into one. All names of a site belong to the same one of them. */
 export function combineCertificates(all: readonly Certificates[]): Certificates {
   return {
     follow: (desired) => {

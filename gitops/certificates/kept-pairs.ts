@@ -15,7 +15,7 @@ export interface Pair {
 const COPY = /^([^@]+)@[0-9a-f]{16}\.pem$/;
 
 /**
- * Copies of an operator's valid pairs, each in one file with its key, readable by its owner only. A copy never changes,
+ * Copies of an operator's valid pairs, one file for each pair, readable by the file's owner only. A copy never changes,
  * so the files that a proxy uses stay valid even if the operator's files change or disappear.
  */
 export class KeptPairs {

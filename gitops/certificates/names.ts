@@ -14,7 +14,7 @@ export interface WantedName {
 
 interface WantedNames {
   readonly names: ReadonlyMap<string, WantedName>;
-  /** Sites without a valid manifest, past or present: their names are unknown. */
+  /** Sites of which neither the newest manifest nor an earlier one is usable: their names are unknown. */
   readonly unknown: ReadonlySet<string>;
 }
 

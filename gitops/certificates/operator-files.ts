@@ -139,7 +139,7 @@ export class OperatorFiles implements CertificateSource, Certificates {
     return check;
   }
 
-  /** `pair` is the content of a new copy; `null` if the copy exists. */
+  /** `pair` is the content of the valid files, to be copied; `null` if no files are valid. */
   async #find(host: string): Promise<FilesCheck & { readonly pair: Pair | null }> {
     const stems = stemsOf(host);
     const faults: string[] = [];

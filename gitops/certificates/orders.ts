@@ -88,7 +88,7 @@ export class Orders {
     const { promise, resolve, reject } = Promise.withResolvers<OrderOutcome>();
     const order = { host, urgency, abort: new AbortController(), resolve, reject };
     this.#active.set(host, order);
-    // A probe that fails (the proxy doesn't run yet) is a reason to wait, too.
+    // A probe that rejects (the proxy doesn't run yet) gives a reason for `notYet`, too.
     const unprepared = await this.#deps.probe(host, order.abort.signal).catch(String);
     if (unprepared === null && !order.abort.signal.aborted) {
       this.#waiting.push(order);
@@ -191,7 +191,7 @@ const OUTAGES: ReadonlySet<string> = new Set(['unreachable', 'serverInternal', '
 function describe({ type, message }: AcmeError): string {
   if (type === 'rateLimited') return `the authority takes no more orders for now: ${message}`;
   if (OUTAGES.has(type)) return message;
-  // Not what the authority said, but what can't be done with it.
+  // The authority named no error type, so the message isn't its own.
   if (type === 'unusable') return `the order failed: ${message}`;
   return `the authority refused the order (${type}): ${message}`;
 }

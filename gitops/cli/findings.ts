@@ -26,7 +26,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
     'Fix the file that the message names (tagyard validate checks manifests), or run tagyard revert for the site.',
   UnsupportedVersion: 'Upgrade Tagyard on this host, or run tagyard revert for the site.',
   UndecryptableConfig:
-    'Encrypt the secret that the message names to this host’s AGE_RECIPIENT, or restore its AGE_IDENTITY_FILE.',
+    'Encrypt the named secret to this host’s AGE_RECIPIENT, or restore the host’s AGE_IDENTITY_FILE.',
   NameTaken: 'Give one of the two sites another name, port or token, or remove one.',
   Conflict: 'Remove the foreign object, or set adopt: true in the manifest to take it over.',
   Suspended: 'Run tagyard resume for the site when its changes may be applied.',
@@ -72,7 +72,7 @@ export function findingsOf(shown: ShownSite): SiteProblem[] {
     site,
     reason: 'Suspended',
     message: 'no change is pending',
-    meaning: 'the manifest says suspend: nothing is changed, and nothing is repaired',
+    meaning: 'the manifest says suspend: true, so nothing is changed or repaired',
     remedy: 'Run tagyard resume for the site when its changes may be applied.',
   };
   const off: SiteProblem = {

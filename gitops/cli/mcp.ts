@@ -19,7 +19,7 @@ const MOST_CHARACTERS = 50_000;
 
 /**
  * Serves the management API as tools of the Model Context Protocol. The tools are made from the document that the running
- * API serves. It calls `MANAGEMENT_URL` with `TAGYARD_TOKEN`, by default the embedded instance of this home.
+ * API serves. They call `MANAGEMENT_URL` with `TAGYARD_TOKEN`, by default the embedded instance of this home.
  */
 export async function mcp(context: CliContext, { allowChanges, as }: McpVerbOptions): Promise<void> {
   const access = environmentAccess(context) ?? (await embeddedAccess(context, as ?? DEMO_OWNER));

@@ -68,7 +68,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--day <day>', 'a day (UTC), for example 2026-01-31; default: today')
     .option('--status <status>', 'only this status, for example 404 or 5xx')
     .option('-f, --follow', 'print requests as they arrive, until Ctrl-C (asks the management API)')
-    .option('--since <time>', 'requests of the last 90s, 30m, 2h or 7d (asks the management API)')
+    .option('--since <time>', 'requests of the last, for example, 90s, 2h or 7d (asks the management API)')
     .option(
       '--where <filter...>',
       'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot; with probes=true also Tagyard’s own probes (asks the management API)',
@@ -203,7 +203,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('import')
     .description('import from a file')
     .command('containers')
-    .description('create the clients and containers of a file that don’t exist yet; shows them first')
+    .description('create the missing clients and containers of a file; without --yes, only show them')
     .requiredOption('-f, --file <file>', 'YAML or JSON (docs/client.md)')
     .option('--yes', 'create them')
     .option('--json', 'print the outcome of each item as JSON')

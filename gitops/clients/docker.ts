@@ -62,7 +62,7 @@ export async function unlessGone<T>(call: Promise<T>): Promise<T | null> {
   }
 }
 
-/** The engine behind the local socket; it connects at its first call. Loaded here, because only some hosts need it. */
+/** The engine at DOCKER_HOST, else at the local socket. dockerode is loaded here, because only some hosts need it. */
 export async function dockerEngine(options: Docker.DockerOptions = {}): Promise<Docker> {
   const { default: Engine } = await import('dockerode');
   return new Engine(options);

@@ -12,7 +12,7 @@ import type { GitAnswer, GitRequest } from './git.ts';
 const ALIVE_MS = 1_000;
 /** How long git may report no progress before it is ended, milliseconds. */
 const SILENCE_MS = 60_000;
-/** Most git processes at once, because each needs memory and file handles. Further calls wait. */
+/** How many git processes may run at once: each needs memory and file handles. Further calls wait. */
 const MAX_PROCESSES = 16;
 /** How long git may take to end after SIGTERM, milliseconds. */
 const END_MS = 5_000;

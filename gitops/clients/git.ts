@@ -70,8 +70,8 @@ class GitStarter {
   #check: NodeJS.Timeout | undefined;
   #idle: NodeJS.Timeout | undefined;
   /**
-   * The number of checks since the last message. The helper is replaced at the second check: before the first one, this
-   * process may itself have been stopped.
+   * The number of checks since the last message. The helper is replaced at the second check: at the first one, this
+   * process may itself have been stopped until then, with messages unread.
    */
   #silentChecks = 0;
 

@@ -48,9 +48,9 @@ const REFUSALS: Readonly<Record<string, Refusal>> = {
 const CODE = /status: ([A-Z]+)|replied with error '([A-Z]+)'/;
 
 /**
- * The error for a failed program of Knot. Only a refusal is final, whether signed or not: a server can't sign with a
- * key that it doesn't know. Anything else (no connection, a timeout, a wrong clock, SERVFAIL) is transient, and an
- * update may have been carried out anyway.
+ * The error for a failed program of Knot. Only a missing program and a refusal are final. A refusal may be unsigned: a
+ * server can't sign with a key that it doesn't know. Anything else (no connection, a timeout, a wrong clock, SERVFAIL)
+ * is transient, and an update may have been carried out anyway.
  */
 export function rfc2136Error(failed: CommandError): RetryableError | TerminalError {
   const options = { cause: failed };

@@ -78,7 +78,7 @@ export class ContainerLogs {
     this.#refusals = new Refusals(join(options.dir, 'refusals.json'));
   }
 
-  /** Reads what an earlier process has left, and keeps removing what is too old until it is closed. */
+  /** Reads the refusals that an earlier process has saved. Until `close`, removes what is too old once an hour. */
   async open(): Promise<void> {
     await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
     await this.#refusals.read();
@@ -174,7 +174,7 @@ export class ContainerLogs {
     return this.#refusals.list();
   }
 
-  /** Deletes a site's lines up to a time, also those that are read only later. */
+  /** Deletes a site's lines up to a time, also those that have not been read yet. */
   async deleteUntil(site: string, until: Date): Promise<void> {
     await this.#flushed(site);
     await this.#site(site).log.deleteUntil(until);

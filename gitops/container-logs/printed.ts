@@ -17,7 +17,7 @@ export interface Printing {
 /** By stream, the position after which a container's output is to be read. */
 export type Positions = Partial<Record<Stream, { readonly at: string; readonly count: number }>>;
 
-/** Where a line comes from. An id of the engine is unique in its first digits. */
+/** Where a line comes from. The first digits of a container's id in the engine are unique. */
 export function placed({ id, place }: Printing, { stream, time, position }: PrintedLine) {
   return {
     ...{ source: place, stream, time },

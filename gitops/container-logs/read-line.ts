@@ -9,7 +9,7 @@ export type ReadLine = Omit<ContainerLog, 'id' | 'time' | 'source' | 'stream'>;
 export type KeptLines = 'all' | 'json';
 
 /**
- * The members that are read from a line in the common shape of templates, each as strictly as possible. All other
+ * The members that are read from a line in the common shape of templates; an invalid one counts as missing. All other
  * members, such as `RequestBody`, `ResponseBody` and `ResponseHeaders`, are not read. Source: the community's standard
  * "GTMS-3, Server Templates Logging".
  */

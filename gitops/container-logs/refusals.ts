@@ -4,7 +4,7 @@ import { type PolicyRefusal, policyRefusals } from '../report/container-logs.ts'
 import type { ReadLine } from './read-line.ts';
 
 const DAY_MS = 86_400_000;
-/** Days for which a refusal is reported, because management may be down meanwhile. */
+/** For how many days a refusal is reported: management may be down for a part of them. */
 const KEPT_DAYS = 7;
 /** The most refusals of one site in a day. */
 const MOST_OF_SITE = 20;

@@ -93,7 +93,7 @@ function isId(word: string): boolean {
 }
 
 /**
- * A URL's origin and the parts of its path that are words or versions; `*` replaces others, which may be ids. Without
+ * A URL's scheme, host and path, or a path alone; `*` replaces parts that may be ids, `[ip]` an address. Without port,
  * credentials, query and fragment. `null`: it is no URL of the web.
  */
 export function shownUrl(text: string): string | null {

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { writeDurably } from '../base/durable.ts';
 import { containerLog } from '../report/container-logs.ts';
 
-/** Where reading continues: the container's id, its stream, a time, and the place among the frames of that time. */
+/** Where reading continues: a container's id, its stream, and the `at` and `count` of an `OutputPosition`. */
 const position = z.tuple([z.string(), z.enum(['stdout', 'stderr']), z.string(), z.number()]);
 export type StoredPosition = z.output<typeof position>;
 
@@ -109,7 +109,7 @@ function parseLine(text: string): StoredLine | z.output<typeof header> | null {
     const value: unknown = JSON.parse(text);
     const isHeader = typeof value === 'object' && value !== null && 'next' in value;
     if (isHeader) return header.safeParse(value).data ?? null;
-    return storedLine.safeParse({ ...NO_MEMBERS, ...(value as object) }).data ?? null; // spreading any other value adds nothing
+    return storedLine.safeParse({ ...NO_MEMBERS, ...(value as object) }).data ?? null; // a non-object has no known key
   } catch {
     return null; // A disk that was full may have left part of a line within a file.
   }
@@ -143,8 +143,8 @@ export async function closeSegment(dir: string, current: Segment): Promise<Segme
 }
 
 /**
- * Removes a segment's lines up to a time. `null`: the segment had no other lines, and is deleted unless it is the
- * current one.
+ * Removes a segment's lines up to a time. `null`: the segment had no other lines, and is deleted. The current one
+ * is kept, also without lines.
  */
 export async function cutSegment(dir: string, segment: Segment, until: number): Promise<Segment | null> {
   const path = join(dir, segment.name);

@@ -81,7 +81,7 @@ export class SiteLog {
     const added = lines.map((line, index) => ({ ...line, seq: this.#next + index }));
     const text = added.map(lineText).join('');
     await appendFile(join(this.#dir, CURRENT), text).catch((error: unknown) => {
-      // Part of the text may be there: it is cut off when the folder is opened again.
+      // Part of the text may be there. An unfinished last line is cut off when the folder is opened again.
       this.#opened = null;
       throw error;
     });
@@ -106,7 +106,7 @@ export class SiteLog {
     });
   }
 
-  /** Deletes the lines up to a time, also those that have not been read yet. */
+  /** Deletes the lines up to a time. Such lines that are appended later are left out, too. */
   async deleteUntil(until: Date): Promise<void> {
     await this.#open();
     await this.#exclusive(async () => {
@@ -126,7 +126,7 @@ export class SiteLog {
     });
   }
 
-  /** Deletes everything. The next line makes the folder anew. */
+  /** Deletes everything. The next line that is appended makes the folder anew. */
   async forget(): Promise<void> {
     await this.#open();
     await this.#exclusive(async () => {

@@ -8,7 +8,7 @@ export const REPORT = 'report';
 const startFailure = z.object({
   /** Differs for each failed attempt of the gateway. */
   number: z.number(),
-  /** Why its Deployment couldn't be scaled to one pod; empty: it was scaled, but no pod was ready in time. */
+  /** Why the preview server's Deployment couldn't be scaled to one pod; empty: it was, but no pod was ready in time. */
   reason: z.string(),
 });
 /** Why a preview server on demand didn't start for a request. */
@@ -24,7 +24,7 @@ interface GatewayReport {
   readonly ready: boolean;
   /** By name of the Secret: why it isn't served as delivered. After the first ten Secrets, the reason is empty. */
   readonly refused: Readonly<Record<string, string>>;
-  /** True if further Secrets may be refused, because there were too many to name. */
+  /** True if `refused` may lack some refused Secrets, because there were too many to name. */
   readonly isCut: boolean;
   /**
    * By service (`<namespace>/<name>`) that runs on demand: how long ago its last request was, in seconds. If there are

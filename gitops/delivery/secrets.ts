@@ -10,7 +10,7 @@ export const DELIVERY_LABEL = 'tagyard/gateway';
 export type Delivered =
   | { readonly kind: 'site'; readonly document: SiteDocument }
   | { readonly kind: 'instance'; readonly document: InstanceDocument }
-  /** PEM texts: the certificate with its chain, and its key. Its names are those in the certificate. */
+  /** PEM texts: the certificate with its chain, and its key. It is for the names in the certificate. */
   | { readonly kind: 'certificate'; readonly cert: string; readonly key: string };
 
 /** The part of a Secret that carries what is delivered: its label, type and data. */

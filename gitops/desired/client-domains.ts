@@ -1,7 +1,7 @@
 import { isProven, type Manifest, registrableDomain } from '../manifest/schema.ts';
 import { byAge, type Claimant } from './claims.ts';
 
-/** A claimant, and which of its registrable domains this host has already applied for it. */
+/** A claimant; `applied`: the registrable domains of its site as this host last applied it. */
 interface DomainClaimant extends Claimant {
   readonly applied: ReadonlySet<string>;
 }

@@ -80,7 +80,7 @@ export class Policies {
 }
 
 /**
- * A site whose policy can't be used stays as it is. A tombstone needs no policy, so its site is removed all the same.
+ * A site whose policy can't be used isn't changed on the host. A tombstone needs no policy: its site is still removed.
  */
 function unusable(site: DesiredSite, message: string): DesiredSite {
   if (site.manifest?.state === 'absent') return site;

@@ -2,7 +2,7 @@ import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 
 /**
- * Splits an absolute request target; `null`: the target is not absolute. The path stays as it was written: a URL parser
+ * Splits an absolute request target; `null`: not absolute, or with a user name. The path stays as written: a URL parser
  * would resolve its dots and re-encode it.
  */
 export function parseTarget(url: string) {
@@ -24,8 +24,8 @@ export const DISCARDED = '100::';
 
 /**
  * Resolves by `resolve` first and by the system last. A name without an origin (`DISCARDED`) is resolved by the
- * system, as for a visitor: a request that a worker passes on to such a name never gets here, because the egress
- * proxy doesn't connect for it. `*.localhost` is loopback (RFC 6761, 6.3).
+ * system, as for a visitor. (A request that a worker passes on to such a name never gets here, because the egress
+ * proxy doesn't connect for it.) `*.localhost` is loopback (RFC 6761, 6.3).
  */
 export function lookupWith(resolve: (host: string) => string | null): LookupFunction {
   return (hostname, options, callback) => {

@@ -35,11 +35,11 @@ export interface Egress {
 
 /**
  * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
- * zones' records, connects, verifies the TLS certificate, and streams both ways with unchanged headers. If an origin
+ * zones' records, connects, verifies the TLS certificate, and streams both ways with end-to-end headers. If an origin
  * gives no answer, the proxy answers with Cloudflare's status. A request that the edge's worker passes on is sent to
  * the name's origin, and fails after the time limit if the name has none. Any other request for a name without an
- * origin is resolved as for a visitor. CONNECT is not supported: the worker's runtime expects its proxy to do
- * TLS.
+ * origin is resolved by the system, like a visitor's. CONNECT is not supported: the worker's runtime expects its proxy
+ * to do TLS.
  */
 export async function startEgress({
   resolve,

@@ -49,7 +49,7 @@ export async function issueLeaf(
   await writeDurably(paths.cert, `${certificate.toString('pem')}\n${issuer.pem}`, 0o644);
 }
 
-/** Makes a CA and writes its files. `onlyName`: the only name that it can sign for. */
+/** Makes a CA and writes its files. `onlyName`: it can sign only for this name and names under it. */
 export async function issueCa(
   directory: string,
   {
@@ -80,7 +80,7 @@ export async function issueCa(
   return { pem, key: keys.privateKey };
 }
 
-/** Whether a CA can sign for no other name. */
+/** Whether a CA can sign only for this name and names under it. */
 export function isLimitedTo(onlyName: string, pem: string): boolean {
   const limit = nameConstraints(onlyName);
   const present = new x509.X509Certificate(pem).getExtension(limit.type);
@@ -91,8 +91,8 @@ const NAME_CONSTRAINTS = '2.5.29.30';
 const ANY_ADDRESS = [Buffer.alloc(8), Buffer.alloc(32)];
 
 /**
- * Permits one DNS name, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). The name has at most 63 characters,
- * so that each length is one octet.
+ * Permits one DNS name and those under it, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). Throws
+ * `RangeError` if a value would have more than 255 octets because of the name.
  */
 function nameConstraints(name: string): x509.Extension {
   const subtree = (tag: number, value: Uint8Array) => tlv(0x30, tlv(tag, value));
@@ -103,7 +103,7 @@ function nameConstraints(name: string): x509.Extension {
 
 function tlv(tag: number, ...values: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const value = Buffer.concat(values);
-  if (value.length > 255) throw new RangeError('a name that a CA is limited to has at most 63 characters');
+  if (value.length > 255) throw new RangeError('the name that a CA is limited to is too long');
   const length = value.length < 128 ? [value.length] : [0x81, value.length];
   return Uint8Array.from([tag, ...length, ...value]);
 }

@@ -51,7 +51,7 @@ export async function ensureLocalCa(
   return {
     caFile,
     pathsFor(host) {
-      // Two vhosts may request one name at the same time. Two issues in parallel could mix their keys and certificates.
+      // Two vhosts may request one name at the same time. Issuing twice in parallel could mix keys and certificates.
       const issued =
         pending.get(host) ??
         ensureLeaf(directory, issuer, { host, now: now(), days: leafDays }).finally(() =>
@@ -102,7 +102,7 @@ async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, { host,
 }
 
 /**
- * `null` if the CA is missing, damaged, has other limits, or expires before a certificate that it would issue now. A new
+ * `null` if the CA is missing, damaged, without a required limit, or expires before a certificate issued now. A new
  * CA issues all certificates again.
  */
 async function readIssuer(

@@ -188,7 +188,7 @@ export class GatewayAgent {
     const some = proofs.some(([, proof]) => proof === 'accepts');
     const untested = proofs.filter(([, proof]) => proof === 'unknown' || (proof === 'fails' && !some));
     this.#wasReady = untested.length === 0;
-    return untested.map(([service]) => `no pod of ${service} accepts connections`);
+    return untested.map(([service]) => `no pod of ${service} is known to accept connections`);
   }
 
   get #arePodsKnown(): boolean {

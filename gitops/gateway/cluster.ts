@@ -183,7 +183,7 @@ export class ClusterFeed {
     }
   }
 
-  /** Stops the preview servers without a request since then, in monotonic milliseconds. */
+  /** Stops the preview servers that have had no request after `since` (monotonic milliseconds). */
   async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
     const failures: unknown[] = [];
     const reported = this.#uses.latest(objectsOf(this.#reports), this.#deps.clock.now());

@@ -70,7 +70,7 @@ async function start(env: GatewayEnv): Promise<{ stop(): Promise<void> }> {
   };
 }
 
-// Installed before the start, so that a signal during the start closes what was opened by then.
+// Installed before the start: after a signal during the start, the start is completed, and then all is closed.
 const stopping = Promise.withResolvers<void>();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.resolve());
 

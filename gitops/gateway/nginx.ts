@@ -18,7 +18,7 @@ import type { Configuration, ServerFile } from './configuration.ts';
 import { NameTable } from './names.ts';
 import { ZONE } from './resolver.ts';
 
-/** The first line of each file of ours, by which files of others are recognized. */
+/** The first line of each file of ours. A file without it is not ours. */
 const OURS = '# Written by Tagyard’s gateway; edits are overwritten.\n';
 /** A reload with 200 custom domains takes a second on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
@@ -143,7 +143,7 @@ export class GatewayNginx {
         refused.set(file.secret, messageOf(error));
       }
     }
-    // Also files that can't be rendered: their reason may have changed, or they may be gone.
+    // Includes files that can't be rendered: the reason may have changed, or they may have disappeared.
     const wanted = contentHash([settings, main, [...texts], [...files.keys()], [...refused]]);
     if (this.#servedHash === wanted && (await this.daemon.isRunning())) return false;
     const deps = this.#convergerDeps(renderer, main);

@@ -41,9 +41,9 @@ const TRIES = 3;
 export class Peers {
   /** Services by `<namespace>/<name>`, peers by `<address>:<port>`. */
   readonly #services = new Map<string, Map<string, Peer>>();
-  /** The times of the last ten seconds at which endpoints vanished that did not end on purpose. */
+  /** When endpoints vanished without ending on purpose: a time for each, within the last ten seconds. */
   #vanished: number[] = [];
-  /** How many endpoints each service had before it lost the last known ones. */
+  /** How many endpoints each service has; if some have vanished that may come back: how many it had before. */
   readonly #had = new Map<string, number>();
 
   /** What the API server lists of a service now. Times are milliseconds. */

@@ -31,7 +31,7 @@ export class Starts {
 
   /**
    * Calls `start`, unless it runs for this service, succeeded within the last 55 seconds, or failed within the last
-   * five. Then the outcome is that of the last call.
+   * five. In these cases, the outcome is that of the last call.
    */
   async start(service: string, start: () => Promise<void>): Promise<void> {
     const known = this.#attempts.get(service);

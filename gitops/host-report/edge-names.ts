@@ -6,7 +6,7 @@ import type { PartCheck } from '../report/report.ts';
 import { checkPart } from './check-part.ts';
 import { covers, servedCertificate } from './served-certificate.ts';
 
-/** Connections at most: one certificate usually covers all names of a level. */
+/** Connections at most: one certificate usually covers all names under one parent. */
 const MAX_CONNECTIONS = 10;
 /**
  * The time limit of a lookup with its connection. The check has three seconds for two of these and for the zone's name.
@@ -69,8 +69,8 @@ export async function checkEdgeNames(
 }
 
 /**
- * Connects to one name of each level, and judges all names of the level by its certificate. Then connects to names that
- * it doesn't cover, because they may have one of their own. `unchecked`: how many names are left after ten connections.
+ * Connects to one name under each parent, and judges all names by these certificates. Then connects to names that
+ * none covers, because they may have one of their own. `unchecked`: how many names are left after ten connections.
  */
 async function inspect(
   names: readonly string[],
@@ -93,7 +93,7 @@ async function inspect(
 const isOf = (certificate: X509Certificate | null | undefined, name: string) =>
   certificate != null && covers(certificate, name);
 
-/** `null`: none is served. */
+/** `null`: none could be read. */
 async function certificateOf(
   name: string,
   { lookup, port }: { readonly lookup: DnsLookup; readonly port: number },

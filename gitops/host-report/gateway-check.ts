@@ -39,7 +39,7 @@ export async function checkGateway(origin: string, deps: GatewayCheckDeps): Prom
       const trusted = await visit(ARRIVAL_PATH, { ...claim, [hopHeader]: hopSecret });
       if (trusted.body !== CLAIMED_ADDRESS) {
         throw new Error(
-          `at ${origin}, the visitor’s address that the edge states isn’t used: the server that answers (status ${trusted.status}) has another HOP_SECRET, or drops x-tagyard-* headers`,
+          `at ${origin}, the server that answers (status ${trusted.status}) doesn’t use the visitor’s address from the edge: it has another HOP_SECRET, or drops x-tagyard-* headers`,
         );
       }
       const untrusted = await visit(ARRIVAL_PATH, claim);

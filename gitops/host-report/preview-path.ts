@@ -8,7 +8,7 @@ import {
   type LoadedManifest,
 } from '../manifest/containers.ts';
 
-/** Whether the processing servers of a site reach its preview server as Tag Manager's preview does. */
+/** Whether the processing servers of a site reach its preview server, which Tag Manager's previews need. */
 interface PreviewPath {
   /** `null`: they do. */
   readonly problem: string | null;
@@ -24,8 +24,8 @@ export interface PreviewPathDeps {
 }
 
 /**
- * Processing servers hand paths under `/gtm/` to PREVIEW_SERVER_URL. Only the preview server answers an unknown one with
- * 404: the processing server answers 500 if it can't reach it, and 400 without PREVIEW_SERVER_URL (docs/facts.md,
+ * Processing servers hand paths under `/gtm/` to the preview server. Only that one answers an unknown path with
+ * 404: the processing server answers 500 if that one is unreachable, 400 without PREVIEW_SERVER_URL (docs/facts.md,
  * Preview server).
  */
 const UNDER_GTM = '/gtm/tagyard-verification';

@@ -10,7 +10,7 @@ import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 import { type CertificateEndpoint, readServedCertificate } from './served-certificate.ts';
 import { measureArrival, type VisitTarget } from './visit.ts';
 
-/** All checks run at once. A check without an answer after this time, milliseconds, is reported as failed. */
+/** Milliseconds until a check without an answer counts as failed. All run at once; DNS queries have their own limit. */
 const TIMEOUT_MS = 3_500;
 const NO_ADDRESS = 'the address of the cluster’s gateway isn’t known';
 

@@ -116,7 +116,7 @@ export async function buildCluster(
   };
 }
 
-/** The namespace of the pod in which this runs; `null`: it has none. */
+/** The namespace of the pod in which this runs; `null`: it runs in none. */
 async function ownNamespace(): Promise<string | null> {
   try {
     return (await readFile(NAMESPACE_FILE, 'utf8')).trim();

@@ -78,7 +78,7 @@ export async function gatewaySource(
   const [identity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const policies = await openPolicyAuthority(identity);
   const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
-  /** A thousand names with one wildcard need one read. Limited, because `retain` may not be called for months. */
+  /** A thousand names with one wildcard need one read. Limited, because months may pass between calls of `retain`. */
   const pems = new LRUCache<string, ReturnType<typeof readPem>>({ max: MOST_PAIRS });
   const instance = (): InstanceDocument => ({
     version: 1,

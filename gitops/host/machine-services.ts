@@ -55,7 +55,7 @@ export async function openMachineServices(
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
   });
   const files = await fileCertificates(env);
-  // Child processes use the host's own network.
+  // Docker gives each site a network of its own; child processes use the host's.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
   const inside = await openInsideCas(join(env.STATE_DIR, 'inside'));
   const certificates = certificatesByMode({

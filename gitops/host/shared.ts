@@ -13,7 +13,7 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import type { HostOptions } from './contract.ts';
 
-/** The timeout of each resolver that a verification uses. */
+/** How long a verification or a check of the parts waits for one DNS server. */
 const DNS_TIMEOUT_MS = 2_000;
 
 /** What the factories of appliers use on every kind of host. */

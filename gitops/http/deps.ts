@@ -12,7 +12,7 @@ import type { CertificateStatus, PartCheck } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
-/** What a replica that waits works with. */
+/** What a waiting replica works with. */
 export interface StandbyDeps extends Pick<DaemonDeps, 'secrets' | 'logger'> {
   /** Who leads; `url` is `null` where it can't be reached from here. `null`: no one is known. */
   leader(): { readonly name: string; readonly url: string | null } | null;

@@ -62,12 +62,12 @@ export function checkReconciler({
     };
   }
   if (lastError !== null) {
-    const detail = `newer revisions are unknown: ${lastError.message}`;
+    const detail = `the newest revision could not be planned: ${lastError.message}`;
     return {
       name,
       status: 'failed',
       detail,
-      fix: 'Fix what the message names. It is tried again automatically.',
+      fix: 'Fix what the message names. The pass is repeated automatically.',
     };
   }
   if (!ready) {

@@ -39,7 +39,7 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
       return planReport(await loop.preview(await reader.peek(await revisionOf(ref))));
     });
 
-    /** Each file at a revision beside the version of it that was applied last. */
+    /** Each file that differs between a revision and the version that was applied last, with both texts. */
     app.post('/diff', { schema: { body: refBody } }, async (request) => {
       const revision = await revisionOf(request.body.ref);
       const newest = await textsAt(revision);

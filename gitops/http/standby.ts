@@ -33,7 +33,7 @@ export function forwardToLeader({ leader, ended }: StandbyDeps) {
       const answer = await answerOf(found.url, raw, ended);
       reply.hijack();
       reply.raw.writeHead(answer.statusCode ?? 502, withoutConnection(answer.headers));
-      // The caller sees the answer end early.
+      // After a failure, the caller sees the answer end early.
       await pipeline(answer, reply.raw, { signal: ended }).catch(() => reply.raw.destroy());
     } catch (cause) {
       reply.header('retry-after', RETRY_AFTER);

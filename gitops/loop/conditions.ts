@@ -42,7 +42,7 @@ export function obstacle(plan: PassPlan, site: string): SiteObstacle | null {
     return { reason: 'Conflict', message };
   }
   const isRemoval = desired === undefined || desired.manifest?.state === 'absent';
-  // Deletes that upsert_only stops don't keep a live site from being ready.
+  // A live site can be ready although upsert_only stops its deletes.
   const block = blocks.find(({ reason }) => isRemoval || reason !== 'upsert_only');
   if (block?.reason === 'frozen') return { reason: 'Frozen', message: block.detail };
   if (block !== undefined) {

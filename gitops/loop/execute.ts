@@ -42,8 +42,8 @@ export interface SiteOutcome {
 
 /**
  * Applies one site's changes: creates and updates in the order of the appliers, then deletes in reverse order
- * (docs/reconciler.md, rule 6). Changes of one target run together. The first target with a failure ends the run and
- * the remaining steps are skipped. Never throws for a failed change.
+ * (docs/reconciler.md, rule 6). Changes of one target run together. The first target with a failure that isn't optional
+ * ends the run, and the remaining steps are skipped. Never throws for a failed change.
  */
 export async function executeSite(
   run: SiteRun,

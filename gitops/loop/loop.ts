@@ -21,7 +21,7 @@ import { SiteStatuses } from './site-statuses.ts';
 import { Source, type SourceDeps, type SourceProblem } from './source.ts';
 import { Triggers } from './triggers.ts';
 
-/** `isLost`: only the revision is known, from elsewhere. */
+/** `isLost`: the saved state was lost; only the revision is known, from elsewhere. */
 interface KnownState {
   readonly revision: string | null;
   readonly sites: readonly SiteStatus[];
@@ -42,7 +42,7 @@ export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen
   readonly certificates?: Pick<Certificates, 'follow' | 'uncertified'>;
   /** Called before each change; false: another replica may lead. Default: always true. */
   readonly mayWrite?: SiteRunsDeps['mayWrite'];
-  /** The state of an earlier process; `null`: it was lost. */
+  /** The state of an earlier process; `null`: none is saved, or it can't be read. */
   readonly known: KnownState | null;
   readonly onChange: () => void;
   readonly log: Log;
@@ -50,7 +50,7 @@ export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen
 }
 
 /**
- * Runs one pass at a time: when something triggers it, and when the interval, a retry or a failed observation is due
+ * Runs one pass at a time: when triggered, after each interval, and when a retry is due, of a run or an observation
  * (docs/reconciler.md, rules 1 and 10). `Reconciler` is the pass itself.
  */
 export class Loop {

@@ -6,7 +6,7 @@ import type { Operation, Step } from '../report/report.ts';
 /** Finished operations that are kept; requests for older ones are answered with 404. */
 const MAX_FINISHED = 500;
 
-/** Milliseconds for which the steps of a site's ended run are shown by its next operation. */
+/** Milliseconds after a run's end in which a new operation of its site still shows the run's steps. */
 const RECENT_MS = 60_000;
 /** Sites whose last run is kept for that. */
 const MAX_RECENT = 500;
@@ -78,7 +78,7 @@ export class Operations {
     return sites;
   }
 
-  /** True where the site has an operation that no run has started. */
+  /** True if the site has an operation that no run has begun to carry out. */
   isQueued(site: string): boolean {
     return this.open(site).some((id) => this.#all.get(id)?.status === 'queued');
   }

@@ -30,7 +30,7 @@ export interface PlannerDeps {
 /** What the reconciler knows and the planner doesn't. */
 export type PassFacts = Pick<Guards, 'historyRewritten' | 'stateLost' | 'approved'> & {
   readonly observeTimeoutMs?: number | undefined;
-  /** The revision isn't applied: the plan has no effect on later ones. */
+  /** The revision isn't to be applied: the plan must not affect later plans. */
   readonly isPreview?: boolean;
 };
 

@@ -68,7 +68,7 @@ export class Reconciler {
     this.#stateLost = known === null || known.isLost === true;
   }
 
-  /** The last revision that was read. */
+  /** The last revision that was read; while a rewritten history is undecided, the one from before the rewrite. */
   get revision(): string | null {
     return this.#revision;
   }

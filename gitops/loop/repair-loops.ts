@@ -5,7 +5,7 @@ const MAX_REPAIRS = 3;
 const WINDOW_MS = 10 * 60_000;
 
 /**
- * Counts repairs by target and key. After three repairs within ten minutes something else keeps changing the object:
+ * Counts repairs by target and key. Three repairs within ten minutes mean that something keeps changing the object:
  * it is left alone until the oldest of these repairs is ten minutes old (docs/reconciler.md, rule 11).
  */
 export class RepairLoops {

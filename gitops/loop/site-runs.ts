@@ -24,7 +24,7 @@ export interface SiteRunsDeps {
   readonly repairLoops: RepairLoops;
   readonly inventory: Inventory;
   readonly onChange: () => void;
-  /** A run has ended; `again`: its site needs another pass. */
+  /** A run has ended, or a plan was outdated; `again`: the site needs another pass. */
   readonly onEnd: (site: string, again: boolean) => void;
   readonly log: Log;
   readonly clock: Clock;
@@ -35,8 +35,8 @@ export interface SiteRunsDeps {
 const ATTEMPTS_PER_OPERATION = 3;
 
 /**
- * The calls of active runs to Cloudflare are batched, so a smaller number means more calls. With ten thousand active runs,
- * their memory was a quarter of the daemon's.
+ * Active runs batch their calls to Cloudflare together, so fewer active runs mean more calls. Ten thousand active runs
+ * took a quarter of the daemon's memory.
  */
 const RUNS_AT_ONCE = 2_000;
 
@@ -90,7 +90,7 @@ export class SiteRuns {
     const { site, plan, operations } = task;
     const active = this.#active.get(site);
     if (active !== undefined) {
-      // The active run may be past the step for which this pass was requested. A full pass covers every site.
+      // This pass may be about a step that the active run has already done. A full pass covers every site.
       active.rerun ||= plan.scope?.has(site) ?? true;
       return;
     }
@@ -222,7 +222,7 @@ export class SiteRuns {
     inventory.settle(settled.status, settled.isConverged ? desired : null);
     const { reason, message, ready } = settled.status;
     if (settled.changed) log[ready ? 'info' : 'warn']({ site, reason, detail: message }, 'condition changed');
-    // While an allowed change isn't applied, its failures decide, not the obstacle.
+    // While an allowed change isn't applied, its failures decide whether the operations fail, not the obstacle.
     const needsAction = isApplied && settled.obstacle !== null && settled.obstacle.transient !== true;
     const hasFailed = outcome?.terminal || needsAction || retries.failures(site) >= ATTEMPTS_PER_OPERATION;
     if (isApplied && settled.obstacle === null) this.#deps.operations.finish(operations, 'succeeded');

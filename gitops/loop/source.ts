@@ -39,7 +39,7 @@ interface Accepted {
 
 interface SourceReading {
   readonly desired: DesiredState;
-  /** True if it contains every commit that was made before this read. */
+  /** True if it contains every commit that this host knew before this read. */
   readonly isComplete: boolean;
 }
 

@@ -17,7 +17,7 @@ export type State = z.infer<typeof stateSchema>;
 
 const SITES_PER_CHUNK = 100;
 
-/** The same text as `JSON.stringify`, in chunks: serialising ten thousand sites at once would block the event loop. */
+/** The state as JSON, `sites` last, in chunks: serialising ten thousand sites at once would block the event loop. */
 function* jsonChunks({ sites, ...rest }: State): Generator<string> {
   yield `${JSON.stringify(rest).slice(0, -1)},"sites":[`;
   for (let start = 0; start < sites.length; start += SITES_PER_CHUNK) {

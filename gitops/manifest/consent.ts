@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CONSENT_MODES, type ConsentSettings, FALLBACKS, LOADING_MODES } from '../../plugins/document.ts';
 
-/** The age, in days, from which a consent counts as none: 13 months. */
+/** The greatest `consentMaxDays`, and its default: 13 months. */
 const MAX_DAYS = 395;
 
 const place = z
@@ -59,8 +59,8 @@ export function consentOfManifest(manifest: Partial<ManifestConsent>): ManifestC
 }
 
 /**
- * Whether there is a place where a page must not load the vendor's script by itself: its snippet can't know the
- * visitor's place.
+ * Whether the rules of any place forbid a page to load the vendor's script by itself. Then no page may: a snippet
+ * can't know the visitor's place.
  */
 export function mayForbidVendor({ regions: differing, ...own }: ManifestConsent): boolean {
   return [own, ...differing].some(
@@ -69,8 +69,8 @@ export function mayForbidVendor({ regions: differing, ...own }: ManifestConsent)
 }
 
 /**
- * The rules for the edge's documents. Defaults, except that of `consent`, are left out: sites without such rules keep
- * their documents.
+ * The rules for the edge's documents. Defaults, except that of `consent`, are left out, so that the documents of sites
+ * with nothing but defaults stay as they were.
  */
 export function consentDocument(manifest: ManifestConsent): ConsentSettings {
   const { consent, consentMode, fallback, regions: differing, consentMaxDays } = manifest;

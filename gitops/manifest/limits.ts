@@ -3,9 +3,9 @@ import type { Problem } from './problem.ts';
 
 /** The largest text of a manifest. */
 export const MAX_BYTES = 256 * 1024;
-/** Most keys, values and list items, counted before parsing. The largest valid manifest has less than half as many. */
+/** The maximum of unquoted keys, values and items, before parsing. The largest valid manifest has less than half. */
 const MAX_VALUES = 2_000;
-/** Most other tokens, without space and comments: `:`, `-`, `,`, brackets, ends of documents. */
+/** The maximum of other tokens, without space and comments: `:`, `-`, `,`, brackets, quoted texts, document ends. */
 const MAX_MARKS = 8_000;
 const TOO_MANY_MARKS = `has more than ${MAX_MARKS} YAML marks (dashes, colons, commas, brackets, quotes, ends of documents): remove those that are not needed`;
 /** Generous: a manifest has four levels. */

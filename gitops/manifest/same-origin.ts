@@ -46,7 +46,7 @@ interface Problem {
   readonly message: string;
 }
 
-/** Prefixes that hide a path of the site's tag server, and a loader's address below them that is such a path. */
+/** Prefixes that hide a path of the site's tag server, and a loader's `scriptPath` that is itself such a path. */
 export function hidingPaths({ domains, modules }: Prefixed): Problem[] {
   const forwarded = forwardedPaths(modules.server_proxy);
   const segments = new Set(forwarded.map((path) => `/${path.split('/')[1]}`));

@@ -93,7 +93,7 @@ export const siteId = z
     'must be 1 to 48 of a-z, 0-9 and -, without - at either end',
   );
 
-/** The id of a Google web container: upper case, `GTM-` and four or more characters (docs/facts.md). */
+/** The id of a Google web container: upper case, `GTM-` and four or more characters (docs/facts.md), at most 12. */
 export const webTagId = z.string().regex(/^GTM-[A-Z0-9]{4,12}$/, 'must have the form GTM-ABC1234');
 
 const loaderToken = z.string().regex(/^lt_[A-Za-z0-9]{16,64}$/, 'must be lt_ and 16 to 64 letters or digits');

@@ -73,7 +73,7 @@ export async function decryptSecret(keyFile: string, armored: string): Promise<S
 }
 
 /**
- * Tests each identity of a key file: encrypts to it and decrypts the result. Throws an `Error`, which contains no key.
+ * Tests each identity of a key file: encrypts to it and decrypts the result. Throws an `Error` without keys on failure.
  */
 export async function testIdentities(keyFile: string): Promise<void> {
   for (const [index, identity] of identitiesIn(keyFile).entries()) {

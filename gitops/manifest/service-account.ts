@@ -27,7 +27,7 @@ type KeyVerdict =
   | { readonly ok: false; readonly member: string; readonly problem: string };
 
 const { clientEmail, projectId, keyId } = serviceAccountFacts.shape;
-/** Where the key is exchanged for a token: nothing but Google may get what it signs. */
+/** Where the key is exchanged for a token: nothing but Google may get what the key signs. */
 const tokenUri = z
   .url()
   .refine((url) => /^https:\/\/[a-z0-9.-]+\.googleapis\.com(?::443)?\//.test(url), 'must be Google’s');

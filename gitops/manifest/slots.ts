@@ -1,7 +1,7 @@
 /** Number of addresses per port: 127.x.0.1 to 127.x.253.254. */
 const ADDRESSES = 254 * 254;
 
-/** One address and port, and the container that has it or will have it. */
+/** A container that has, or will have, one of the addresses of this port. */
 export interface SlotHolder {
   readonly site: string;
   readonly port: number;
@@ -13,7 +13,7 @@ export interface SlotHolder {
  * Assigns the loopback addresses of containers. No two containers have the same address and port, whether they exist or
  * are only desired. Existing containers win: a restarted process records their addresses by `found`. `keepOnly`
  * releases unused addresses. A process uses all other addresses before it uses one again, so an old container doesn't
- * meet its successor.
+ * still listen where a new one starts.
  */
 export class Slots {
   readonly #subnet: string;
@@ -79,7 +79,7 @@ export class Slots {
     }
   }
 
-  /** A copy for resources that are only shown: what it assigns is assigned nowhere else. */
+  /** A copy for resources that are only shown: what it assigns has no effect on the original. */
   copy(): Slots {
     const copy = new Slots(this.#subnet);
     for (const [port, { byHolder, byAddress }] of this.#ports) {

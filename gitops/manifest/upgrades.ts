@@ -7,7 +7,7 @@ export type Upgrade = (manifest: Readonly<Record<string, unknown>>) => Record<st
  */
 export const UPGRADES: readonly Upgrade[] = [];
 
-/** Upgrades an older manifest to the newest version. Other values are returned unchanged; the schema refuses them. */
+/** Upgrades an older manifest to the newest version. Other values are returned unchanged; the schema judges them. */
 export function upgradeManifest(value: unknown, upgrades: readonly Upgrade[] = UPGRADES): unknown {
   let current = value;
   for (const [index, upgrade] of upgrades.entries()) {

@@ -16,7 +16,7 @@ export const containerLog = z.object({
   level: z.enum(LOG_LEVELS),
   kind: z.enum(LOG_KINDS).meta({
     description:
-      '`tag`: in the common JSON shape of templates; `refusal`: the policy script refused a template; `dropped`: lines that were not kept, see `dropped`',
+      '`tag`: in the common JSON shape of templates; `refusal`: the policy script refused a template; `dropped`: lines were not kept; the member `dropped` counts them',
   }),
   requestId: z.uuid().nullable().meta({
     description: '`TraceId`: the id of the edge’s request that the line belongs to',

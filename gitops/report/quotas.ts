@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { quotaRemedy } from '../base/quota-remedy.ts';
 import type { SiteCondition } from './site-condition.ts';
 
-/** The limits of a provider that are known. */
+/** The provider's limits that are reported, each with its target and its words. */
 const QUOTAS = {
   worker_routes: {
     target: 'route',
@@ -16,7 +16,7 @@ const QUOTAS = {
 const QUOTA_NAMES = ['worker_routes', 'dns_records'] as const satisfies (keyof typeof QUOTAS)[];
 
 /** What to do about things that serve no site. */
-const REMOVAL = 'Delete what is unused: a host that is still in use writes what it needs again.';
+const REMOVAL = 'Delete what is unused: a host that is still in use creates again what it needs.';
 
 /** From this part of the limit on, a quota is near. */
 const NEAR = 0.8;
@@ -67,7 +67,7 @@ export function statusOf(quota: QuotaFigures, sites: readonly CountedSite[]): Qu
     const message = `${used} ${what}; the limit is unknown${surplus}`;
     return { ...quota, state: 'unknown', message, fix: surplus === '' ? null : REMOVAL };
   }
-  // A wildcard may cover some of the names.
+  // At most `perSite`: a wildcard may cover some of the missing names.
   const neededBy = ({ resources }: CountedSite) =>
     Math.min(perSite, resources.filter((one) => one.target === target && one.missing).length);
   const room = limit - used - sites.reduce((sum, site) => sum + neededBy(site), 0);

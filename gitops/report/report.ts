@@ -40,7 +40,7 @@ export const REASONS = {
 } as const;
 export type Reason = keyof typeof REASONS;
 
-/** Reasons that lie with the host, its targets or an operator: the manifest itself can be applied. */
+/** Reasons that lie with the host, its targets or an operator: the manifest itself is not at fault. */
 export const HOST_FAULTS: readonly Reason[] = [
   'ObserveFailed',
   'UndecryptableConfig',

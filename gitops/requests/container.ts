@@ -20,7 +20,7 @@ export const givenConsentRules = {
     description: '`vendor`: pages load the vendor’s script directly while the edge fails; `none`: no tag',
   }),
   regions: givenConsent.regions.optional().meta({
-    description: 'all places with other rules; a visitor of unknown place gets the strictest',
+    description: 'the whole list of places with other rules; a visitor of unknown place gets the strictest',
   }),
   consentMaxDays: givenConsent.consentMaxDays.optional().meta({
     description: 'from this age on a consent counts as none, if the page says when it was given',
@@ -70,7 +70,7 @@ export const givenPages = {
 
 export const givenContainerResources = givenResources.optional().meta({
   description:
-    'the limits of each container: memory such as `512m`, and a part of a core. Only operators may give more than 2 GiB or 4 replicas',
+    'the limits of each container: memory such as `512m`, and up to one core. Only operators may give more than 2 GiB or 4 replicas',
 });
 
 /** The body of `POST /server-containers`. */

@@ -19,7 +19,7 @@ export const memberSubject = z
   .max(LONGEST_SUBJECT)
   .regex(/^[^\p{Cc}\p{Cs}]+$/u, 'must be well-formed Unicode without control characters')
   .refine((text) => text.trim() === text, 'must not start or end with spaces')
-  .refine((text) => !isTokenSubject(text), 'is that of a service token; make one with POST /tokens')
+  .refine((text) => !isTokenSubject(text), 'is the subject of a service token; make one with POST /tokens')
   .meta({ description: 'the `sub` claim of the member’s tokens' });
 
 export const storedMember = z.strictObject({ subject: memberSubject, role: storedRole });

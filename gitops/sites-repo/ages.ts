@@ -83,7 +83,7 @@ async function mergesOf(groups: readonly (readonly [string, unknown])[], git: Gi
   return new Set(lines(await git.run(args, input)));
 }
 
-/** By site, how many ancestors the oldest commit that `Search` finds in this merge has. Infinity: it finds none. */
+/** By site, the number of ancestors of the oldest commit that `Search` finds in this merge. Infinity: it finds none. */
 async function depthsInMerge(
   merge: string,
   sites: readonly string[],
@@ -97,7 +97,7 @@ async function depthsInMerge(
   return new Map(sites.map((site) => [site, depths.get(search.first.get(site) ?? merge) ?? Infinity]));
 }
 
-/** The number of ancestors of each commit that `merge` brought. One git process for each line of commits. */
+/** The number of ancestors of each commit that `merge` brought. One git process for each chain without merges. */
 async function depthsOf(
   commits: ReadonlySet<string>,
   merge: string,

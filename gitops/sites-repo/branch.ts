@@ -36,7 +36,7 @@ export class Branch {
     return await this.#heads(undefined);
   }
 
-  /** The newest revision without a fetch. `null` only where git says so: a broken repository is not an empty one. */
+  /** The newest revision without a fetch. `null` only if git has none: a broken repository is not an empty one. */
   async tip(): Promise<string | null> {
     const tip = (await this.#tips()).get(this.name) ?? null;
     if (tip !== null) this.created();
@@ -49,8 +49,8 @@ export class Branch {
   }
 
   /**
-   * Throws unless the repository is empty and the branch never existed. Otherwise a first commit would replace a branch
-   * that was lost, and with it all sites.
+   * Throws if the branch is missing, unless the repository is empty and the branch never existed: a first commit would
+   * replace a branch that was lost, and with it all sites.
    */
   async assertMayCreate(): Promise<void> {
     const tips = await this.#tips();

@@ -39,7 +39,7 @@ export class GitDir {
     await this.run(args, undefined, WHOLE_REPO);
   }
 
-  /** Runs `work` again, once, after a fetch of all objects: a mirror may have lost some (power cut, bad disk). */
+  /** Runs `work`. If it fails, a mirror fetches all objects (a bad disk may have lost some), and `work` runs again. */
   async retryAfterRefetch<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();

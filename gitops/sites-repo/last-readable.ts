@@ -12,7 +12,7 @@ export interface SearchRange extends Pick<BranchRange, 'revision' | 'since'> {
 
 /** What the history of the branch says of a site's file. */
 export interface LastReadable {
-  /** The newest valid manifest; `null`: there is none. The search ends at a removal that precedes the newest event. */
+  /** The newest valid manifest; `null`: there is none. A removal ends the search unless it is the newest event. */
   readonly manifest: Manifest | null;
   /** The blob of that version; `null`: there is none. */
   readonly blob: string | null;
@@ -21,8 +21,8 @@ export interface LastReadable {
 }
 
 /**
- * For up to this many sites, git uses its index to read the history of each path. For more, it reads the whole history
- * once.
+ * For up to this many sites, git uses its commit-graph to read the history of each path. For more, it reads the whole
+ * history once.
  */
 const MAX_SINGLE = 8;
 /**

@@ -63,7 +63,7 @@ const TENANT_FOLDERS = ['clients', 'organisations'] as const;
 const TENANT =
   /^((?:clients|organisations)\/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\.yaml$/;
 
-/** A path of management's own: `clients/<id>.yaml` or `organisations/<id>.yaml`, without the ending; else `null`. */
+/** Management's `clients/<id>.yaml` or `organisations/<id>.yaml`: the path without its ending; any other: `null`. */
 export function tenantAt(path: string): string | null {
   return TENANT.exec(path)?.[1] ?? null;
 }
@@ -85,7 +85,7 @@ export const listTenants = (revision: string) => [
   ...TENANT_FOLDERS,
 ];
 
-/** Parses the output of `ls-tree -z`. `site` is the path of a file without the ending. */
+/** Parses the output of `ls-tree -z`. `site` is a file's path, without its ending. */
 export function tenantBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, tenantAt);
 }

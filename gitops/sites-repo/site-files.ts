@@ -23,7 +23,7 @@ const MAX_FILES = 500;
 /** Reads site files of any revision. */
 export class SiteFiles {
   readonly #git: GitDir;
-  /** One git process for concurrent lookups of one revision. */
+  /** Concurrent lookups of one revision use the same git processes. */
   readonly #lookups = coalesce((lookups: readonly Lookup[]) => this.#answerLookups(lookups), {
     windowMs: 0,
     max: MAX_FILES,
@@ -130,7 +130,7 @@ export class SiteFiles {
     return /^\?|\.yaml$/m.test(listed.toString());
   }
 
-  /** One `cat-file` for all of these. Throws `SitesRepoError` where an object is missing or corrupt. */
+  /** At most two `cat-file` for all of these. Throws `SitesRepoError` where an object is missing or corrupt. */
   async read(blobs: readonly SiteBlob[]): Promise<SiteFile[]> {
     return await readFiles((args, input) => this.#git.run(args, input), blobs).catch((cause: unknown) => {
       throw cause instanceof UnreadableBlobError ? new SitesRepoError(cause.message, { cause }) : cause;

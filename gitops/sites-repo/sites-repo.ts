@@ -40,7 +40,7 @@ interface SitesRepoOptions {
 
 /**
  * The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. Management keeps
- * `clients/<id>.yaml` and `organisations/<id>.yaml` there too. Where a method takes a site, these are named by their path
+ * `clients/<id>.yaml` and `organisations/<id>.yaml` there too. Methods for a site also take these files, by the path
  * without the ending; only `tenants` lists them. Policy scripts (`policy.js`, `clients/<id>.policy.js`) are named by
  * their path; only `policies` lists them.
  */
@@ -194,14 +194,14 @@ export class SitesRepo {
     );
   }
 
-  /** Indexes which paths each commit touched: among 10,000 sites, `history` then takes a twentieth of the time. */
+  /** Updates git's own index of paths by commit: among 10,000 sites, `history` then takes a twentieth of the time. */
   async indexHistory(): Promise<void> {
     await this.#history.index();
   }
 
   /**
-   * Reads which paths each commit touched: `history` then doesn't pass through all commits. The first time after a start,
-   * it also updates git's own index, for searches of other kinds.
+   * Reads which paths each commit touched: `history` then doesn't pass through all commits. The first call
+   * after a start also updates git's own index, for searches of other kinds.
    */
   async indexPaths(): Promise<void> {
     const tip = await this.#branch.tip();

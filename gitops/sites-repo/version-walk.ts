@@ -45,7 +45,7 @@ export async function walkVersions(
   }
 }
 
-/** Reads the queued blobs in rounds, because the newest ones are often enough. */
+/** Reads the queued blobs in rounds, because the newest ones usually suffice. */
 async function visitQueued(
   open: Map<string, FileEvent[]>,
   visitor: Visitor,

@@ -11,8 +11,8 @@ interface WatchOptions {
 }
 
 /**
- * Yields when a repository may have changed: at the start, on every change of its refs on disk, and every `pollSeconds`
- * with a quarter of jitter, so that many hosts don't poll one remote at the same moment. The caller reads the
+ * Yields when a repository may have changed: at the start, on each change of a local one's refs, and each `pollSeconds`
+ * (locally 30 s) plus or minus an eighth, so that many hosts don't poll one remote at once. The caller reads the
  * repository itself. Events before the next iteration count as one. A failed watch (the inotify limit of the host, say)
  * is reported to `onError`; polling continues.
  */

@@ -51,7 +51,7 @@ export interface ContainersSettings {
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** Keeps what containers print. Default: nothing is kept. */
   readonly output?: Pick<OutputSink, 'forget'>;
-  /** After this many failures due to the site, a spec that was never healthy is given up; default 12 (≤ 30 min). */
+  /** After this many failures due to the site, a spec that was never healthy is given up; default 12 (in ≤ 30 min). */
   readonly giveUpAfter?: number;
 }
 
@@ -199,7 +199,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     const hashes = new Map(observed.map(({ key, hash }) => [key, hash]));
     for (const { key, hash, spec } of desired) {
       const healthy = hashes.get(key) ?? null;
-      // A replacement isn’t proven before it has stayed healthy. `before`: its start may have failed since.
+      // A replacement isn’t proven until it has stayed healthy. One of `before` may have failed since.
       const name = containerName(instance, spec);
       const wasStarting = before.has(name) || busy.has(name);
       if (healthy !== null && hash.startsWith(healthy) && !wasStarting) failures.prove(hash);

@@ -26,7 +26,7 @@ interface BringUpDeps {
   readonly clock?: Clock;
 }
 
-/** `kept`: the container that was there runs. `started`: a new one does. */
+/** `kept`: the existing container stays. `started`: a new one runs. */
 type BroughtUp = 'kept' | 'started';
 
 /** Milliseconds within which a running container must answer before it is replaced. */
@@ -66,8 +66,8 @@ export function buildBringUp(deps: BringUpDeps) {
           renew(site);
           return 'kept';
         }
-        // That it exists doesn't prove that it was ever healthy: its start may have been interrupted.
-        // Keep its gate open: the restarted container serves the waiting clients.
+        // No `prove` here: that it exists doesn't show that it was ever healthy; its start may have been interrupted.
+        // Its gate stays open: the new container serves the waiting clients.
       } else await closeGate(name);
       await runtime.remove(existing.id, signal);
     }

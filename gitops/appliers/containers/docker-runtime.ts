@@ -40,7 +40,7 @@ interface DockerRuntimeOptions {
 
 const SHOWN_LINES = 20;
 /**
- * Events after which a marked container may no longer serve. `health_status` comes from the image's own health check.
+ * Events after which a marked container might not serve. `health_status` comes from the image's own health check.
  */
 const LOSSES = {
   type: ['container'],

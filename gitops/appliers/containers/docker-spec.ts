@@ -67,7 +67,7 @@ export function createOptions(
               (name) => `${name}:${previewAddress ?? 'host-gateway'}`,
             )
           : [],
-      // With an `ndots`, Docker's resolver itself answers that a name of one label has no address.
+      // With `ndots` set, Docker's resolver doesn't forward a name of one label: it answers that it has no address.
       ...(network === undefined ? {} : { NetworkMode: network.name, DnsOptions: ['ndots:1'] }),
       Mounts: [...mountOf(caFile, CA_PATH), ...mountOf(keyFile, TAG_SERVER.keyFile)],
       ReadonlyRootfs: true,

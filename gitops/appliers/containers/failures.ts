@@ -98,7 +98,7 @@ function shownOutput(spec: ContainerSpec, lines: readonly string[]): string {
     const shown = lines.slice(-SHOWN_LINES).map((line) => redact(spec, line).slice(0, LONGEST_LINE));
     return shown.length === 0 ? 'it wrote nothing' : `it wrote: ${shown.join(' | ')}`;
   } catch {
-    return 'its output can’t be shown without its secrets';
+    return 'its output isn’t shown, because its secrets can’t be removed';
   }
 }
 

@@ -33,7 +33,7 @@ interface Entry {
 }
 
 const STOP_RETRY_MS = 60_000;
-/** A client of the container that this one replaced has this long to connect again. */
+/** After a replacement, clients of the old container have this long to connect to the new one. */
 const UNUSED_MS = 5_000;
 
 /**

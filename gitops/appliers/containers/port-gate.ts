@@ -12,7 +12,7 @@ interface PortGateOptions {
   /** Called when no client has been connected for `idleMs`, once per idle period. */
   readonly onIdle: () => void;
   readonly idleMs: number;
-  /** The same for the time until the first client. Default: `idleMs`. */
+  /** How long the gate waits for its first client before it calls `onIdle`. Default: `idleMs`. */
   readonly unusedMs?: number;
 }
 

@@ -19,8 +19,8 @@ interface BatchOptions {
 }
 
 /**
- * Batches concurrent changes; each batch is one transaction. A refused batch is bisected down to the bad record, so
- * that a bad record fails only its own site.
+ * Batches concurrent changes; a batch larger than `room` is several transactions. A refused one is bisected down to
+ * the bad record, so that it fails only its own site.
  */
 export function inBatches({ sender, cost, room, mayBeOneRecord }: BatchOptions) {
   const flush = (items: readonly { change: RecordChange; signal: AbortSignal }[]) =>

@@ -51,7 +51,7 @@ function mayBeOneRecord(error: unknown): boolean {
   return error instanceof CloudflareRefusal && error.meaning !== 'unauthorized';
 }
 
-/** Once the zone has refused a single new record because its quota is reached, no further new record is sent. */
+/** Once the zone has refused a single new record because its quota is reached, no batch of only new records is sent. */
 function batchSender(client: CloudflareClient, zoneId: string) {
   let full: CloudflareRefusal | null = null;
   return async (changes: readonly RecordChange[], signal: AbortSignal): Promise<void> => {

@@ -36,8 +36,8 @@ export interface DnsDestinations {
  */
 const ORIGINLESS = '100::';
 /**
- * The TTL "automatic", in place of one in seconds. Cloudflare allows only this TTL for proxied records; elsewhere it
- * means `AUTOMATIC_TTL_SECONDS`.
+ * The TTL "automatic", in place of one in seconds. Cloudflare allows only this TTL for proxied records; by RFC 2136 it
+ * is written as `AUTOMATIC_TTL_SECONDS`.
  */
 export const AUTOMATIC = 1;
 export const AUTOMATIC_TTL_SECONDS = 300;

@@ -26,7 +26,7 @@ export function followedDns(
   const known = async (signal: AbortSignal): Promise<DnsApplier> => {
     await destination.check(signal);
     const current = applier();
-    if (current === null) throw new Error('the check of the destination of names succeeded, but found none');
+    if (current === null) throw new Error('the check succeeded, but the destination of names isn’t known');
     return current;
   };
   return {

@@ -42,7 +42,7 @@ export const dns: Registration<typeof dnsSettings, Services> = {
     };
     const { hostAddress } = services;
     if (typeof hostAddress === 'string') return dnsApplier({ ...options, hostAddress, mode });
-    // A wildcard can't lead to a name, and a new address would have to be written to it first.
+    // A wildcard can't lead to a host name, and would lead to an old address until the new one is written to it.
     if (mode === 'wildcard')
       throw new Error('DNS_RECORD_MODE=wildcard needs a host with an address of its own');
     return followedDns(hostAddress, (current) =>

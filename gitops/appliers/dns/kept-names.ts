@@ -4,7 +4,7 @@ import type { DnsRef } from './observed.ts';
 import { isCoverable, ownRecords, takenRecords, type ZoneNames } from './wildcard.ts';
 
 /**
- * Whether a name keeps a record of its own although a wildcard could cover the name; a pure function. It does if a
+ * Whether a name keeps a record of its own although a wildcard could cover the name; a pure function. It keeps one if a
  * record of others is at or below the name, or was there when the own record was written. Such a record (an authority's
  * challenge, for example) may come back at any time, and the wildcard would then no longer cover the name. `lacking`:
  * the own record exists, but its mark doesn't say yet that it is kept.

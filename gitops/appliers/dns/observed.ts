@@ -34,8 +34,8 @@ interface Claimed {
 }
 
 /**
- * The observed objects of a zone's records, pure. Records with our mark are ours. A foreign record counts only if it
- * points a desired name somewhere; then the name is foreign, even if one of our records exists beside it.
+ * The observed objects of a zone's records, pure. Records with our mark are ours. A foreign record at a desired name
+ * counts if it points somewhere, or if we want a CNAME there. Then the name is foreign, even beside a record of ours.
  */
 export function observedRecords(
   listed: readonly ListedRecord[],

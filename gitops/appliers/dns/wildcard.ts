@@ -51,9 +51,9 @@ function isOfInstance(owner: Ownership): boolean {
 }
 
 /**
- * The mode that `DNS_RECORD_MODE=auto` selects; a pure function. If the zone has a wildcard of this instance, or else
- * its records for single names, the instance keeps that mode. A new instance gets a wildcard only if the zone has no
- * names of others: with a wildcard, a name of theirs could lead to this host by mistake.
+ * The mode that `DNS_RECORD_MODE=auto` selects; a pure function. An instance with a wildcard in the zone keeps
+ * wildcards; one that has only records for single names keeps those. A new instance gets a wildcard only if the zone
+ * has no names of others: with a wildcard, a name of theirs could lead to this host by mistake.
  */
 export function modeInZone({ zone, identity, records }: ZoneNames): RecordMode {
   const all = [...records.values()].flat();
@@ -107,7 +107,7 @@ interface CoveredName {
 /**
  * What is observed under a name that a wildcard may cover; a pure function. `null`: the name needs a record of its own,
  * because the wildcard has another content, because something of others is at or below the name, or because something
- * was (`keptName`). Our own record for the name is to be deleted, but only once the wildcard was observed. So is a
+ * was once (`keptName`). Our own record for the name is to be deleted, but only once the wildcard was observed. So is a
  * record that another host made for the site; if the wildcard doesn't exist yet, this host takes that record over
  * instead.
  */

@@ -29,8 +29,8 @@ export function modeInUse({ domain, scriptName, routes }: ZoneFacts): RouteMode 
 }
 
 /**
- * The mode for a zone without a route of this instance; a pure function. It is `wildcard` only if that route would
- * catch no route and no proxied name of others.
+ * The mode for a zone without a route of this instance; a pure function. It is `wildcard` only if the zone has
+ * no route at all and no proxied name of others.
  */
 export function modeOfNew(facts: ZoneFacts, records: readonly ZoneRecord[]): RouteMode {
   const { domain, identity, routes } = facts;

@@ -50,8 +50,8 @@ export function coveredRoute(
 }
 
 /**
- * The wildcard as an observed object for the plan to delete; a pure function. `null`: a host with a routing entry still
- * needs the wildcard, or the wildcard isn't ours.
+ * The wildcard as an observed object for the plan to delete; a pure function. `null`: a hostname with a routing entry
+ * still needs the wildcard, or the wildcard isn't ours.
  * `entries`: all routing entries, with those of other hosts of the instance.
  */
 export function superfluousWildcard(

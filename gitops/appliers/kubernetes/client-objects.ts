@@ -16,7 +16,7 @@ import type { RenderedFor } from './state/object-spec.ts';
 import { amountOf } from './state/quantity.ts';
 import type { Writer } from './writer.ts';
 
-/** A namespace in which others have objects of these kinds isn't removed. Their Secrets can only be counted. */
+/** A namespace in which others have objects of these kinds isn't removed. Of Secrets, only the number is known. */
 const KEEPING = [
   'Pod',
   'Service',
@@ -75,7 +75,7 @@ export class ClientObjects {
     this.#sites.replace(manifests, scope);
   }
 
-  /** What is wrong with a client's objects, except the quota's size; `null`: nothing, or they aren't there yet. */
+  /** What is wrong with a client's objects, except the quota's size; `null`: nothing, or the namespace is missing. */
   problemOf(client: string): string | null {
     const { copies } = this.#deps;
     const objects = this.#sites.objectsOf(client).map(({ object }) => object);
@@ -201,7 +201,7 @@ export class ClientObjects {
     }
   }
 
-  /** The objects in a namespace except our quota and policy. Objects of our sites are removed with their site. */
+  /** The objects for which a namespace stays: those of others, and those of our sites, which end with their site. */
   async #foreignIn(namespace: string, signal: AbortSignal): Promise<string[]> {
     const { client, identity } = this.#deps;
     const listed = await Promise.all(
@@ -215,7 +215,7 @@ export class ClientObjects {
     return [...listed.flat().filter((name) => !GIVEN.has(name)), ...this.#secretsIn(namespace)];
   }
 
-  /** The Secrets in a namespace that no site needs, as its quota counts them: none of them is ours. */
+  /** The number of Secrets in an unneeded namespace, as its quota has it: none of them is ours. */
   #secretsIn(namespace: string): string[] {
     const { copies, identity } = this.#deps;
     const counts = [...copies.of('ResourceQuota')]
@@ -243,7 +243,7 @@ function isOursAlone(identity: Identity, object: KubernetesObject): boolean {
   );
 }
 
-/** The rendered quota with at least the room that the cluster's has now: pods that a rollout replaces may need it. */
+/** The rendered quota, but with no less room than it has in the cluster: pods that a rollout replaces may need it. */
 function withRoomOf(object: KubernetesObject, found: KubernetesObject): KubernetesObject {
   if (object.kind !== 'ResourceQuota') return object;
   const { hard } = quotaSpec.parse(object.spec);

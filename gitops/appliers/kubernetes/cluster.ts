@@ -174,7 +174,7 @@ export async function openCluster(
   };
 }
 
-/** Both targets have a part of a site's objects: they are rendered once for a manifest and an edition. */
+/** `objects` and `workloads` each have a part of a site's objects, rendered once for a manifest and an edition. */
 function renderedOnce(settings: ClusterSettings): RenderSite {
   const known = new WeakMap<LoadedManifest, { edition: string; objects: readonly KubernetesObject[] }>();
   return (manifest) => {
@@ -213,7 +213,7 @@ interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | '
 function openGateway(deps: GatewayDeps): GatewayParts {
   const { place, client, ordinal, log, clock, waitMs, policyToken, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
-  // Without the host: gateways also report Secrets of others, such as certificates that others renew.
+  // The labels name no host: gateways also report Secrets of others, such as certificates that others renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
   const copies = new Copies({
     ...{ client, identity, namespace, log, ...(waitMs === undefined ? {} : { waitMs }) },

@@ -143,7 +143,7 @@ function serviceOf({
   return `${namespace ?? ''}/${name}`;
 }
 
-/** When we last applied something to a Deployment that changed it. */
+/** When the newest of our applies that changed the Deployment was made. */
 function appliedAt({ metadata: { managedFields = [] } }: KubernetesObject): string | undefined {
   const ours = managedFields.find(({ manager, operation }) => manager === MANAGER && operation === 'Apply');
   return ours?.time;

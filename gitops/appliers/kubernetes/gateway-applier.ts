@@ -23,7 +23,7 @@ interface DeliveryKind {
   readonly traits: Traits;
   /** How the names of these Secrets begin. */
   readonly prefix: string;
-  /** True for one kind: it also delivers what all sites have in common, and emits the events of changes. */
+  /** True for one kind: it also keeps what all sites have in common up to date, and emits the events of changes. */
   readonly isMain: boolean;
 }
 
@@ -131,7 +131,7 @@ function deliveryApplier(
         isOf: ({ metadata }) => metadata.name.startsWith(prefix),
         problemOf({ key }) {
           const found = problems.get(key);
-          // The cause is a renewed certificate, another hop secret, or a gateway that was away.
+          // No drift: the cause is a renewed certificate, another hop secret, or a gateway that was away.
           return found === undefined ? null : { found, outdated: true };
         },
       },

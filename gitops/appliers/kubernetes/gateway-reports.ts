@@ -7,7 +7,7 @@ import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Copies } from './state/copies.ts';
 
 const POLL_MS = 50;
-/** How long a change waits for gateways: longer than a Lease counts whose gateway ended without notice. */
+/** How long a change waits for gateways: longer than the Lease of a gateway that ended without notice counts. */
 const TIMEOUT_MS = 20_000;
 /**
  * The longest time for which a Lease counts, even if it states a longer one, so that none delays changes for longer.
@@ -19,7 +19,7 @@ const leased = z.object({ spec: z.object({ leaseDurationSeconds: z.number() }) }
 
 interface Waiting {
   readonly secret: string;
-  /** The digests of all Secrets since the change: a gateway that reports one of them serves it. */
+  /** A digest of all Secrets per poll since the change: a gateway that reports one of them serves the change. */
   readonly digests: Set<string>;
   readonly until: number;
   resolve(): void;
@@ -101,7 +101,7 @@ export class GatewayReports {
         await delay(POLL_MS);
       }
     } catch (error) {
-      // An object can't be read: the copies list it again.
+      // A copied object can't be read: it is listed again, and the waiting changes fail.
       for (const { reject } of this.#waiting) reject(error);
     }
     this.#isPolling = false;
@@ -142,7 +142,7 @@ export class GatewayReports {
     );
   }
 
-  /** The gateways that run: each renews its Lease until it ends. One whose Lease is seen for the first time may run. */
+  /** The gateways that run: each renews its Lease until it ends. One whose Lease is seen for the first time counts. */
   #gateways(): Gateway[] {
     const now = this.#deps.now();
     const leases = [...this.#deps.copies.of('Lease')];

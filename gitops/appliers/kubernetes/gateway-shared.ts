@@ -83,7 +83,7 @@ export class SharedDeliveries {
     for (const [secret, own] of names) this.#names.set(secret, own);
   }
 
-  /** What these names need that isn't delivered as it must be; `null`: nothing. */
+  /** What isn't delivered as these names need it, else why one has no certificate; `null`: no fault was found. */
   async missing(names: readonly GatewayName[]): Promise<string | null> {
     const { objects, faults } = await this.#certificates(names);
     const missing = [this.#instance(), ...objects].filter((object) => !this.#isApplied(object));
@@ -178,7 +178,7 @@ export class SharedDeliveries {
     const { pairs, reports } = this.#deps;
     const { names } = await this.#certificates(this.#allNames());
     const stored = new Set(names.map((name) => name.stored));
-    // Both are read at one moment: the gateways serve these Secrets, and no later ones.
+    // Both are read at one moment, so the gateways have judged exactly these Secrets.
     const delivered = this.#delivered('certificate');
     const refused = reports.refused();
     if (refused !== null && delivered.some(({ metadata }) => !stored.has(metadata.name))) {

@@ -35,7 +35,7 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
   }
 
   /**
-   * A problem of a client's own objects is reported on the first object of its sites: a change of that repairs it.
+   * A problem of a client's own objects is reported on the first object of its sites: its change repairs both.
    */
   function withClientProblems(
     desired: readonly Resource<ObjectSpec>[],

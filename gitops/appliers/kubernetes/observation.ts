@@ -10,9 +10,9 @@ import { strangersAt } from './state/strangers.ts';
 interface Watching {
   readonly target: Target;
   readonly kinds: readonly Kind[];
-  /** Whether the target has the object. Default: all of its kinds. */
+  /** Whether the object belongs to the target. Default: all objects of its kinds. */
   isOf?(found: KubernetesObject): boolean;
-  /** In words, what is wrong with an object although it is as it was applied. `outdated`: others haven't changed it. */
+  /** In words, what is wrong with an object although it is as it was applied. `outdated`: not a change from outside. */
   problemOf?(
     resource: Resource<ObjectSpec>,
     found: KubernetesObject,

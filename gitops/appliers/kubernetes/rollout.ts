@@ -23,7 +23,7 @@ export interface RolloutTimes {
   readonly longestMs: number;
 }
 
-/** The renderer's progress deadline is ten minutes: the cluster ends a rollout before this does. */
+/** The renderer's progress deadline is ten minutes: the cluster ends a rollout before `longestMs` does. */
 export const ROLLOUT_TIMES: RolloutTimes = { refusedMs: 5_000, readMs: 10_000, longestMs: 1_500_000 };
 
 /** From this many failures in a row on, the error is terminal. */
@@ -76,7 +76,7 @@ export async function rolledOut(
   /** The error of the last read of pods; `null`: it succeeded. */
   let unread: unknown = null;
   /**
-   * An error must not end the wait: a rollout without progress must be seen as failed, so that the way back is taken.
+   * An error must not end the wait: a rollout without progress must fail, so the earlier template is applied again.
    */
   const read = (deployment: KubernetesObject, isFinal: boolean) =>
     newestPodFault(deployment, { client, isFinal }, signal).then(
@@ -138,7 +138,7 @@ export async function rolledOut(
     if (!hasNoRoom) report(held);
     return outcome !== null;
   };
-  // Of many rollouts, most only wait for the controllers: a change shows what these do.
+  // Most rollouts only wait for the controllers, whose steps change the copy: these need no timer.
   const againMs = () => (isTimed ? Math.min(times.refusedMs, times.readMs) : times.longestMs);
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, againMs });
   if (!isJudged) {

@@ -48,8 +48,8 @@ export function serviceAddress({ service, services, answers }: ServiceAddressOpt
 }
 
 /**
- * The destinations that a Service's status states, sorted, at least one. Throws an error that says what to do if names
- * can point to none of them.
+ * The destinations that a Service's status states, sorted, at least one. If names can point to none of them, throws an
+ * error that says what to do.
  */
 export function destinationsOf(object: KubernetesObject | undefined, key: string): readonly string[] {
   if (object === undefined) {

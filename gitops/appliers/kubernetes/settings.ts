@@ -29,7 +29,7 @@ function bitsOf(address: string): string {
       .map((byte) => binary(Number(byte), 8))
       .join('');
   }
-  // An IPv4 address in it becomes two groups.
+  // `URL` writes an IPv4 address at the end of an IPv6 address as two groups.
   const [head = [], tail = []] = new URL(`http://[${address}]`).hostname
     .slice(1, -1)
     .split('::')

@@ -50,8 +50,8 @@ export function siteResources(
 }
 
 /**
- * The objects that a refused site has already must not be deleted, so it is rendered without what is refused, its
- * policy script. Its Deployments can't be applied.
+ * The existing objects of a refused site must not be deleted, so the site is rendered without what is refused: its
+ * policy script. The site's Deployments can't be applied.
  */
 function rendered(manifest: LoadedManifest, render: RenderSite) {
   try {

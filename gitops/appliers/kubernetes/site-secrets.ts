@@ -38,7 +38,7 @@ interface SiteSecretsDeps {
 }
 
 /**
- * The Secrets of sites. The account may only create Secrets, so a record of each is watched in its place. The record is
+ * The Secrets of sites. The account may only create Secrets, so a record of each (a ConfigMap) is watched. It is
  * made before the Secret and owns it, so the cluster removes the Secret after the record. The dry run of a creation
  * shows whether a Secret is there.
  */
@@ -101,8 +101,8 @@ export class SiteSecrets {
   }
 
   /**
-   * What exists, by the records. Calls the API server only for desired Secrets without one, because others may have the
-   * name, and for sites with Secrets that they don't want any more.
+   * What exists, by the records. Calls the API server only for desired Secrets with no record, as a foreign Secret may
+   * have the name, and for sites with Secrets that they don't want any more.
    */
   async observe(
     desired: readonly Resource<ObjectSpec>[],

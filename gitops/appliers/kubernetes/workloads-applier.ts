@@ -32,7 +32,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
         problemOf({ spec, hash }, found) {
           if (isOff(spec, found)) return { found: 'scaled to no pod' };
           const outage = outageOf(found, { mayStart: spec.initialReplicas === 0 });
-          // An earlier process began the rollout, or pods were lost: the Deployment is as it was applied.
+          // Others didn’t change the Deployment: an earlier process began the rollout, or pods were lost.
           if (outage !== null) return { found: outage, outdated: true };
           failures.prove(hash);
           return null;
@@ -59,7 +59,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     const { initialReplicas } = spec;
     await writer.apply(spec.reveal(), { site, hash, adopt, isPresent, initialReplicas }, signal);
     const ended = superseded === undefined ? signal : AbortSignal.any([signal, superseded]);
-    // A newer revision may repair what holds these pods, so it doesn't wait for them.
+    // A newer revision may repair what keeps these pods from starting, so it ends the wait for them.
     const failure = await rolledOut(spec, { ...cluster, progress }, ended).catch((error: unknown) => {
       ended.throwIfAborted();
       throw error;

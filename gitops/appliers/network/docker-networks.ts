@@ -33,7 +33,7 @@ export interface DockerNetworks {
   remove(id: string, options: { readonly force: boolean }, signal: AbortSignal): Promise<void>;
 }
 
-/** The bridge networks of a Docker engine on this host. */
+/** The networks of a Docker engine on this host; `create` makes bridges. */
 export function dockerNetworks(docker: Docker): DockerNetworks {
   return {
     async list(signal) {

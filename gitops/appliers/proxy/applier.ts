@@ -17,8 +17,8 @@ const WINDOW_MS = 50;
 /**
  * A reload doubles nginx's memory until the old workers have ended, so sites that come up one after another are batched
  * into fewer reloads: after a reload, the next one waits for this many times its duration. It waits longer while
- * containers are starting, because they need the CPU. The first site doesn't wait, and neither does the last one after
- * containers started.
+ * containers are starting, because they need the CPU. The first site doesn't wait. A wait that began during
+ * their start ends once no more containers are starting.
  */
 const REST = 3;
 const REST_WHILE_EXPECTING = 10;

@@ -65,7 +65,7 @@ interface InstalledVhosts {
   readonly mark: string | undefined;
   /** False if it was edited after it was written, or if the proxy neither serves it nor is about to. */
   readonly intact: boolean;
-  /** True if it isn't intact only because an input of the backend has changed: a template, a setting, a certificate. */
+  /** True if it isn't intact, but not because of an edit: a template, setting or certificate has changed, say. */
   readonly outdated: boolean;
   /** Its names; `null` if it was edited or can't be read. */
   readonly names: readonly ServedName[] | null;

@@ -60,7 +60,7 @@ export function certificatesByMode(sources: {
         const lacks =
           tls === 'acme'
             ? 'has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host'
-            : 'is a name in a site’s network, but this host runs its containers without one';
+            : 'is a name in a site’s network, but the containers of this host have no network';
         throw new TerminalError(`${host} ${lacks}`);
       }
       return await source.pathsFor(host, tls);

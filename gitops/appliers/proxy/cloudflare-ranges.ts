@@ -40,7 +40,7 @@ const fileSchema = z.strictObject({ askedAt: z.number(), ranges: rangesSchema })
 export interface CloudflareRanges {
   /** The last good answer, sorted; before the first one, the ranges in this release. */
   current(): readonly string[];
-  /** Asks the API if the answer is older than a day. Never throws: a failure keeps the last good answer. */
+  /** If the last answer is older than a day, asks the API. Never throws: a failure keeps the last good answer. */
   refresh(): Promise<void>;
 }
 

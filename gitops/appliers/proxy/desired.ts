@@ -68,7 +68,7 @@ export function servedName({ host, tls }: Vhost): ServedName {
   return { host, tls: tls ?? 'files' };
 }
 
-/** The vhosts of one resource: the site's origin and preview, or one of its custom domains. */
+/** The vhosts of one resource: the site's origin and preview, one of its custom domains, or its policy script. */
 export const proxySpecSchema = z.strictObject({ site: siteId, vhosts: z.array(vhostSchema).min(1) });
 export type ProxySpec = z.output<typeof proxySpecSchema>;
 

@@ -13,7 +13,7 @@ import { installAlone } from './install-alone.ts';
 const WINDOW_MS = 50;
 
 interface PolicyApplierDeps {
-  /** The proxy's own. */
+  /** The proxy applier's backend. */
   readonly backend: ProxyBackend;
   readonly identity: Identity;
   readonly containers: ContainerSettings;

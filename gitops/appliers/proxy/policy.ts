@@ -20,7 +20,7 @@ export const PROBE_MARK = 'x-tagyard-probe';
 
 /**
  * The origin's vhost answers this path with the visitor's address that it would send to the tag server. The edge
- * forwards the prefix, and only the visitor receives the answer.
+ * forwards all paths below `/_/`, and only the visitor receives the answer.
  */
 export const ARRIVAL_PATH = '/_/tagyard/arrival';
 
@@ -55,7 +55,7 @@ const PLACE_FOR_EDGE: readonly string[] = ['x-forwarded-country', 'x-forwarded-r
 
 /**
  * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name.
- * Headers about the place are missing, because such a proxy sets them itself. A preview vhost keeps `forwarded`, in
+ * Place headers that such a proxy sets itself are missing. A preview vhost keeps `forwarded`, in
  * which the tag server sends the visited host: the preview's pages need it.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {
@@ -82,7 +82,7 @@ export function isDropped(kind: Vhost['kind'], name: string): boolean {
   return isClaim(name) && !kept.includes(name);
 }
 
-/** The widest ranges that can be trusted, as prefix lengths; Cloudflare's widest are a /12 and a /29. */
+/** The widest ranges that can be trusted, as prefix lengths; Cloudflare's widest are a /13 and a /29. */
 const NARROWEST = { ipv4: 8, ipv6: 20 } as const;
 
 const prefixLength = (cidr: string) => Number(cidr.split('/')[1]);

@@ -52,7 +52,7 @@ function hasBegunAnswer(
 
 /**
  * Refuses what Node and Fastify would answer without a problem document. The options `http.requireHostHeader` and
- * `return503OnClosing` must be `false`. Add hooks that check the caller before you call this function.
+ * `return503OnClosing` must be `false`. Before you call this function, add the hooks that check the caller.
  */
 export function answerEarlyFaults<Code extends string>(
   app: FastifyInstance,

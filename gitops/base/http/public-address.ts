@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** IANA's special-purpose addresses, multicast, and Azure's metadata address, which is a public one. */
+/** IANA's special-purpose addresses, multicast, and Azure's platform address (WireServer), which is a public one. */
 const REFUSED_IPV4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -18,7 +18,7 @@ const REFUSED_IPV4 = [
   '203.0.113.0/24',
   '224.0.0.0/3',
 ];
-/** Of IPv6, only global unicast is accepted, without the ranges of tunnels to IPv4, documentation and protocols. */
+/** Of IPv6, only global unicast is accepted, without the ranges for protocols, documentation, and tunnels to IPv4. */
 const GLOBAL_IPV6 = ['2000::/3'];
 const REFUSED_IPV6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'];
 

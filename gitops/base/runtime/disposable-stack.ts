@@ -14,7 +14,7 @@ class Stack implements AsyncDisposableStack {
   use<T extends AsyncDisposable | Disposable | null | undefined>(value: T): T {
     if (value === null || value === undefined) return value;
     const dispose = Symbol.asyncDispose in value ? value[Symbol.asyncDispose] : value[Symbol.dispose];
-    this.defer(() => dispose.call(value) as PromiseLike<void> | void); // one of these is returned
+    this.defer(() => dispose.call(value) as PromiseLike<void> | void); // what a dispose method returns
     return value;
   }
 

@@ -47,7 +47,7 @@ const importFile = z.strictObject({ clients: z.array(clientItem).min(1) }).super
 export type ClientItem = z.infer<typeof importFile>['clients'][number];
 export type ContainerItem = ClientItem['containers'][number];
 
-/** Reads a file of clients and containers, in YAML or JSON. Throws `CliError` with all problems and their lines. */
+/** Reads clients and containers in YAML or JSON. Throws `CliError`: one syntax error or all problems, with lines. */
 export async function readImportFile(path: string): Promise<readonly ClientItem[]> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw new CliError(`${path} can't be read: ${cause instanceof Error ? cause.message : String(cause)}`, {

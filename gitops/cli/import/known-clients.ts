@@ -5,7 +5,7 @@ import { readJsonFile } from '../../base/json-file.ts';
 const known = z.object({ version: z.literal(1), clients: z.record(z.string(), z.uuid()) });
 
 /**
- * The ids of the clients that imports of a file have created, by API and name. They are kept in a file beside it,
+ * The ids of the clients that imports of a file have created; keys: API and name. They are kept in a file beside it,
  * because the names of clients are not unique: without the ids, a repeated import could not find them.
  */
 export class KnownClients {

@@ -10,7 +10,7 @@ export interface ItemOutcome {
   readonly kind: 'client' | 'container';
   readonly name: string;
   /**
-   * `create`: a dry run would create it. `exists`: there is nothing to do. `skipped`: its client could not be created.
+   * `create`: an import would create it. `exists`: there is nothing to do. `skipped`: its client could not be created.
    */
   readonly outcome: 'create' | 'created' | 'exists' | 'failed' | 'skipped';
   readonly id: string | null;

@@ -10,7 +10,7 @@ import { runSchema } from './run-schema.ts';
 
 const commit = z.object({ revision: z.string(), at: z.string(), author: z.string(), subject: z.string() });
 
-/** The answers that quick verbs read. `npm run generate:shapes` writes the answers' shapes to `shapes.json`. */
+/** The answers that `readAnswer` reads by their shapes, which `npm run generate:shapes` writes to `shapes.json`. */
 export const ANSWER_SCHEMAS = {
   /** `run.json` */
   run: runSchema,

@@ -3,7 +3,7 @@ import { mintToken } from './issuer.ts';
 import type { CliContext } from './provisioner-client.ts';
 import { readRun } from './run-file.ts';
 
-/** The embedded instance's management API, and tokens of a subject of it. */
+/** The embedded instance's management API, and a function that makes tokens for `subject`. */
 export async function embeddedAccess({ home: path }: Pick<CliContext, 'home'>, subject: string) {
   const home = new Home(path);
   const run = await readRun(home.at('run.json'));

@@ -10,7 +10,7 @@ const problem = z.object({
   moreErrors: z.number().default(0),
 });
 
-/** Makes an error from an answer other than 2xx. Its message lists every field at fault. */
+/** Makes an error from an answer other than 2xx. Its message lists fields at fault, and how many more there are. */
 export function problemOf({ name }: Service, status: number, body: unknown): ServiceProblem {
   const { code, title, detail, errors, moreErrors } = problem.safeParse(body).data ?? problem.parse({});
   const message = detail || title || `${name} answered with status ${status}`;

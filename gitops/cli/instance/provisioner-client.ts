@@ -83,7 +83,7 @@ export async function requireSite(context: CliContext, site: string): Promise<vo
 /** The operator's user name; commits record it as their author. */
 function actor(): string {
   const username = userName();
-  // A header may contain printable ASCII only.
+  // Only printable ASCII without spaces, so that any header can carry it.
   return username.replace(/[^\x21-\x7e]/g, '') || 'operator';
 }
 

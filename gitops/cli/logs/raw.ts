@@ -27,7 +27,7 @@ export type LogRecord = z.infer<typeof record>;
 
 /** As in wrangler.jsonc. */
 const BUCKET = 'tagyard-raw-logs';
-/** The emulator at home has no rate limit. */
+/** An instance's emulator doesn't count calls for objects (`HOME_LIMITS`). */
 const UNLIMITED = { rate: 1e6, burst: 1e6 };
 
 /** All records of a day. Reports unreadable lines on standard error; the exit code is then 1. Throws `CliError`. */

@@ -73,7 +73,7 @@ export function liveRequests(
   return liveRows(access, { path: 'requests/live', row: 'request' }, filters, last);
 }
 
-/** The rows of a stream of a container, as `liveRequests`. */
+/** Like `liveRequests`, for the rows of any stream of a container. */
 export async function* liveRows<Row>(
   { url, token, container }: ContainerRequests,
   { path, row }: Followed,

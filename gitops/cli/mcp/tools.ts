@@ -51,8 +51,8 @@ export interface ApiTool {
 }
 
 /**
- * The tools of an OpenAPI document: all operations that answer JSON or nothing. Pages, redirects and operations that
- * only stream are no tools.
+ * The tools of an OpenAPI document: all operations that answer JSON or, except for GET, nothing. Pages, redirects and
+ * operations that only stream or take a body other than JSON are no tools.
  */
 export function toolsOf(document: unknown): ApiTool[] {
   const { paths, components } = openApiDocument.parse(document);

@@ -18,7 +18,7 @@ export function nodeProblem(running: string = process.versions.node, range = eng
   return `Node ${running} is too old: tagyard needs Node ${least} or newer; install it, for example by: npm install node@24`;
 }
 
-/** Negative if `a` is the older of two versions `22.22.0`. Members that are missing count as 0. */
+/** Negative if `a` is the older of two versions such as `22.22.0`. Members that are missing count as 0. */
 function compare(a: string, b: string): number {
   const [left, right] = [a, b].map((text) => text.split('.').map(Number));
   for (let index = 0; index < 3; index += 1) {

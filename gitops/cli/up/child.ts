@@ -13,7 +13,7 @@ import { CliError } from '../output/cli-error.ts';
 
 export interface ChildSpec {
   readonly name: string;
-  /** A TypeScript root. It sends `{ type: 'ready', … }` to its parent when it accepts requests. */
+  /** The part's entry file. It sends `{ type: 'ready', … }` to its parent when it accepts requests. */
   readonly script: string;
   readonly env: Readonly<Record<string, string>>;
   /** V8 options of its process. */

@@ -47,7 +47,7 @@ export async function ensureDemo(home: Home, instance: Instance, managementUrl: 
       webTagIds: { [DEMO_DOMAIN]: DEMO_TAG },
       containerConfigB64: Buffer.from(config.toString()).toString('base64'),
       features: { cookie_restoration: true },
-      // Idle, it would take as much memory as the processing server.
+      // An idle preview server would take as much memory as the processing server.
       resources: { preview: { onDemand: true } },
     },
     `demo-${instance.instance}-${clientId}`,

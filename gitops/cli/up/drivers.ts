@@ -68,7 +68,7 @@ async function chooseIsolation(
     return { name: 'none', reason: 'child processes reach each other, this machine and its network' };
   }
   if (wanted !== 'off' && (await machine.mayWriteFirewall())) {
-    return { name: 'firewall', reason: 'containers reach the internet and their preview host only' };
+    return { name: 'firewall', reason: 'containers reach the internet and their preview server only' };
   }
   if (wanted === 'enforce') {
     throw new CliError(

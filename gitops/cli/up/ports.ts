@@ -6,7 +6,7 @@ const HOST = '127.0.0.1';
 /** A port that the instance listens on: requested by an environment variable, or picked and remembered. */
 interface PortRequest {
   readonly name: string;
-  /** The variable that requests it; without one a free port is picked. */
+  /** The variable that requests it. A port that has no such variable is always picked. */
   readonly variable?: string;
   readonly fallback: number;
 }

@@ -57,7 +57,7 @@ async function changeImage(
       if (!parsed?.ok || parsed.manifest.image !== from) return text;
       return formatManifest({ ...parsed.manifest, image: to });
     },
-    subject: `Change the image of ${site}, which this machine doesn’t have`,
+    subject: `Change the image of ${site}: this machine doesn’t have the old one`,
     author: AUTHOR,
     trailers: {},
   });

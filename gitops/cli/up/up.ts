@@ -181,7 +181,7 @@ async function tagServerImage(inDocker: boolean): Promise<string> {
   return await buildDemoImage();
 }
 
-/** Moves sites that child processes ran until now to Docker. Call it before the provisioner starts. */
+/** Gives the built image to sites whose local image Docker doesn't have. Call it before the provisioner starts. */
 async function replaceImages({ home, tagServerImage }: Setup): Promise<void> {
   const { replaceMissingImages } = await import('./replace-images.ts');
   const repo = { sitesRepo: home.at('sites.git'), cacheDir: home.at() };

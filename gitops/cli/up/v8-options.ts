@@ -20,19 +20,19 @@ export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no
 
 /**
  * Options for the process that starts the parts, runs the emulated Cloudflare and waits most of the time. It needs no
- * compiler of machine code at all, which would take 3 to 4 MB. `npm start` and the first line of `cli.ts` have the same
- * ones, which Node 18 knows, too.
+ * compiler of machine code at all, which would take 3 to 4 MB. `npm start` and the first line of `cli.ts` repeat these
+ * options, so Node 18 must know them, too.
  */
 export const WAITING_V8 = [...SMALL_V8, '--no-sparkplug'] as const;
 
 /**
- * Compiles WebAssembly once, by the fast compiler. The optimising one needs 200 to 300 MB for PGlite's ten megabytes of
- * code, which it never returns.
+ * Compiles WebAssembly once, by the fast compiler. For PGlite's ten megabytes of code, the optimising one needs
+ * 200 to 300 MB, which it never returns.
  */
 export const QUICK_WASM = '--liftoff-only';
 
 /**
- * The same for glibc: all threads use the same heap, and freed memory returns to the system sooner. `npm start` sets it
+ * glibc's settings for the parts: all threads use one heap, and freed memory returns sooner. `npm start` sets them
  * for the process that starts the parts, too.
  */
 export const SMALL_HEAP = {

@@ -48,7 +48,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
 }
 
 /**
- * Two changes of one name as one. A deletion stays, even of an object not yet read: the reader may wait for it.
+ * Two changes of one name as one. A final deletion stays, even of an object not yet read: the reader may wait for it.
  */
 function merge(first: ObjectChange, second: ObjectChange): ObjectChange {
   if (first.type === 'added' && second.type !== 'deleted') return { ...second, type: 'added' };

@@ -8,7 +8,7 @@ import { KubernetesRetryable } from './errors.ts';
 /** How long a program of a kubeconfig may take. */
 const PROGRAM_MS = 30_000;
 
-/** The user that a user of a kubeconfig acts as: `as` and the members that belong to it. */
+/** Whom a user of a kubeconfig impersonates: its member `as`, and those that belong to `as`. */
 export interface Impersonation {
   readonly user: string;
   readonly uid: string | undefined;
@@ -51,8 +51,8 @@ export interface Credentials {
 }
 
 /**
- * `ask` reads files again each time. Throws `KubernetesRetryable`, and `TerminalError` for a way to log in that isn't
- * supported.
+ * `ask` reads files again each time, and throws `KubernetesRetryable`. The function itself throws `TerminalError` for a
+ * way to log in that isn't supported.
  */
 export function credentialsOf(user: ClusterUser, trust: ServerTrust) {
   if (user.authProvider) {

@@ -112,7 +112,7 @@ interface Refused {
   /** What was asked, as in `apply Deployment a/b`. */
   readonly what: string;
   readonly status: number;
-  /** The body, parsed as JSON; `null` if it is none. */
+  /** The body, parsed as JSON; `null` if it isn't JSON. */
   readonly body: unknown;
   /** Seconds of the header `Retry-After`. */
   readonly retryAfter?: number | undefined;

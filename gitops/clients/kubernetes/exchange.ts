@@ -11,15 +11,15 @@ export interface Exchanged {
  * One request with its whole answer. Rejects with the signal's reason as soon as the signal aborts, and with an error
  * after `limitMs`: if its connection is still being made, the request is never sent, else its connection is closed.
  *
- * It uses undici's own interface, because `request` makes a stream, and with a signal several objects more, for each
- * call: that takes more processor time than all the rest of a call.
+ * It uses undici's `dispatch`, because `request` makes a stream for each call, and several more objects if there is a
+ * signal: that takes more processor time than all the rest of a call.
  */
 export function exchange(
   dispatcher: Dispatcher,
   options: Dispatcher.DispatchOptions,
   { signal, limitMs }: { readonly signal: AbortSignal; readonly limitMs: number },
 ): Promise<Exchanged> {
-  // A signal that has aborted before calls no listener.
+  // A signal that has already aborted calls no listener.
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | null = null;

@@ -1,6 +1,6 @@
 /**
  * The kinds of objects that are read or written, with their API version and the plural in their address. This table
- * replaces the API server's discovery, because each new kind also needs a right (RBAC).
+ * replaces the API server's discovery: each new kind needs a change anyway, for its right (RBAC).
  */
 export const KINDS = {
   Namespace: { apiVersion: 'v1', plural: 'namespaces', namespaced: false },

@@ -49,7 +49,7 @@ export class Election {
   #observed: ObservedLease | null = null;
   /** The end of the right to write, by both clocks: a monotonic one may stop while a machine is suspended. */
   #until: { readonly now: number; readonly date: number } | null = null;
-  /** Aborts when the right to write that was acquired last ends. */
+  /** Aborts when the newest right to write ends. */
   #held = new AbortController();
   #acquired = Promise.withResolvers<AbortSignal>();
   #fault: Error | null = null;

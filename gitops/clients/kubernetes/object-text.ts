@@ -7,8 +7,8 @@ export function objectOfText(text: string, kind: Kind): KubernetesObject {
 }
 
 /**
- * An item of a list or a watch as an object of its kind: items of a list don't name their kind, and items with metadata
- * only name another one.
+ * An item of a list or a watch as an object of its kind: items of a list don't name their kind, and those that consist
+ * only of metadata name another one.
  */
 export function objectOf(item: unknown, { kind }: { readonly kind: Kind }): KubernetesObject {
   const { metadata } = (item ?? {}) as { metadata?: { name?: unknown; managedFields?: unknown } };

@@ -1,6 +1,6 @@
 /**
  * The outcome of `work`, or an error as soon as one of the signals aborts, whatever `work` does then. `reason` gives
- * that error. Default: the signal's own reason. It makes no combined signal, which would be kept until garbage is
+ * that error. Default: the signal's own reason. No combined signal is made: it would be kept until garbage is
  * collected.
  */
 export async function untilAborted<Result>(

@@ -6,7 +6,7 @@ import type { Kind } from './kinds.ts';
 import { objectOf, parsed } from './object-text.ts';
 import { parsedObject, sentObject } from './sent-object.ts';
 
-/** Octets of one event. etcd refuses objects over 1.5 MB; JSON and its quotes take more. */
+/** The most octets of one event. etcd refuses objects over 1.5 MB; as JSON with escapes, they are longer. */
 const LONGEST_LINE = 16 * 1024 * 1024;
 
 /** What the API server sends in a watch. An `ERROR` event has no type here: its error is thrown. */

@@ -13,7 +13,7 @@ import { WatchDecoder } from './watch-events.ts';
 
 /** A watch ends after a random time between these, so that not many begin again at once; as in client-go. */
 const WATCH_SECONDS = { least: 240, most: 480 } as const;
-/** How long after its time this copy ends a watch that the API server hasn't ended. */
+/** If the API server doesn't end a watch in time, this copy ends it after this much longer. */
 const GRACE_MS = 15_000;
 /** The API server sends a bookmark about once a minute: after this time without a byte the connection is given up. */
 const SILENCE_MS = 150_000;

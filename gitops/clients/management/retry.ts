@@ -1,6 +1,6 @@
 /** Statuses after which the same request may succeed later, if `retry-after` says when. */
 const LATER: readonly number[] = [429, 503];
-/** Milliseconds before a request is repeated that got no answer. */
+/** Milliseconds before the first repetition of a request without an answer; doubled each time. */
 const NO_ANSWER_MS = 500;
 
 interface RetryOptions {

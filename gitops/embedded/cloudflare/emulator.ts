@@ -53,7 +53,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
     // The limit is per user: a call without a token has no user and isn't counted.
     if (request.routeOptions.url === `${API_PREFIX}/ips` && !request.headers.authorization) return;
     authenticate(request.headers.authorization, deps.token);
-    // The real collector reads by R2's S3 interface, which has no such limit.
+    // In production, management reads objects by R2's S3 interface, which has no such limit.
     if (request.routeOptions.url?.includes('/objects') && !context.limits.countsObjects) return;
     const { allowed, headers } = count();
     reply.headers(headers);

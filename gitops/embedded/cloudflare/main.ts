@@ -154,7 +154,7 @@ async function end(): Promise<void> {
   await started?.stop();
   process.exit(0);
 }
-parentPort?.once('message', end); // `stop`, of Thread
+parentPort?.once('message', end); // the message `stop` from Thread
 
 try {
   started = await start(environment.parse(process.env));

@@ -38,7 +38,7 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
 
   return {
     async start() {
-      // An nginx that an earlier setting started holds the ports.
+      // If the setting was nginx before, that nginx may still hold the ports.
       await stopNginx(prefix);
       await store.prepare();
       await restore(store, table, settings);
@@ -77,7 +77,7 @@ export function embeddedBackend(settings: ProxySettings): ProxyBackend {
   };
 }
 
-/** Serves what an earlier process applied. What can't be served is observed as drift, and its site is applied again. */
+/** Serves what an earlier process applied. What can't be served is observed as outdated; its site is applied again. */
 async function restore(store: VhostStore, table: VhostTable, { identity, certificates }: ProxySettings) {
   for (const { key, mark, spec } of await store.all()) {
     if (spec === null || !isOurs(identity, mark)) continue;

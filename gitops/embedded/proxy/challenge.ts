@@ -9,7 +9,7 @@ export function isChallenge({ target }: ProxiedRequest): boolean {
   return target.startsWith(CHALLENGES);
 }
 
-/** Answers any token: only the holder of the account's key can make the authority request one. */
+/** Answers any token: only the holder of the account's key can cause the authority to ask for one. */
 export function answerChallenge(
   { target }: ProxiedRequest,
   challengeKey: string | undefined,

@@ -29,7 +29,7 @@ interface EmbeddedProxyDeps {
 }
 
 interface EmbeddedProxy {
-  /** Creates a server that doesn't listen yet; one for each address. */
+  /** Creates a server that doesn't listen yet. Called once for each address. */
   http(): http.Server;
   https(): https.Server;
   /** Closes idle connections to upstreams. */

@@ -22,7 +22,7 @@ export function policyProblem(text: string): PolicyProblem | null {
   if (size > LARGEST_POLICY) return { message: `is larger than ${LARGEST_POLICY / 1024} KiB`, line: null };
   const hidden = text.split(/\r?\n/).findIndex((line) => /[^\t\P{Cc}]|\p{Cs}/u.test(line));
   if (hidden >= 0) return { message: 'must not contain control characters', line: hidden + 1 };
-  // Inside the function that joins scripts it is a syntax error.
+  // Inside the function that `joinPolicies` puts around each script, `#!` is a syntax error.
   if (text.startsWith('#!')) return { message: 'must not begin with #!', line: 1 };
   try {
     new Script(text, { filename: 'policy.js' });
@@ -34,7 +34,7 @@ export function policyProblem(text: string): PolicyProblem | null {
   }
 }
 
-/** Both apply, the instance's first. Each is a function of its own, so that their names don't collide. `null`: none. */
+/** Joins the instance's script and the client's, each in its own function, so names don't collide. `null`: none. */
 export function joinPolicies(scripts: readonly (string | undefined)[]): PolicyScript | null {
   const given = scripts.flatMap((script) => (script === undefined ? [] : [script.replaceAll('\r\n', '\n')]));
   if (given.length === 0) return null;

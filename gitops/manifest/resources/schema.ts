@@ -56,7 +56,7 @@ const givenReplicas = replicas.meta({
     'a number, or `{ min, max }`: a cluster scales between the two, and a host with Docker runs `min`. If it is a number, a cluster runs at least 2',
 });
 
-/** The same as a request gives them: what isn't named is unchanged. */
+/** The same resources as an API request names them: what isn't named is unchanged. */
 export const givenResources = z
   .strictObject({
     processing: z.strictObject({ memory, cpus, requests: givenRequests, replicas: givenReplicas }).partial(),

@@ -4,7 +4,7 @@ import { pathOf } from './paths.ts';
 /** An edit of one site's file. `edit` runs again on the newest text each time another writer commits first. */
 export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
   readonly site: string;
-  /** Returns the new text (`null`: delete the file) for the current one (`null`: no file). Equal texts make no commit. */
+  /** Maps the text (`null`: none) to the new one (`null`: delete). Equal texts commit only to an empty repository. */
   edit(current: string | null): string | null | Promise<string | null>;
 }
 
@@ -26,7 +26,7 @@ type Place =
 
 /**
  * Converts edits to a chain of commits, in order. Later edits of a site start from the text of the earlier ones. An edit
- * that throws affects no other. `outcomes` maps the ids of the commits, once they are made, to the edits.
+ * that throws affects no other. `outcomes` gives the outcome of each edit, from the ids of the commits made.
  */
 export async function foldEdits(
   edits: readonly SiteEdit[],

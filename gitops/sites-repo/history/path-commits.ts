@@ -24,7 +24,7 @@ interface Git {
 /**
  * An index in memory of the commits of a branch that touched each path. Without it, a search for one path's commits
  * passes through all commits of the branch, even with git's own index. It covers only the commits since the last merge,
- * because git decides from all commits of merged branches together which of them it shows for a path. A copy is kept in
+ * because, for merged branches, git's choice of a path's commits depends on all commits together. A copy is kept in
  * a file, because reading a long history takes minutes.
  */
 export class PathCommits {

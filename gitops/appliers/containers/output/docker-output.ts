@@ -14,7 +14,7 @@ import {
  * less than this (milliseconds).
  */
 const OVERLAP_MS = 1_000;
-/** `2026-11-23T10:28:20.123456789Z ` precedes each frame. */
+/** The length of `2026-11-23T10:28:20.123456789Z `, which precedes the text in each frame. */
 const STAMP = 31;
 const STREAMS: Readonly<Record<number, OutputStream>> = { 1: 'stdout', 2: 'stderr' };
 

@@ -4,7 +4,7 @@ import type { Secret } from '../../../manifest/secrets.ts';
 
 const REPLACEMENT = '[secret]';
 
-/** Only this many characters of a text are read and shown. */
+/** Only this many characters of a text are shown, or searched for a known fault. */
 export const LONGEST_READ = 4_096;
 /** A shorter line of a key may also be a part of other words. */
 const SHORTEST_LINE = 8;

@@ -7,7 +7,7 @@ import type { ClusterSettings } from './settings.ts';
 /** Pods are added when they use more than this percentage of the CPU that they request. */
 const UTILIZATION = 70;
 
-/** How many processing pods a site has, and how many of them a drain may take at once. */
+/** How many processing pods a site has, and how many of them the drain of a node may take at once. */
 export function availability(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
   const name = objectName(manifest.site, 'processing');
   const metadata = siteMetadata(name, manifest, settings);

@@ -51,14 +51,14 @@ const LEVEL = 'restricted';
 /** The policy's version is that of the API server: a fixed version would miss what later ones forbid. */
 const VERSION = 'latest';
 
-/** No account of ours may list Secrets, so the quota counts them: a namespace with others' Secrets isn't deleted. */
+/** Our accounts can't list Secrets here, so the quota counts them: a namespace with others' Secrets isn't deleted. */
 export const SECRETS_QUOTA = 'count/secrets';
 /** No limit: only their number is of interest. */
 const MANY_SECRETS = '1M';
 
 /**
  * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first.
- * In a namespace that others have made, there are none: the sites' own policies select all pods there that are ours.
+ * In a namespace that others have made, there are none: the sites' own policies isolate all of our pods there.
  */
 export function clientObjects(
   client: string,

@@ -5,7 +5,7 @@ import { podTemplate } from './pod.ts';
 import { isOnDemand } from './scale.ts';
 import type { ClusterSettings } from './settings.ts';
 
-/** The part of the processing pods that a rollout makes beside the old ones, rounded up. */
+/** How many pods a rollout may add to the processing pods, as a part of their number, rounded up. */
 export const SURGE = 0.25;
 /** A new pod counts only after it was ready for this long. */
 const STEADY_SECONDS = 5;

@@ -21,7 +21,7 @@ const NODE_LOCAL_DNS = '169.254.20.10/32';
 
 /**
  * Who may connect to a site's pods, and where these may connect to: DNS, public addresses, and from processing to the
- * site's own preview. All else is refused, because the policies select the pods for both directions.
+ * site's own preview and the gateways. All else is refused, because the policies select the pods for both directions.
  */
 export function networkPolicies(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject[] {
   const podsOf = (role: ContainerRole) => ({

@@ -22,7 +22,7 @@ const POLICY_PORT = 443;
 const ENDING_SECONDS = 10;
 /** Seconds until it is killed: requests that it has accepted end by then. */
 const GRACE_SECONDS = ENDING_SECONDS + 30;
-/** Seconds after which pods of a lost node are made elsewhere. Kubernetes waits for 300 by itself. */
+/** Seconds after which pods of a lost node are made elsewhere. By default, Kubernetes waits for 300. */
 const LOST_NODE_SECONDS = 30;
 
 /** The pods of one role, as a Deployment's template. Pure; the defaults of the API server are written out. */
@@ -140,7 +140,7 @@ function environment(manifest: LoadedManifest, role: ContainerRole, settings: Cl
   });
   return {
     ...read[role],
-    // Each site has a port of its own: if another site's pod has got the address meanwhile, it refuses the connection.
+    // Each site has a port of its own: another site's pod that has got an ended pod's address refuses the connection.
     PORT: String(manifest.ports[role]),
     ...(manifest.serviceAccountKey === undefined
       ? {}

@@ -11,7 +11,7 @@ export interface Amount {
 
 /**
  * What a pod is sure to have, where the manifest names nothing else: an idle tag server needs little, and the node's other
- * pods use the rest meanwhile.
+ * pods use the rest of its limits meanwhile.
  */
 const REQUESTS = { memory: '256m', cpus: 0.1 };
 
@@ -47,7 +47,7 @@ function named({ memory, cpus }: NonNullable<Manifest['resources']['processing']
   return { ...(memory === undefined ? {} : { memory }), ...(cpus === undefined ? {} : { cpus }) };
 }
 
-/** The same in the form in which a container states it. */
+/** The result of `podResources`, in the form that a container's spec has. */
 export function statedResources(manifest: Pick<Manifest, 'resources'>, role: ContainerRole) {
   const { requests, limits } = podResources(manifest, role);
   const stated = ({ memory, cpu }: Amount, storage: string) => ({

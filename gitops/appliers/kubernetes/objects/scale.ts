@@ -2,7 +2,7 @@ import { type ReplicaRange, replicasInCluster } from '../../../manifest/resource
 import type { Manifest } from '../../../manifest/schema.ts';
 import type { ClusterSettings } from './settings.ts';
 
-/** How many processing pods a site has: the autoscaler decides between the two. */
+/** The least and the most processing pods of a site: between them, the autoscaler decides. */
 export function scaleOf({ resources }: Pick<Manifest, 'resources'>): ReplicaRange {
   return replicasInCluster(resources.processing.replicas);
 }

@@ -36,7 +36,7 @@ export function trustedCa(
 }
 
 /**
- * The Secret of a site, with what its containers must not show (CONTAINER_CONFIG and the key of its service account),
+ * The Secret of a site, with what its pods' specs must not show (CONTAINER_CONFIG and the key of its service account),
  * and with the authority that they read from a file.
  */
 export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings): KubernetesObject {
@@ -64,7 +64,7 @@ export function secretRecord({ metadata }: KubernetesObject): KubernetesObject {
   return { apiVersion: 'v1', kind: 'ConfigMap', metadata, immutable: true };
 }
 
-/** The Secret with `record`, as the API server has returned it, as its owner. */
+/** The Secret with its owner: `record` in the form that the API server has returned. */
 export function ownedBy(record: KubernetesObject, secret: KubernetesObject): KubernetesObject {
   const { apiVersion, kind, metadata } = record;
   const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' };

@@ -33,7 +33,7 @@ export function services(manifest: LoadedManifest, settings: ClusterSettings): K
       apiVersion: 'v1',
       kind: 'Service',
       metadata: siteMetadata(policyName(manifest.site), manifest, settings),
-      // The cluster's DNS answers the site's name with the address of the gateways' Service.
+      // The cluster's DNS answers the policy script's name with the address of the gateways' Service.
       spec: { type: 'ExternalName', externalName: policyScripts.service, sessionAffinity: 'None' },
     },
   ];

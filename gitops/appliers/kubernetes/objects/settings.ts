@@ -13,7 +13,7 @@ interface PolicyScripts {
 /** What the objects depend on besides the manifest. */
 export interface ClusterSettings {
   readonly identity: Identity;
-  /** One namespace for all clients, which others have made; `null`: one for each client. */
+  /** One namespace for all clients, not made by Tagyard; `null`: one for each client. */
   readonly namespace: string | null;
   /** The ranges from which connections to the sites' ports are let in if there is no gateway. */
   readonly admitCidrs: readonly string[];

@@ -33,5 +33,5 @@ function clusterRefusal(
   { policyScripts }: Pick<ClusterSettings, 'policyScripts'>,
 ): string | null {
   if (policy === undefined || policyScripts !== undefined) return null;
-  return 'the site has a policy script, which nothing serves in this cluster: a tag server reads it only over https. Set KUBERNETES_GATEWAY_NAMESPACE and KUBERNETES_POLICY_SERVICE, as the chart’s gateway does, remove the policy script, or move the site to a host with Docker';
+  return 'the site has a policy script, which nothing serves in this cluster: a tag server reads it only over https. Set KUBERNETES_GATEWAY_NAMESPACE and KUBERNETES_POLICY_SERVICE (the chart sets both with its gateway), remove the policy script, or move the site to a host with Docker';
 }

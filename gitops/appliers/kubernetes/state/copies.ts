@@ -11,7 +11,7 @@ import { objectIn, objectsOf } from '../../../clients/kubernetes/sent-object.ts'
 import { DELIVERY_LABEL } from '../../../delivery/secrets.ts';
 import { haveSameManagedFields } from './drift.ts';
 
-/** The kinds of objects that are kept as copies. Not Secrets, but the ConfigMaps that own them. */
+/** The kinds that are kept as copies by default. Not Secrets of sites, but the ConfigMaps that own them. */
 const KINDS = [
   'ResourceQuota',
   'ConfigMap',
@@ -21,7 +21,7 @@ const KINDS = [
   'HorizontalPodAutoscaler',
   'Deployment',
 ] as const satisfies readonly Kind[];
-/** The kind of objects that others make all the time. */
+/** Gateways write the objects of this kind all the time: their changes don't come from outside. */
 const MADE: Kind = 'Lease';
 
 /** Kinds of which only the metadata is read. */
@@ -40,14 +40,14 @@ interface CopiesOptions {
   readonly namespace: string | null;
   readonly log: Log;
   readonly waitMs?: number;
-  /** The objects that are kept as copies. Default: all of the sites, except those that are delivered to gateways. */
+  /** The objects that are kept as copies. Default: all objects of the sites, except what is delivered to gateways. */
   readonly selection?: { readonly kinds: readonly Kind[]; readonly labels: string };
 }
 
 /**
  * Copies of all objects of this host. They follow the API server and begin with one listing of each kind. An
- * observation calls the API server only for what they lack: desired objects that aren't among them, and, for the
- * Secrets of sites, ReplicaSets and the Secrets' existence.
+ * observation calls the API server only for what they lack: desired objects that aren't among them, the ReplicaSets
+ * that may need a site's unwanted Secrets, and whether a site's Secrets exist.
  */
 export class Copies {
   readonly #copies: ReadonlyMap<Kind, Watched>;
@@ -81,7 +81,7 @@ export class Copies {
           }),
         ] as const,
     );
-    // All namespaces, because a desired one may belong to others. A common one, which others have made, isn't read.
+    // All namespaces, because a desired one may belong to others. If all clients use one, it isn't ours, nor read.
     if (namespace === null) {
       const namespaces = client.watched({ kind: 'Namespace', gatherMs: GATHER_MS, metadataOnly: true });
       this.#copies = new Map<Kind, Watched>([...copies, ['Namespace', namespaces]]);
@@ -264,7 +264,7 @@ export class Copies {
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
     try {
       await copy.ready(signal);
-      // The listing is no change. No event is missed: the first comes with a further answer.
+      // The listing is no change from outside. No event is missed: the first one comes in a later answer.
       const changes = copy.changes(signal);
       for (const object of kind === MADE ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       this.#changes.emit(kind);

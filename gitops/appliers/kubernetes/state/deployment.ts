@@ -35,7 +35,7 @@ interface DeploymentState {
   readonly pods: number;
   /** The controller has seen the newest template. */
   readonly isSeen: boolean;
-  /** Once, all pods were of the newest template and available. Later losses of pods don't change this. */
+  /** At some time, all pods were of the newest template and available. Later losses of pods don't change this. */
   readonly isRolledOut: boolean;
   /** The rollout had no progress until its deadline. */
   readonly isLate: boolean;
@@ -45,7 +45,7 @@ interface DeploymentState {
   readonly failure: string | null;
 }
 
-/** States by object: a copy keeps an object until it changes, and its state is read many times. */
+/** States by object: a watched copy keeps an object until it changes; its state is read many times. */
 const STATES = new WeakMap<KubernetesObject, DeploymentState>();
 
 export function deploymentState(object: KubernetesObject): DeploymentState {
@@ -91,7 +91,7 @@ export function outageOf(
   { mayStart = false }: { readonly mayStart?: boolean } = {},
 ): string | null {
   const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
-  // A gateway has set its number of pods, which isn't a rollout of a template.
+  // A gateway may have set the Deployment's number of pods, which isn't a rollout of a template.
   if (!isSeen && mayStart) return null;
   if (!isSeen || !isDone)
     return `rollout not complete: the newest template has ${updated} of ${counted(replicas, 'pod')}`;

@@ -8,7 +8,7 @@ export interface ClientObject {
   readonly hash: string;
 }
 
-/** A client's objects for its sites, the namespace first; none if others made the namespace. */
+/** A client's objects for its sites, the namespace first; none if all clients are in one given namespace. */
 export type RenderClient = (client: string, sites: readonly RenderedFor[]) => readonly KubernetesObject[];
 
 /**

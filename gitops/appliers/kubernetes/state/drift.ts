@@ -17,9 +17,9 @@ const CONTROLLERS: ReadonlySet<string> = new Set(['kube-controller-manager']);
 const OWN_MANAGERS: ReadonlySet<string> = new Set([MANAGER, INITIAL_MANAGER]);
 /** What `kubectl rollout restart` sets: without it, the pods would restart again. */
 const RESTARTED = '/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt';
-/** Others may set these. The autoscaler sets the number of pods, and a person until the autoscaler's next decision. */
+/** Others may set these. An autoscaler sets the number of pods; so may a person, until its next decision. */
 const KEPT: ReadonlySet<string> = new Set([RESTARTED, '/spec/replicas']);
-/** This label would hide an object of a site from its copies. */
+/** This label would hide an object of a site from our copies. */
 const HIDING = `/metadata/labels/${DELIVERY_LABEL.replace('/', '~1')}`;
 /** The metadata of an object: none of its fields changes what the object does. */
 const METADATA = '/metadata/';
@@ -59,7 +59,7 @@ function driftOf(applied: KubernetesObject, found: KubernetesObject): string | n
   ].join('; ');
 }
 
-/** The fields of an object of ours that only other managers set, except those of the cluster's own parts. */
+/** What only other managers set in an object of ours, except `KEPT` and what the cluster's own parts set. */
 export function foreignFields(found: KubernetesObject): readonly ForeignField[] {
   const known = FOREIGN.get(found);
   if (known !== undefined) return known;

@@ -28,7 +28,7 @@ function merged(one: FieldSet, other: FieldSet): FieldSet {
   return { ...one, ...Object.fromEntries(both) };
 }
 
-/** The steps from an object to a field. Most fields are only compared, so that the text of a path is rarely needed. */
+/** The steps from an object to a field. Its path is made from them only where it is needed: rarely. */
 interface Step {
   readonly before: Step | null;
   /** A member's name, or an item's key in the field set. */
@@ -62,7 +62,7 @@ function membersNotOwned({ value, owned, at: before }: Compared, missing: Step[]
     const at = { before, name };
     const child = owned[`f:${name}`];
     if (child !== undefined) valueNotOwned({ value: inner, owned: child, at }, missing);
-    // A structure that isn't in the set as a whole, such as `metadata`, isn't missing if it has no members.
+    // The set has a structure such as `metadata` only by its members, so an empty one isn't missing.
     else if (typeof inner !== 'object' || Object.keys(inner).length > 0) missing.push(at);
   }
 }
@@ -131,8 +131,8 @@ function locate(value: unknown, key: string, at: Field): { value: unknown; field
 }
 
 /**
- * A test whether a key of a field set means an item of a list. If our item omits a member, the key has its default:
- * they count as equal. The key is parsed once for all items.
+ * A test whether a key of a field set means an item of a list. If our item omits a member, the key has the
+ * member's default: such an item matches. The key is parsed once for all items.
  */
 function itemTest(key: string): (item: unknown) => boolean {
   const text = key.slice(2);

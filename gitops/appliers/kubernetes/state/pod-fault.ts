@@ -13,7 +13,7 @@ const STUCK: Readonly<Record<string, string>> = {
   RunContainerError: 'the container can’t be started',
   CrashLoopBackOff: 'the tag server ends again and again',
 };
-/** The longest text of a container that is shown. */
+/** A container's or event's message is cut after this many characters. */
 const MAX_SHOWN = 500;
 
 const ended = z.looseObject({

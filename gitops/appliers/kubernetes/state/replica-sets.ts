@@ -27,7 +27,7 @@ interface Revision {
 
 /**
  * The ReplicaSets of these sites, in the namespace or, with `null`, in all. They are listed where they are needed, which is
- * seldom: a copy would take in a new version of them with each pod.
+ * seldom: a watched copy would get a new version of a ReplicaSet with each change of its pods.
  */
 export async function replicaSetsOf(
   client: KubernetesClient,

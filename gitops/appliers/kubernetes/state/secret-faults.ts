@@ -1,14 +1,14 @@
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
 
-/** Others have the name of a Secret of ours. */
+/** A Secret of others has the name of one of ours. */
 export function foreignSecret({ namespace, name }: ObjectAddress): Error {
   return new TerminalError(
     `Kubernetes: a Secret ${name} of others is there, which can’t be read or taken over. Remove it: kubectl --namespace ${namespace} delete secret ${name}`,
   );
 }
 
-/** Others have the name of the record of a Secret of ours. */
+/** A ConfigMap of others has the name of the record of one of our Secrets. */
 export function foreignRecord({ namespace, name }: ObjectAddress, cause?: unknown): Error {
   return new TerminalError(
     `Kubernetes: a ConfigMap ${name} of others is there. Remove it: kubectl --namespace ${namespace} delete configmap ${name}`,

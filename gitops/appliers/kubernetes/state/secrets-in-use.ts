@@ -3,7 +3,7 @@ import type { KubernetesClient } from '../../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import { ownersOf, replicaSetsOf, revisionNumber, secretsNamedBy } from './replica-sets.ts';
 
-/** For how many sites one call lists ReplicaSets: its address names them. */
+/** The most sites for which one call lists ReplicaSets: the call's URL contains their names. */
 const SITES_AT_ONCE = 50;
 /** What the API server sets where a Deployment doesn't say how many old ReplicaSets it keeps. */
 const DEFAULT_HISTORY = 10;
@@ -60,7 +60,7 @@ export class SecretsInUse {
     return found;
   }
 
-  /** Remembers nothing while the cluster has yet to remove a ReplicaSet, because that won't change the Deployment. */
+  /** Remembers nothing while the cluster has yet to remove a ReplicaSet: the removal won't change a revision. */
   #remember({ site, namespace, deployments }: DeployedSite, sets: readonly KubernetesObject[]): void {
     const own = sets.filter(
       ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['tagyard/site'] === site,

@@ -7,7 +7,7 @@ import { resourceKey } from './object-spec.ts';
 const LIST_FROM = 4;
 
 /**
- * The objects at these addresses that the copies don't have because they lack our labels: those of others; by key. The
+ * Others' objects at these addresses, by key. The watched copies don't have them, because they lack our labels. The
  * namespaces of the addresses must exist.
  */
 export async function strangersAt(

@@ -7,7 +7,7 @@ import type { ObjectRef } from './object-spec.ts';
 const LONGEST_MS = 60 * 60_000;
 
 /**
- * Secrets whose record this process deletes, until they are known to be gone: without a record, nothing else shows them.
+ * The Secrets that may still exist although this process has deleted their record: nothing else shows them then.
  */
 export class UnconfirmedRemovals {
   readonly #clock: Clock;

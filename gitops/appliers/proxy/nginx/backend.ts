@@ -206,7 +206,7 @@ async function prepare(settings: NginxSettings): Promise<Started> {
 
 /**
  * Requests every certificate in use, so that sources renew those that are due. A failure is reported when the site is
- * applied; after a renewal, the file is outdated and the next pass reloads it.
+ * applied; after a renewal, the site's file is outdated, and the next pass writes it again.
  */
 async function renewCertificates({ certificates }: NginxSettings, generations: Generations): Promise<void> {
   const files = (await generations.current())?.files ?? new Map<string, string>();

@@ -22,7 +22,7 @@ interface Converged {
 /**
  * Brings nginx from the current generation to one with `changes` (docs/reconciler.md, rule 7): tests a candidate, makes
  * it durable, swaps it in, reloads, and waits until nginx serves it. On failure it restores the old generation and
- * throws. Call it once at a time.
+ * throws, or refuses only the change whose name is at fault. Calls must not overlap.
  */
 export async function converge(deps: ConvergerDeps, changes: readonly FileChange[]): Promise<Converged> {
   const { generations, daemon, main, isOurs } = deps;

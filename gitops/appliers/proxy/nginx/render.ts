@@ -24,7 +24,7 @@ const DIRECT = { origin: DIRECT_HEADERS, preview: [...DIRECT_HEADERS, ...PREVIEW
 export interface Renderer {
   /** Hash of everything that a site's file depends on besides its vhosts and certificates. */
   readonly form: string;
-  /** `nginx.conf` of our own nginx; with the system's nginx, it is used only to test a tree before the swap. */
+  /** `nginx.conf` of our own nginx; with the system's nginx, it is used only to test a tree before nginx reads it. */
   readonly skeleton: string;
   /** `http/tagyard.conf`, with the hop secret. `geoDatabase` needs the module in the settings; `null`: no place is known. */
   main(trusted: TrustedPeers, geoDatabase?: string | null): string;

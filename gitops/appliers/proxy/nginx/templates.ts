@@ -4,7 +4,7 @@ const text = (name: string) => readFileSync(new URL(`./templates/${name}.hbs`, i
 
 /**
  * The templates of the configuration. All values are validated before they are rendered.
- *  There is a server for each name and an upstream for each set of containers. Measured with sketches of 1,000 sites
+ *  There is a server for each name and an upstream for each set of containers. Measured with drafts for 1,000 sites
  * with three names and a certificate each (nginx 1.22, OpenSSL 3.0, two cores): `nginx -t` 2.1 s, a reload 3.4 s, 206
  * MiB, and up to 693 MiB until old workers have ended. (`npm run bench:host` measures the real templates: 3.3 s of CPU,
  * 299 MiB and 986 MiB.) Nearly all of this is for the TLS contexts of the certificates. Without upstream blocks, nginx

@@ -52,7 +52,7 @@ const bucketParams = z.object({ bucket_name: z.string() });
 const namespaceParams = z.object({ namespace_id: z.string() });
 const patternRow = z.object({ pattern: z.string() });
 
-/** All patterns that lead to a script, of routes and of custom domains. A route without a script is a bypass. */
+/** All patterns that lead to a script, of routes and of Workers domains. A route without a script is a bypass. */
 export function routePatterns(db: DatabaseSync): string[] {
   return db
     .prepare(

@@ -34,7 +34,7 @@ export const REAL_LIMITS: ApiLimits = {
   kvWriteMs: 1000,
   kvDelayMs: 60_000,
   silenceMs: 19_000,
-  // Cloudflare has no fixed number: sampling begins at about 100 points of an index a second, and is evened out every
+  // Cloudflare has no fixed number: sampling begins at about 100 points of an index a second, as an average over a
   // few seconds. How many rows a query reads isn't documented.
   sampling: { points: 500, seconds: 5, rows: 20_000 },
 };

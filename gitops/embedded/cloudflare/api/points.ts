@@ -16,8 +16,8 @@ interface WrittenPoint {
 /** The limits above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
   /**
-   * If an index gets up to this many points in a window, all are stored. If it gets more, each doubling adds about half
-   * of this number.
+   * If an index gets up to this many points in a window, all are stored. Beyond that, each doubling of their number
+   * adds stored rows, about half of this number.
    */
   readonly points: number;
   readonly seconds: number;
@@ -47,7 +47,7 @@ const COLUMNS: readonly Column[] = [
   ...numbered('double', 'Float64'),
 ];
 
-/** Written by this class alone, and read by the thousand. */
+/** Written by this class alone and read by the thousand, so it is not validated. */
 interface StoredPoint {
   readonly time: number;
   readonly sampled: number;
@@ -63,7 +63,7 @@ const total = z.object({ rows: z.number() });
 const named = z.object({ dataset: z.string() });
 
 /**
- * The data points of Analytics Engine, sampled as Cloudflare’s: on write where one index gets more than its number in a
+ * The data points of Analytics Engine, sampled as Cloudflare’s: on write where one index gets more than its limit in a
  * window, on read where a query would read too many rows. Either way, each row says how many points it counts for.
  */
 export class Points {
@@ -134,7 +134,7 @@ export class Points {
       .map((one) => named.parse(one).dataset);
   }
 
-  /** `null`: nothing was written to a dataset of this name. */
+  /** `null`: no dataset of this name has points. */
   table(dataset: string): Table | null {
     if (!this.datasets().includes(dataset)) return null;
     return { columns: COLUMNS, rows: (range) => this.#rows(dataset, range) };

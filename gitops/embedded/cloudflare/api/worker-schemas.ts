@@ -35,7 +35,7 @@ export const uploadMetadata = versionSettings.extend({
 });
 export type UploadMetadata = z.infer<typeof uploadMetadata>;
 
-/** What is stored of a version; `size` in octets of all modules. */
+/** What is stored of a version; `size`: that of all its modules, in octets. */
 export const storedVersion = versionSettings.extend({
   main: z.string().nullable(),
   etag: z.string(),

@@ -1,7 +1,7 @@
 /** A deployed worker, as the API describes it. */
 export interface WorkerState {
   readonly compatibilityDate?: string;
-  /** The value of a secret is never answered. */
+  /** The API never returns the value of a secret. */
   readonly bindings: readonly {
     readonly name: string;
     readonly type: string;

@@ -11,7 +11,7 @@ export const SCRIPT_PATH = '/accounts/:account_id/workers/scripts/:script_name';
 const scriptParams = z.object({ script_name: z.string() });
 const SCRIPT_NAME = /^[a-z0-9_][a-z0-9_-]{0,62}$/;
 
-/** The name in a path of an existing script, or the API's error. */
+/** The script's name in a path. Throws the API's error if there is no such script. */
 export function scriptName({ account, scripts }: EmulatorContext, params: unknown): string {
   account(params);
   const { script_name: name } = scriptParams.parse(params);
@@ -45,7 +45,7 @@ function refuseUnknownNamespaces(bindings: readonly Binding[], known: ReadonlySe
   }
 }
 
-/** `/accounts/{account_id}/workers/scripts`: upload, list, delete, and the settings of both kinds. */
+/** `/accounts/{account_id}/workers/scripts`: upload, list, delete, and the settings of a script and of its versions. */
 export function scriptEndpoints(app: FastifyInstance, context: EmulatorContext): void {
   const { scripts, account } = context;
   const path = SCRIPT_PATH;
@@ -92,7 +92,7 @@ export function scriptEndpoints(app: FastifyInstance, context: EmulatorContext):
       { strategy: 'percentage', versions, ...(annotations === undefined ? {} : { annotations }) },
       'api',
     );
-    // Clients show it as the version's id.
+    // Clients show the answer's `deployment_id` as the version's id.
     const deployment = version.id.replaceAll('-', '');
     return success({ ...describe(name), deployment_id: deployment, startup_time_ms: 1 });
   });

@@ -43,7 +43,7 @@ export async function jsonPart<T>(form: FormData, name: string, schema: z.ZodTyp
   throw new ApiError('invalidUpload', `${name}: ${issue?.path.join('.')} ${issue?.message}`);
 }
 
-/** Reads the upload of a worker: its metadata, and its modules as the other parts. */
+/** Reads the upload of a worker: its metadata, and the other parts, which are its modules. */
 export async function readUpload(body: unknown, contentType: string): Promise<Upload> {
   const form = await formOf(body, contentType);
   const metadata = await jsonPart(form, 'metadata', uploadMetadata);

@@ -12,7 +12,7 @@ const compare = (holds: (order: number) => boolean): MakeCompiled =>
     return made('UInt8', of, operands);
   });
 
-/** A text that is compared with a date is read as a date. Throws `SqlError` for types that don't compare. */
+/** A constant text that is compared with a date is read as one. Throws `SqlError` for types that don't compare. */
 function comparable([left, right]: readonly [Compiled, Compiled]): [Compiled, Compiled] {
   const read = (one: Compiled): Compiled => {
     const value = secondsOf(String(one.of([])));

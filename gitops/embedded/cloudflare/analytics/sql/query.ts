@@ -100,7 +100,7 @@ function grouped(rows: readonly Row[], groups: Groups): Row[] {
   if (groups.keys.length === 0 && rows.length === 0) found.set('[]', []);
   return [...found.values()].map((own) => [
     ...groups.keys.map((key) => key.of(own[0] ?? [])),
-    ...groups.aggregates.map((aggregate) => aggregate.over(own) as Value), // a list is only shown
+    ...groups.aggregates.map((aggregate) => aggregate.over(own) as Value), // nothing computes with a list
   ]);
 }
 

@@ -37,7 +37,7 @@ export function wholeType(value: number): Type {
   return value < 2 ** 32 ? 'UInt32' : 'UInt64';
 }
 
-/** The result of `+`, `-` or `*` of two numbers: wider than both, as ClickHouse's. */
+/** The type of the result of `+`, `-` or `*`: wider than both types up to 64 bits, as in ClickHouse. */
 export function widerType(operator: string, left: Type, right: Type): Type {
   if (left === 'Float64' || right === 'Float64') return 'Float64';
   const bits = Math.min(64, 2 * Math.max(bitsOf(left), bitsOf(right)));
@@ -68,7 +68,7 @@ function dateText(seconds: number): string {
   return `${day} ${pad(date.getUTCHours())}:${pad(date.getUTCMinutes())}:${pad(date.getUTCSeconds())}`;
 }
 
-/** Seconds since 1970 of `YYYY-MM-DD hh:mm:ss` in UTC, or of that number as text. Throws `SqlError`. */
+/** Seconds since 1970, from a text that is this number or `YYYY-MM-DD hh:mm:ss` in UTC. Throws `SqlError`. */
 export function secondsOf(text: string): number {
   if (/^\d+$/.test(text)) return Number(text);
   const time = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/.test(text)
@@ -78,7 +78,7 @@ export function secondsOf(text: string): number {
   return time / 1_000;
 }
 
-/** As in JSON: whole numbers of 64 bits are texts, numbers that JSON lacks are null. */
+/** A value as results show it: whole numbers of 64 bits are texts, numbers that JSON lacks are null. */
 export function resultJson(value: Value | readonly Value[], type: Type): unknown {
   if (Array.isArray(value)) return value;
   if (type === 'DateTime') return dateText(Number(value));
