@@ -82,7 +82,7 @@ export function stampOf(document: object, types: string): string {
   return `// npm run generate:api (document ${digest(JSON.stringify(document))}, types ${digest(types)})\n`;
 }
 
-/** Finds the header in the document's parameters. */
+/** The part of the document in which `keyedOperations` finds each operation's parameters. */
 const described = z.object({
   paths: z.record(
     z.string(),

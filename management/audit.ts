@@ -29,7 +29,7 @@ const receiving = z.object({ to: z.uuid() });
 /**
  * Records every mutation that an authenticated caller requests, also refused and malformed ones: a row is inserted
  * before the body is read, and updated before the answer is sent. A row without a status means that the process ended
- * in between; its commit and events carry the row's request id. A transfer has a row for each of its clients.
+ * in between; the request's commit and events carry the row's request id. A transfer has a row for each client.
  * Unauthenticated requests and those over the rate limit are only in the request log, so that no caller can grow the
  * table without limit.
  */

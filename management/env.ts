@@ -154,7 +154,7 @@ const environment = z.object({
   RAW_LOGS_ACCOUNT_ID: z.string().optional(),
   /** Calls per second. */
   RAW_LOGS_API_RATE: z.coerce.number().positive().default(3.5),
-  /** What answers traffic: the collector's sums, or Cloudflare's Analytics Engine. */
+  /** Where the sums of traffic come from: the collector, or Cloudflare's Analytics Engine. */
   TRAFFIC_SOURCE: z.enum(['collector', 'analytics-engine']).default('collector'),
   ANALYTICS_ENGINE_API_URL: z.url().default('https://api.cloudflare.com/client/v4'),
   ANALYTICS_ENGINE_API_TOKEN: z.string().optional(),
@@ -170,7 +170,7 @@ const environment = z.object({
   KEEP_TRAFFIC_MINUTES_HOURS: z.coerce.number().int().min(0).max(8_760).default(48),
   KEEP_TRAFFIC_HOURS_DAYS: z.coerce.number().int().min(0).max(36_500).default(90),
   KEEP_TRAFFIC_DAYS_DAYS: z.coerce.number().int().min(0).max(36_500).default(0),
-  /** Above these sums of a container in a day, usage warns; 0: never. */
+  /** If a container's sums of a day exceed these, its usage has a warning; 0: never. */
   USAGE_REQUESTS_PER_DAY: z.coerce.number().int().min(0).default(0),
   USAGE_EVENTS_PER_DAY: z.coerce.number().int().min(0).default(0),
   KEEP_AUDIT_DAYS: days.default(730),
@@ -233,7 +233,7 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   };
 }
 
-/** Throws if the raw logs' bucket is named, but its credentials are missing. */
+/** Throws if a URL of the raw logs' bucket is set, but its credentials are missing. */
 function demandBucket(env: z.output<typeof environment>): void {
   const needed = {
     RAW_LOGS_S3_URL: ['RAW_LOGS_S3_ACCESS_KEY', 'RAW_LOGS_S3_SECRET_KEY'],

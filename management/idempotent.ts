@@ -45,8 +45,8 @@ interface Attempt {
 
 /**
  * Makes the routes with `repeatable` repeatable. The answer to a success is stored before it is sent, sealed with the
- * key, because it may hold a secret. A refusal frees the key. After a failure without a clear outcome, or a process that
- * died, a repetition continues the creation with the same id.
+ * key, because it may hold a secret. A refusal of a first attempt frees the key. After any other failure, or a process
+ * that died, a repetition continues the creation with the same id.
  */
 export function registerIdempotency(api: FastifyInstance, db: Database): void {
   const attempts = new WeakMap<FastifyRequest, Attempt>();

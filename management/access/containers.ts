@@ -9,7 +9,7 @@ import {
 import { demandSufficient, type Purpose } from './roles.ts';
 import { isOperator } from './tenants.ts';
 
-/** The container, with the caller's role. Throws the problem to answer if the caller may not do this with it. */
+/** The container, with the caller's role. Throws a `ManagementProblem` unless the role is sufficient for `purpose`. */
 export async function demandContainer(
   db: Database,
   id: string,

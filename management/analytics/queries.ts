@@ -4,7 +4,7 @@
  */
 export interface SumsQuery {
   /**
-   * `null`: all points, also those of unknown hosts. `sites` are the points' index; `null`: a container has no site.
+   * `null`: all points, also those of unknown hosts. `sites`: their indexes; `null`: any, as a container has no site.
    */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */
@@ -36,7 +36,7 @@ const CONSENTS = ['all', 'analytics', 'ads', 'none'];
 const requests = (condition: string) => `sum(if(${condition}, _sample_interval, 0))`;
 const octets = (column: string) => `sum(if(${column} > 0, _sample_interval * ${column}, 0.0))`;
 
-/** What traffic counts in each step, by the letters of management/traffic/counts.ts. */
+/** The totals of each step; the sums have the letters of management/traffic/counts.ts. */
 const TOTALS: Readonly<Record<string, string>> = {
   n_n: 'sum(_sample_interval)',
   n_e: 'sum(_sample_interval * double7)',

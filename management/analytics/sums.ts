@@ -1,7 +1,7 @@
 import { type AnalyticsClient, AnalyticsError } from '../clients/analytics-client.ts';
 import { type QUANTILES, type SumsQuery, sumsQueries } from './queries.ts';
 
-/** What is known of one step. */
+/** What is known of one step, an interval of `SumsQuery.step` seconds. */
 interface Step {
   /** By the names of management/traffic/counts.ts. */
   readonly counts: Map<string, number>;

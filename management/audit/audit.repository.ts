@@ -13,7 +13,7 @@ const FOREIGN: readonly string[] = [
 ];
 
 export interface AuditFilter {
-  /** Only rows of clients and organisations in which this caller has an acting role; `null`: all rows, for operators. */
+  /** Only rows of clients and organisations in which this caller may `act`; `null`: all rows, for operators. */
   readonly caller: Actor | null;
   /**
    * Subjects of operators. Members see the refused requests of operators, but not those of other callers without a

@@ -88,7 +88,7 @@ function credentialsOf({ headers, sessionId }: FastifyRequest): Record<string, s
   return Object.fromEntries(given);
 }
 
-/** The verbs whose endpoint takes `{}`. */
+/** The verbs whose endpoint needs a body, if only `{}`: an item may omit it. */
 const OPTIONAL_BODIES: ReadonlySet<BulkItem['verb']> = new Set([
   'suspend',
   'rotateLoaderToken',

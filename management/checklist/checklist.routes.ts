@@ -42,7 +42,7 @@ const checklist = z
       }),
     ),
   })
-  .meta({ id: 'Checklist', description: 'what is done in Tag Manager, in the order of doing it' });
+  .meta({ id: 'Checklist', description: 'what to do in Tag Manager, in this order, and whether it is done' });
 
 interface Known extends Omit<PointVerdict, 'id'> {
   readonly at: Date;

@@ -84,7 +84,7 @@ const GA4_CLIENT = 'gaaw_client';
  * Manager.
  */
 const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUrl'];
-/** Lists and maps in a parameter are this deep at most. */
+/** Lists and maps in a parameter are read to this depth. */
 const DEPTH = 6;
 const MOST_VALUES = 2_000;
 const LONGEST_VALUE = 2_000;
@@ -93,7 +93,7 @@ const READ = new WeakMap<readonly unknown[], ReadonlyMap<string, string>>();
 
 type Site = Pick<ManifestView, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>;
 
-/** What an export says of the checklist's points; the others are absent. The details quote nothing of the export. */
+/** The verdicts on those points of the checklist that the export shows. The details quote nothing of the export. */
 export function judgeExport(given: ContainerExport, site: Site): PointVerdict[] {
   const { usageContext } = given.containerVersion.container;
   const kinds = usageContext.map((kind) => kind.toUpperCase());
@@ -106,8 +106,8 @@ function taggingServerUrl({ containerVersion: { container } }: ContainerExport, 
   const id = 'tagging_server_url';
   if (container.taggingServerUrls.length === 0) return open(id, 'the server container has no URL');
   return container.taggingServerUrls.some((url) => leadsTo(site, url))
-    ? done(id, 'a URL of the server container leads to this container')
-    : open(id, 'no URL of the server container leads to this container');
+    ? done(id, 'a tagging server URL in Tag Manager leads to this container')
+    : open(id, 'no tagging server URL in Tag Manager leads to this container');
 }
 
 function client({ containerVersion }: ContainerExport): PointVerdict {
@@ -194,13 +194,13 @@ function collect(parameters: readonly unknown[], found: Map<string, string>, dep
     }
     for (const inner of [list, map]) if (Array.isArray(inner)) collect(inner, found, depth - 1);
   }
-  // A table's row: `parameter` in a Google tag, `name` in GA4's.
+  // A table's row: `parameter` in a Google tag, `name` in the configuration of GA4.
   const name = row.get('parameter') ?? row.get('name');
   const value = row.get('parameterValue') ?? row.get('value');
   if (name !== undefined && value !== undefined) found.set(name, value);
 }
 
-/** Whether hits to the URL arrive at the site: at one of its hosts, or below a domain's prefix. */
+/** Whether hits to the URL arrive at the site: at its edge hostname, a custom domain, or below a domain's prefix. */
 function leadsTo(site: Site, text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { hostname, pathname } = new URL(text);

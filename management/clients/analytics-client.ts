@@ -18,7 +18,7 @@ const accounts = z.object({ result: z.array(z.object({ id: z.string() })).length
 const answer = z.object({ data: z.array(z.record(z.string(), z.unknown())) });
 const failure = z.object({ errors: z.array(z.object({ message: z.string() })) });
 
-/** Cloudflare has not answered a query of Analytics Engine. The message says why. */
+/** A query of Analytics Engine has failed. The message says why. */
 export class AnalyticsError extends Error {
   override name = 'AnalyticsError';
   /** `retry-after` of an answer. */
@@ -94,7 +94,7 @@ function refused({ status, headers }: Response, text: string): AnalyticsError {
   const retryAfter = headers.get('retry-after');
   if (status === 401 || status === 403) {
     return new AnalyticsError(
-      `Cloudflare refuses the token of Analytics Engine (${status} ${said}): ANALYTICS_ENGINE_API_TOKEN needs Account Analytics: Read of ANALYTICS_ENGINE_ACCOUNT_ID`,
+      `Cloudflare refuses the token of Analytics Engine (${status} ${said}): ANALYTICS_ENGINE_API_TOKEN needs “Account Analytics: Read” of ANALYTICS_ENGINE_ACCOUNT_ID`,
     );
   }
   if (status === 429)

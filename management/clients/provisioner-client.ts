@@ -65,7 +65,7 @@ export interface ProvisionerReport {
 
 /**
  * `unreachable`: no connection was made, so the request did not arrive. `unanswered`: the request may have arrived.
- * `refused`: the provisioner answered with an error `status`, and maybe a `code`.
+ * `refused`: the provisioner answered with an error `status` and maybe a `code`, or without what was asked for.
  */
 export class ProvisionerError extends Error {
   override name = 'ProvisionerError';
@@ -125,8 +125,8 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts a site that git has since `revision`. Commits nothing, because the request may arrive late: if git has
-   * removed the site meanwhile, it is refused as `superseded`. Resolves to the id of the operation to follow.
+   * Starts a site that git has since `revision`. Commits nothing unless that is `null`: the request may be late; if git
+   * has removed the site meanwhile, it is refused as `superseded`. Resolves to the id of the operation to follow.
    */
   async provision(manifest: Manifest, revision: string | null, context: CallContext): Promise<string> {
     const path = revision === null ? '/provision' : `/provision?revision=${revision}`;
@@ -284,7 +284,7 @@ function isUnknown(error: unknown): boolean {
 
 const NEVER_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'];
 
-/** fetch wraps the socket's error as its cause. After several addresses the cause is an AggregateError with a code. */
+/** The cause of fetch's error is the socket's error; if several addresses failed, an AggregateError with a code. */
 function wasNeverConnected(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return (

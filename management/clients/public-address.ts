@@ -65,7 +65,7 @@ async function callableAddresses(host: string, rules: AddressRules, resolve: Res
   });
   const isRefused = found.some(({ address }) => !isCallable(address, rules));
   if (found.length > 0 && !isRefused) return found;
-  throw new AddressError(found.length > 0 ? `${host} has no public address` : `${host} has no address`);
+  throw new AddressError(found.length > 0 ? `${host} has a non-public address` : `${host} has no address`);
 }
 
 /**

@@ -22,7 +22,7 @@ export class Resolvers {
   readonly #servers: readonly string[];
   readonly #timeoutMs: number;
 
-  /** `servers`: `<address>` or `<address>:<port>`, IPv6 with a port in brackets. */
+  /** `servers`: `<address>` or `<address>:<port>`; before a port, an IPv6 address is in brackets. */
   constructor(servers: readonly string[], { timeoutMs = TIMEOUT_MS } = {}) {
     this.#servers = servers;
     this.#timeoutMs = timeoutMs;

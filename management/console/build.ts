@@ -62,7 +62,7 @@ async function makeConsole(): Promise<Bundle> {
       target: 'es2022',
       jsx: 'automatic',
       jsxImportSource: 'preact',
-      // React’s tools read `process`; browsers have none.
+      // Packages made for React may read `process`; browsers have none.
       define: { 'process.env.NODE_ENV': '"production"' },
       loader: { '.svg': 'copy' },
       tsconfigRaw: {},

@@ -101,7 +101,7 @@ async function demandForChange(
   return asOperator ? await demandAnyContainer(db, id) : await demandContainer(db, id, caller, 'edit');
 }
 
-/** The container of a change. Throws if the change is refused before its names are claimed. */
+/** The container of a change, read before its names are claimed. Throws if the change is refused already. */
 export async function changeableContainer(
   context: Context,
   change: ContainerChange,

@@ -31,7 +31,7 @@ export function containersRoutes(
         schema: {
           operationId: 'createContainer',
           summary: 'Create a server container for a client',
-          description: 'Answers once the provisioner has accepted it. It becomes `active` in the background.',
+          description: 'Waits up to 25 s for the host to accept it. It becomes `active` in the background.',
           tags,
           headers: creationHeaders,
           querystring: dryRunQuery,

@@ -65,7 +65,7 @@ export const containerPatch = z
     examples({
       'a name': { name: 'Acme Shop' },
       'a feature': { features: { cookie_restoration: true } },
-      'no tags before a grant in two places': {
+      'in two places, no tags before a grant': {
         regions: [{ places: ['DE', 'US-CA'], consent: 'required', consentMode: 'basic' }],
       },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },

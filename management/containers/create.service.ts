@@ -95,7 +95,7 @@ export async function createContainer(
   ]);
   runner.trigger();
   const answer = await recordedAnswer(context, draft.id);
-  // An unsettled creation can still be withdrawn, so its answer isn't stored: a repeated request gets the current one.
+  // An unsettled creation can still be withdrawn, so its answer isn't stored: a repetition is refused until it settles.
   if (key !== null && isSettled) await storeAnswer(db, key, answer);
   return created(answer);
 }

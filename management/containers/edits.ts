@@ -96,7 +96,7 @@ export function rotateLoaderToken(current: Manifest, { token, until, today }: Ro
   const previous = [{ token: current.loaderToken, until }, ...current.previousLoaderTokens];
   const accepted = previous.filter((one) => one.until > today);
   if (accepted.length > MOST_TOKENS) {
-    // The current token isn't one of them, although its own grace may end sooner.
+    // Without the current token, which isn't an old one yet: its grace may end before theirs.
     const [first = until] = accepted
       .slice(1)
       .map((one) => one.until)

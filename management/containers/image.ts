@@ -20,7 +20,7 @@ export function repositoryOf(image: string): string {
 
 /** The most memory that a tenant may give one container, because other tenants use the host, too. */
 const MOST_MEMORY = '2048m';
-/** The most containers of a tenant's site, wherever it runs. */
+/** The most processing containers of a tenant's site, wherever it runs. */
 const MOST_OF_TENANT = 4;
 
 /** Throws unless the caller may set these resources. Everyone may repeat those that the container already has. */
@@ -42,7 +42,7 @@ export function demandResources(
     errors.push({ path: 'resources.processing.replicas', message: `must be at most ${MOST_OF_TENANT}` });
   }
   if (errors.length === 0) return;
-  throw new ManagementProblem('forbidden', { detail: 'only an operator may set as much', errors });
+  throw new ManagementProblem('forbidden', { detail: 'only an operator may exceed these limits', errors });
 }
 
 /**

@@ -53,8 +53,8 @@ async function judgeRemoval(
   { id, caller, ifMatch }: Omit<Removal, 'requestId'>,
 ): Promise<{ readonly row: ContainerWithOperation; readonly from: 'site' | 'record' | 'nothing' }> {
   const row = await demandContainer(db, id, caller, 'act');
-  // With such a reason, git has a file of the site again, which is invalid or waits for ports or names that another
-  // one holds.
+  // With a reason of the projection, git has a file of the site again: it is invalid, or waits for ports or names
+  // that another site or client holds.
   const isWaiting = isProjectionReason(row.status_reason);
   const isGone = row.status === 'deprovisioning' || (row.status === 'removed' && !isWaiting);
   if (isGone || row.status === 'failed') demandMatch(ifMatch, row.manifest);

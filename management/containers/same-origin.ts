@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 
 type SameOrigin = NonNullable<Manifest['domains'][number]['sameOrigin']>;
 
-/** Letters first, so that the path reads as a word. Without letters and digits that are easily confused. */
+/** A letter first, so that the path reads as a word. Without letters and digits that are easily confused. */
 const LETTERS = 'abcdefghjkmnpqrstuvwxyz';
 const ALPHABET = `${LETTERS}23456789`;
 const [SHORTEST, LONGEST] = [6, 12];
@@ -71,7 +71,7 @@ export function rotateForwarderToken(
 ): ManifestInput {
   if (until.getTime() > now.getTime() + MAX_GRACE_DAYS * DAY_MS) {
     throw new ManagementProblem('invalid_request', {
-      detail: `graceUntil must be at most ${MAX_GRACE_DAYS} days ahead: until then the old token is accepted, too`,
+      detail: `the old token counts until graceUntil, which must be at most ${MAX_GRACE_DAYS} days ahead`,
     });
   }
   const entry = current.domains.find((one) => one.domain === domain);

@@ -13,7 +13,7 @@ import type { OpenStreams } from '../http/open-streams.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import type { HostRoom } from './host-room.ts';
 
-/** The limits of a client; those of members and tokens hold for an organisation, too. `null`: no limit. */
+/** The limits of a client, an organisation (also `members` and `tokens`) or a person. `null`: no limit. */
 interface Quotas {
   /** Without removed and failed ones. */
   readonly containers: number | null;
@@ -138,7 +138,7 @@ export interface Context {
   readonly verifier: VerificationClient | null;
   /** The bucket of the raw logs. `null`: this installation has none. */
   readonly rawObjects: RawObjects | null;
-  /** Where traffic is summed up by Cloudflare. `null`: the collector's own sums are answered. */
+  /** Reads Cloudflare's sums of traffic. `null`: the API answers with the collector's own sums. */
   readonly analytics: AnalyticsClient | null;
   readonly settings: Settings;
   readonly clock: Clock;

@@ -127,7 +127,7 @@ interface Operations {
   detail: string | null;
   /** The commit that it has made. */
   revision: Generated<string | null>;
-  /** The steps that it has ended, as a trigger records them. */
+  /** The steps that it has ended; a trigger of the database records them. */
   steps: ColumnType<OperationStep[], never, never>;
   /** The last steps of the provisioner's own operation. */
   host_steps: ColumnType<OperationStep[], never, string>;

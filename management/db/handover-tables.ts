@@ -17,7 +17,7 @@ export interface HandoverLinks {
   /** When all records were first right. */
   complete_at: Date | null;
   mail: 'none' | 'waiting' | 'due' | 'sending' | 'sent' | 'failed' | 'unclear';
-  /** When the mail is due, or when it was taken or sent. */
+  /** When the mail is due, or when its sending began or ended. */
   mail_at: Date | null;
   mail_attempts: Generated<number>;
   mail_error: string | null;

@@ -36,7 +36,7 @@ export interface ImageRolloutSites {
   from_image: string | null;
   reason: RolloutReason | null;
   detail: string | null;
-  /** The commit that sets the image for this state; `null`: not made yet. */
+  /** The commit that sets the new image, or the old one again; `null`: none is made. */
   revision: string | null;
   /** When it got its state. */
   since: Date | null;

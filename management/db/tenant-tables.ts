@@ -56,7 +56,7 @@ export interface Invitations {
   hash: string;
   client_id: string | null;
   organisation_id: string | null;
-  /** Whom it is for. Only shown. */
+  /** Whom it is for. Only shown: anyone who has the token may accept. */
   email: string | null;
   role: string;
   created_by: string;

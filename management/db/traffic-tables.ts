@@ -4,7 +4,7 @@ import type { Json } from './columns.ts';
 /** What is known of the traffic as a whole: one row. */
 interface TrafficState {
   single: Generated<boolean>;
-  /** What the bucket has from this time on is collected; `null`: nothing was ever collected. */
+  /** Records from this time on are collected; `null`: nothing was ever collected. */
   since: Date | null;
   /** The oldest time that can have rows of this span (a minute, an hour, a day); older rows were removed, or never made. */
   minutes_from: Date | null;
@@ -13,7 +13,7 @@ interface TrafficState {
   /** A day (`YYYY-MM-DD`). The notes on the counted objects and records of earlier days (`traffic_objects`, `traffic_batches`)
    * are deleted. */
   notes_from: string | null;
-  /** Hours before this time have no sums of their quarters. */
+  /** Hours before this time have no sums by quarters of an hour. */
   quarters_from: Date | null;
 }
 
@@ -49,7 +49,7 @@ interface TrafficBatches {
   day: string;
 }
 
-/** Lines and objects that are no records. */
+/** Lines and whole objects that were refused: they are not counted. */
 interface TrafficFaults {
   key: string;
   kind: string;

@@ -27,14 +27,14 @@ const cookieLifetime = z
   })
   .meta({ description: 'how long Safari keeps cookies that the tags of the domain’s pages set' });
 
-/** Dates in the answers are when the resolvers were asked. */
+/** When the resolvers were asked. */
 const checkedAt = z.iso.datetime();
 
 /** A first-party host as the API shows it. */
 export const customDomainView = z
   .object({
     domain: z.string(),
-    served: z.boolean().meta({ description: 'false: only after the proof of its registrable domain' }),
+    served: z.boolean().meta({ description: 'false: not served before its registrable domain is proven' }),
     records: z
       .array(record)
       .meta({ description: 'the records to set: the first one, or all the others instead of it' }),
@@ -52,7 +52,7 @@ export const customDomainView = z
         detail: z
           .string()
           .nullable()
-          .meta({ description: 'what is missing, with the error of the last order' }),
+          .meta({ description: 'what is missing, with the error of the last try to get a certificate' }),
       })
       .meta({ description: 'the certificate as the host knows it' }),
     proof: proofView.nullable(),

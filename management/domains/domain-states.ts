@@ -76,7 +76,7 @@ export class DomainStates {
       [domain, alias, ...pages.map((page) => page.domain)].map((name) => this.#hosts.ask(name)),
     );
     if (seen === undefined || origin === undefined)
-      throw new Error('each name that is asked for has an answer');
+      throw new Error('a name that was asked for has no answer');
     const addresses = addressesIn(origin.answers);
     const proof = presentProof(domain, row, this.#context.settings);
     const lifetimes = asked.map((page) => cookieLifetime(page, [seen]));

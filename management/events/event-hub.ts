@@ -13,14 +13,14 @@ export const PAGE = 500;
  * alone.
  */
 const MOST_MISSED_PAGES = 10;
-/** Queries for single streams and memberships that run at once. */
+/** How many queries for single streams and memberships run concurrently. */
 const QUERIES = 4;
 /** Tokens that are checked at one interval. With more tokens, each is checked after several intervals. */
 const TOKENS_CHECKED = 200;
 
 type Parts = Pick<Context, 'authenticate' | 'db' | 'settings' | 'clock' | 'log'>;
 
-/** What else is announced by the database's notices. */
+/** Other parts of the process that the hub calls at the database's notices. */
 interface NoticeListeners {
   readonly onEvent?: () => void;
   readonly onOperation?: (id: string) => void;
@@ -62,7 +62,7 @@ export class EventHub {
 
   /**
    * True if no event newer than this one has been reported: a stream that is open by now gets all later events from the
-   * hub. False before the first report.
+   * hub. False until the newest event is known.
    */
   isAt(position: string): boolean {
     return this.#newest !== null && BigInt(this.#newest) <= BigInt(position);

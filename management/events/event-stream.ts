@@ -32,7 +32,7 @@ export class EventStream extends Readable {
     this.#hub = hub;
     this.#subscription = subscription;
     this.#after = BigInt(last);
-    // Events that arrive during the read wait in the subscription.
+    // The subscription keeps events that arrive while the missed ones are read.
     if (!hub.isAt(last)) subscription.fallBehind();
     subscription.onArrival = () => this.#continue();
   }

@@ -22,7 +22,7 @@ import type { Subscriber } from './subscription.ts';
 
 const CLIENT = '5e0c1a3e-7f64-4a37-9c7c-0d6f1f2b3c4d';
 const STREAM = eventStream({
-  description: 'each event by its `id` and `kind`, with the event as JSON',
+  description: 'for each event, a message with its `id`, its `kind` as the type, and the event as JSON',
   example: eventText({
     id: '1742',
     containerId: '3f1f2f0e-54a5-4d6b-8f9e-0a1b2c3d4e5f',
@@ -93,7 +93,7 @@ export function eventsRoutes({ db, streams }: Context, hub: EventHub): FastifyPl
           operationId: 'listEvents',
           summary: 'Read the events of all containers that the caller may read, or follow them',
           description:
-            'A stream without `last-event-id` begins with the next event. It reports each event that the caller may read when the event is sent.',
+            'A stream without `last-event-id` or `cursor` begins with the next event. It reports each event that the caller may read when the event is sent.',
           tags: ['events'],
           headers: eventsHeaders,
           querystring: feedQuery,

@@ -114,13 +114,13 @@ export class Handovers {
   }
 }
 
-/** Names no link: its secret isn't kept. */
+/** The mail contains no link, because a link's secret isn't kept. */
 function messageOf(client: string, records: readonly HandoverRecord[]) {
   const lines = records.map(({ type, name, value }) => `  ${name}  ${type}  ${value}`);
   return {
     subject: `The DNS records of ${client} are set`,
     text: [
-      `All DNS records that were asked for ${client} were found by the resolvers.`,
+      `The resolvers have found all DNS records that were requested for ${client}.`,
       ...(lines.length === 0 ? [] : ['', ...lines]),
       '',
       'Nothing more needs to be done. The records must stay.',

@@ -24,7 +24,7 @@ import { createdLink, linkPage, linkParams, linkQuery, newLink } from './links.s
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 const MOST_DAYS = 90;
-/** Links of a client, by `countLinks`. */
+/** The most links of a client, as `countLinks` counts them. */
 const MOST_OPEN = 100;
 
 /** Links by which someone without a login sees which DNS records a client must set. */
@@ -73,7 +73,7 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
         }
         if ((await countLinks(db, client_id, now)) >= MOST_OPEN) {
           throw new ManagementProblem('limit_reached', {
-            detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; wait until one is older`,
+            detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; revoke an older one, or wait`,
           });
         }
         if (isDryRun(request.query)) {

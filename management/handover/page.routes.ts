@@ -11,7 +11,7 @@ import { pageParams, pageQuerySchema } from './links.schema.ts';
 import { HANDOVER_POLICY, type HandoverView, renderEnded, renderHandover, renderTooMany } from './page.ts';
 import { areComplete } from './records.ts';
 
-/** The page of a link and its data: they need no login, but the secret at the end of their address. */
+/** The page of a link and its data: they need no login, only the secret in their address. */
 export function handoverPageRoutes(
   context: Context,
   handovers: Handovers,

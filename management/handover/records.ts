@@ -105,7 +105,7 @@ export function areComplete(records: readonly HandoverRecord[]): boolean {
   return records.length > 0 && records.every(({ state }) => state === 'right');
 }
 
-/** By zone; in each, the proof first, because nothing is served before. */
+/** By zone; in each, the proof first, because without it only the edge hostname serves the domain. */
 function inOrder(a: HandoverRecord, b: HandoverRecord): number {
   const key = ({ zone, type, name }: HandoverRecord) => `${zone} ${type === 'TXT' ? 0 : 1} ${name}`;
   return key(a) < key(b) ? -1 : 1;

@@ -108,7 +108,7 @@ export function actorOf({ sub, name, email }: JWTPayload): Actor {
       detail: 'the token’s subject is that of a service token',
     });
   }
-  // The members' schema refuses such subjects, and the database can't store them.
+  // The members' schema refuses such subjects, and the database can't store some of them.
   if (/[\p{Cc}\p{Cs}]/u.test(sub)) {
     throw new ManagementProblem('invalid_token', {
       detail: 'the token’s subject is not plain Unicode text without control characters',

@@ -7,7 +7,7 @@ const EXPOSED = 'etag, location, retry-after, x-request-id';
 const PREFLIGHT_SECONDS = 600;
 
 /**
- * Lets pages of the named origins read answers (the Fetch standard, CORS). These pages send a token: answers to
+ * Lets pages of the named origins read answers (the Fetch standard, CORS). They authenticate by a token; answers to
  * requests with cookies stay unreadable for them.
  */
 export function registerCors(app: FastifyInstance, origins: readonly string[]): void {

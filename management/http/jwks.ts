@@ -16,7 +16,7 @@ import { usableKeys } from './usable-keys.ts';
 export interface JwksOptions {
   /** Milliseconds after a fetch during which an unknown `kid` causes no further fetch. */
   readonly cooldownMs?: number;
-  /** Milliseconds after which the keys are fetched again: a withdrawn key is accepted for at most this long. */
+  /** Milliseconds after which the keys are fetched again: without an outage, a withdrawn key is accepted no longer. */
   readonly maxAgeMs?: number;
   /** Milliseconds for which known keys are used while the issuer can't be reached. */
   readonly staleMs?: number;

@@ -16,14 +16,14 @@ export interface Limits {
   readonly streamsPerSubject: number;
 }
 
-/** Requests a minute of one address for the pages without a login that make the API ask other servers, such as resolvers. */
+/** Requests a minute from one address for pages that need no login and make the API ask others, such as resolvers. */
 const PAGES = 60;
 
 /** The seconds until the address may get such a page again; `null`: it may now. */
 export type PageLimit = (request: FastifyRequest) => Promise<number | null>;
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
-/** The two limits as hooks: one to run before the token check and one to run after it. */
+/** The limits per address (before the token check) and per subject (after it) as hooks, and that of pages. */
 export async function buildLimits(
   app: FastifyInstance,
   { perAddress, perSubject }: Pick<Limits, 'perAddress' | 'perSubject'>,

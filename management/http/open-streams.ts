@@ -31,7 +31,7 @@ export class OpenStreams {
       stop.abort();
       this.#streams.delete(stop);
     });
-    // Otherwise its connection, kept alive for 72 s, can delay a stop that has just ended the stream.
+    // Otherwise a stop, which ends the stream, can be delayed by its connection, kept alive for 72 s.
     reply.header('connection', 'close');
     return stop.signal;
   }

@@ -7,7 +7,7 @@ declare module 'fastify' {
   }
 }
 
-/** The secret at the end of an address: a reader of the log must not be able to open the page. */
+/** The secret at the end of a handover link: a reader of the log must not be able to open its page. */
 const SECRET = /\btgh_[\w-]+/g;
 
 /** A request's members in the log. */
@@ -23,7 +23,7 @@ export function describeRequest(request: FastifyRequest) {
   };
 }
 
-/** Logs Fastify's two lines per request. Those of polled routes have the level `debug`. */
+/** Logs Fastify's two lines per request. Those of polled routes have the level `debug`, except errors. */
 export class RequestLog extends LogController {
   override incomingRequest(request: FastifyRequest, reply: FastifyReply): void {
     if (isPolled(request)) request.log.debug({ req: request }, 'incoming request');

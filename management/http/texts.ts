@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What an answer contains that isn't JSON, and an example as the API sends it. */
+/** The content of an answer that isn't JSON: a description, and an example as the API sends it. */
 interface Text {
   readonly description: string;
   readonly example: string;

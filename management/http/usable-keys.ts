@@ -17,7 +17,7 @@ interface KeySet {
 }
 
 /**
- * The entries of a JWKS that can verify a signature, and what is wrong with the others: they are to be ignored (RFC
+ * The entries of a JWKS without the faulty ones, and what is wrong with those: they are to be ignored (RFC
  * 7517, 5), else one of them would make every key unusable. Throws nothing: what is no JWKS is returned as it is.
  */
 export async function usableKeys(set: unknown): Promise<{ set: unknown; faults: string[] }> {

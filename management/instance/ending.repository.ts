@@ -3,7 +3,7 @@ import type { Actor, Database } from '../db/database.ts';
 import { proofEnd } from '../lifecycle/proof.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 
-/** Something of a container that ends. */
+/** Something that a container has and that ends. */
 export interface Ending {
   readonly kind: 'certificate' | 'proof' | 'loader_token' | 'forwarder_token';
   readonly at: string;
@@ -51,7 +51,7 @@ export async function endingTokens(db: Database, { caller, from, to, most }: Wit
   return rows.map(({ kind, ...row }) => endingFrom(kind, row));
 }
 
-/** Proofs that are lost within the range, because their record is missing; each with one container that needs it. */
+/** Proofs that are lost by the range's end, because their record is missing; each with one container that needs it. */
 export async function endingProofs(db: Database, { caller, to, most }: Within): Promise<Ending[]> {
   const { rows } = await sql<Row>`
     select needing.id, needing.name, proof.domain as subject, proof.absent_since as at

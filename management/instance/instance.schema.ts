@@ -35,7 +35,7 @@ export const hostList = pageSchema(
 export const newPlan = z
   .strictObject({
     ref: z.string().min(1).max(200).optional().meta({
-      description: 'a branch or commit; without it, the newest revision. Only its plan can be approved',
+      description: 'a branch or commit; by default the newest revision, whose plan alone can be approved',
     }),
   })
   .meta(examples({ 'the newest revision': {}, 'a branch': { ref: 'main' } }));
@@ -138,10 +138,10 @@ export const endingList = z
         .object({
           kind: z.enum(['certificate', 'proof', 'loader_token', 'forwarder_token']).meta({
             description:
-              '`certificate`: of a host; `proof`: the record of a domain is missing; the tokens are old ones that are accepted until then',
+              '`certificate`: of a hostname; `proof`: of a domain whose record is missing; the tokens are old ones, accepted until then',
           }),
           at: z.iso.datetime(),
-          subject: z.string().nullable().meta({ description: 'the host or domain; null: the container' }),
+          subject: z.string().nullable().meta({ description: 'the hostname or domain; null: the container' }),
           containerId: z.uuid(),
           name: z.string().meta({ description: 'of the container' }),
         })

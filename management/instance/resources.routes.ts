@@ -11,7 +11,7 @@ import { containerParams } from '../view/container-view.ts';
 import { resourceTree } from './instance.schema.ts';
 import { instanceOf } from './provisioner.ts';
 
-/** The targets from the containers outwards. Those that aren't here come last. */
+/** The targets from the host outwards. Those that aren't here come last. */
 const ORDER = ['network', 'policy', 'containers', 'proxy', 'certificate', 'kv', 'route', 'dns'];
 /** The states that are faults or end by themselves, the worst first. */
 const WORST = ['failed', 'conflict', 'expired', 'drifted', 'pending_dns', 'pending_certificate', 'pending'];

@@ -24,7 +24,7 @@ interface RevisionFilter {
 }
 
 /**
- * The revisions that changed such containers, newest first. `cursor`: the position of the last one of the previous
+ * The revisions that changed the filter's containers, newest first. `cursor`: the position of the last of the previous
  * page.
  */
 export async function changedRevisions(

@@ -1,4 +1,4 @@
-/** What a client reads where the provider's limit is reached: figures and settings are the operator's. */
+/** What a client reads where the provider's limit is reached: no figures or settings, which only operators may see. */
 export const NO_ROOM = 'there is no room for the site at the moment; only the operator can make room';
 
 const QUOTA_REACHED = 'QuotaReached';

@@ -51,7 +51,7 @@ export function judgeRecord(answers: readonly TxtAnswer[], value: string): Recor
   return present === 0 && isMost(answered.length) ? 'absent' : 'unknown';
 }
 
-/** The state after a check. A record that was never seen can't vanish: the domain is older than the proofs. */
+/** The state after a check. A proven domain whose record was never seen is older than the proofs and stays proven. */
 export function nextProof(before: ProofState, verdict: RecordVerdict, now: Date): ProofState {
   if (verdict === 'unknown') return before;
   if (verdict === 'present') return { status: 'proven', seenAt: now, absentSince: null };
@@ -66,7 +66,7 @@ export function proofEnd(absentSince: Date): Date {
   return new Date(absentSince.getTime() + ABSENT_DAYS * DAY_MS);
 }
 
-/** When to check next: soon while a client waits for the proof of a domain, else once a day. */
+/** When to check next: soon in the first three days of a pending proof, else once a day. */
 export function nextCheckMs({
   status,
   ageMs,

@@ -7,7 +7,7 @@ export type OperationStatus = (typeof OPERATION_STATUSES)[number];
 
 /**
  * Each step is recorded before it is done and can be repeated, so that a restart continues where the process stopped.
- * A creation takes `commit → provision → follow`, even if the provisioner doesn't answer. A failure before the
+ * A creation takes `commit → provision → follow`, even if a sent request isn't answered. A failure before the
  * provisioner accepts the site leads to `withdraw`, a later failure to `tombstone → clean`.
  */
 export const STEPS = ['commit', 'provision', 'follow', 'withdraw', 'tombstone', 'clean'] as const;

@@ -37,7 +37,7 @@ export function followSteps(
 ): Record<Extract<SagaStep, 'follow' | 'tombstone' | 'clean'>, StepFunction> {
   const { db, repo, provisioner } = context;
 
-  /** The manifest that git holds now, which an operator may have edited. `null`: the site is not wanted any more. */
+  /** The manifest that git holds now, which an operator may have edited. `null`: none, a tombstone or invalid. */
   async function desiredManifest(site: string): Promise<{ manifest: Manifest; revision: string } | null> {
     const head = await repo.head();
     const file = head === null ? null : await repo.readSite(head, site);
@@ -90,7 +90,7 @@ export function followSteps(
 
   /**
    * A host fault delays a creation, but doesn't end it: the container keeps its name, ports and domains. While the
-   * provisioner keeps trying, this step waits. If the provisioner has stopped, the site is provisioned again, so that a
+   * provisioner keeps trying, this step waits. If it no longer tries, the site is provisioned again, so that a
    * new operation shows whether the manifest is at fault.
    */
   async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
@@ -103,7 +103,7 @@ export function followSteps(
 
   async function startAgain(operation: OperationRow, site: string): Promise<StepOutcome> {
     const desired = await desiredManifest(site);
-    // Git no longer asks for the site. The projection will start its removal.
+    // Git no longer asks for the site, and the projection will start its removal; or the manifest isn't valid now.
     if (desired === null) return 'wait';
     const { manifest, revision } = desired;
     try {

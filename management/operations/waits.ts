@@ -1,6 +1,6 @@
 import type { Clock } from '../../gitops/base/clock.ts';
 
-/** A notice may be lost while the connection to the database is replaced, so the operation is read again after this. */
+/** The longest pause before another read: a notice may be lost while the connection to the database is replaced. */
 const LONGEST_MS = 5_000;
 
 /** The requests that wait until an operation ends. */
@@ -25,8 +25,8 @@ export class OperationWaits {
   }
 
   /**
-   * Reads until the operation has ended, the time is over or the process stops. Each read begins after its wait is registered, so
-   * that an end in between is noticed.
+   * Reads until the operation has ended, the time is over or the process stops. Each read begins after its wait is
+   * registered, so that an end during the read is noticed.
    */
   async until<Read>(id: string, ms: number, read: () => Promise<{ row: Read; hasEnded: boolean }>) {
     const deadline = this.#clock.now() + ms;

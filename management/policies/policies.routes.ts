@@ -54,7 +54,7 @@ export function policiesRoutes(context: Context): FastifyPluginAsyncZod {
   }
 
   const description =
-    'Both scripts apply, the instance’s first. The containers of the sites are replaced by a swap, and read the script when they start.';
+    'The instance’s script applies first, then the client’s. The containers of the sites are replaced by a swap, and read the script when they start.';
   const written = { 200: z.union([policyView, planAnswer]), ...problems(...WRITING, 'invalid_policy') };
   const removed = { 200: planAnswer, 204: z.null(), ...problems(...WRITING) };
   const ofClients = { tags: ['clients'], params: policyParams };

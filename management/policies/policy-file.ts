@@ -12,7 +12,7 @@ const HISTORY = 20;
 export interface PolicyOwner {
   /** The path of its file in the sites repository. */
   readonly file: string;
-  /** The client that commits and their trailers name; `null`: the instance's script. */
+  /** The client, as named in commits and their trailers; `null`: it is the instance's script. */
   readonly client: string | null;
 }
 

@@ -28,8 +28,8 @@ function stateOf({ status, seen_at, absent_since }: ProofRow): ProofState {
 }
 
 /**
- * Asks the resolvers for the record of a proof and records the outcome. A change makes a commit, and an event of each of the
- * client's containers with a name in the domain. Where the client has no such name any more, nothing is judged.
+ * Asks the resolvers for the record of a proof and records the outcome. A new status makes commits, and a new text of
+ * `describeProof` events of the client's containers with a name in the domain. Without such names, nothing is judged.
  */
 export async function checkProof(context: Context, key: ProofKey, requestId: string): Promise<void> {
   const { db, clock, resolvers, log } = context;

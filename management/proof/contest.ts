@@ -61,7 +61,7 @@ async function move(context: Context, { client, domain }: ProofKey, requestId: s
     { domain, from: others, to: client, requestId },
     'a domain is moved to the client that has proven it',
   );
-  // Before the new holder's own commit: the provisioner refuses a name that another site still claims.
+  // The former holders come first, because the provisioner refuses a name that another site still claims.
   for (const other of [...others, client]) {
     const proof = await findProof(db, { client: other, domain });
     if (proof !== undefined) await settle(context, proof, requestId);

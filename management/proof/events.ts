@@ -4,7 +4,7 @@ import { addEvent } from '../records/events.repository.ts';
 
 /**
  * Adds an event to each of the client's containers with a name in the domain. `detail`: what is wrong with the proof, and
- * what to do; `null`: nothing is any more.
+ * what to do; `null`: nothing is wrong any more.
  */
 export async function addProofEvents(
   db: Database,

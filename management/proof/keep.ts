@@ -31,7 +31,7 @@ async function checkDueProofs(context: Context): Promise<void> {
   await settleAll(context, requestId);
 }
 
-/** Checks proofs until the signal. Without proofs, all domains count as proven. */
+/** Checks proofs until the signal. With `DOMAIN_PROOF=off`, all domains count as proven. */
 export async function keepProofs(context: Context, signal: AbortSignal): Promise<void> {
   const { clock, settings, log } = context;
   if (settings.domainProof === 'off') {

@@ -15,7 +15,7 @@ function provableNames({
 
 /**
  * Returns the manifest with `unproven` set to exactly those registrable domains of its names that have no proof for this
- * client. What it listed before doesn't count, because the manifest may be an old version, or another client's.
+ * client (unchanged if proofs are off). What it listed before doesn't count: it may be old, or another client's.
  */
 export async function markUnproven<Given extends ManifestInput>(
   db: Database,

@@ -39,7 +39,7 @@ export async function settle(parts: Parts, proof: ProofRow, requestId: string): 
     );
 }
 
-/** Settles all proofs whose status git doesn't show yet. Each failure is logged, and tried again by the next call. */
+/** Settles up to `MOST` proofs whose status git doesn't show yet. Each failure is logged; the next call tries again. */
 export async function settleAll(parts: Parts, requestId: string): Promise<void> {
   for (const proof of await unsettledProofs(parts.db, MOST)) {
     await settle(parts, proof, requestId).catch((err: unknown) =>

@@ -4,7 +4,7 @@ export interface RawObject {
   readonly size: number;
 }
 
-/** The bucket of the raw logs. Every call throws an `Error` that names the bucket, and the status where there is one. */
+/** The bucket of the raw logs. An `Error` of any call names the bucket, and the status where there is one. */
 export interface RawObjects {
   /** Objects whose keys begin with `prefix`, ordered by the octets of their keys: all, or those after the key `after`. */
   list(prefix: string, after?: string): AsyncIterable<RawObject>;

@@ -4,7 +4,7 @@ import { domainsOfOtherClients } from './client-domains.repository.ts';
 import { lockContainer } from './containers.repository.ts';
 import { hostnamesOfOthers } from './hostnames.repository.ts';
 
-/** If a change has not reported its end for this long, its process is dead. */
+/** A change that has not reported its end for this long has ended, committed or not. */
 const LONGEST_CHANGE_MINUTES = 10;
 
 /**
@@ -147,7 +147,7 @@ async function settleOverdueOf(db: Database, container: string): Promise<void> {
   });
 }
 
-/** Releases some of a container's domains and their records, except those that an unfinished change uses. */
+/** Releases some of a container's domains, with their `site_domains`, except those that an unfinished change uses. */
 export async function releaseDomains(
   db: Database,
   container: string,

@@ -24,7 +24,7 @@ export interface ListOrder {
   readonly isDescending: boolean;
 }
 
-/** A place in a list, after a container: the container's key as text, and its `seq`. */
+/** A place in a list, after a container: the container's value of the sort key as text, and its `seq`. */
 export interface ListPosition {
   readonly key: string;
   readonly seq: string;
@@ -66,7 +66,7 @@ export async function listContainers(
   return await withProofs(db, rows);
 }
 
-/** The members of containers that lists show. */
+/** The fields of containers that lists show. */
 export async function listSummaries(db: Database, query: ListQuery) {
   const { column } = KEYS[query.order.key];
   const direction = directionOf(query.order);
@@ -89,7 +89,7 @@ export async function listSummaries(db: Database, query: ListQuery) {
 
 export type SummaryRow = Awaited<ReturnType<typeof listSummaries>>[number];
 
-/** How many of the containers that the caller may read have each combination of these. */
+/** How many of the containers that the caller may read have each combination of status, health and suspension. */
 export async function countContainers(
   db: Database,
   { caller, client }: Pick<ContainerFilter, 'caller' | 'client'>,

@@ -174,7 +174,7 @@ export async function proveAll(db: Database): Promise<void> {
 
 /**
  * Ends the wait for a proof of a domain in which the client has no name any more. Any other proof is kept: if git
- * brings an old site back, it must not count as older than the proofs.
+ * brings an old site back, a domain without a row would count as proven.
  */
 export async function releaseProof(db: Database, { client, domain }: ProofKey, nextAt: Date): Promise<void> {
   await db

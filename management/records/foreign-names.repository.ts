@@ -10,8 +10,8 @@ const BREAK = '\u0001';
 const UNJOINABLE = new RegExp(`[\\0${BREAK}]`, 'g');
 
 /**
- * A text about a container in a form that its client may read: the ids, hostnames, domains and tokens of other clients'
- * sites are replaced. The provisioner writes its messages for operators, so they may name the other site of a conflict.
+ * A text about a container in a form that its client may read: the ids, hostnames and domains of other clients' sites
+ * and other containers' tokens are replaced. The provisioner writes for operators; it may name a conflict's other site.
  */
 export async function withoutForeignNames(db: Database, container: string, text: string): Promise<string> {
   const [shown = ''] = await textsWithoutForeignNames(db, container, [text]); // as many as were given
@@ -51,7 +51,7 @@ async function replaced(db: Database, container: string, text: string): Promise<
   const foreign = rows.filter(({ is_own }) => !is_own).map(({ name }) => name);
   const tokens = await foreignTokens(db, container, text);
   if (foreign.length === 0 && tokens.length === 0) return text;
-  // Longer names first. The pattern also has the container's own names, so that no part of one of these is replaced.
+  // Longer names first. The pattern also has the client's own names, so that no part of one of these is replaced.
   const names = [...new Set([...own, ...foreign, ...tokens])].sort((a, b) => b.length - a.length);
   // Names consist of letters, digits, - and dots; tokens also have a _. Only the dots need an escape.
   const pattern = names.map((name) => name.replaceAll('.', '\\.')).join('|');

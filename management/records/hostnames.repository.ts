@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 
-/** Which of `names` are hostnames of other sites. An operator may have chosen them in any zone. */
+/** Which of `names` are hostnames of other sites. Those can be in any zone: an operator may have chosen them. */
 export async function hostnamesOfOthers(
   db: Database,
   container: string,
@@ -19,7 +19,7 @@ export async function hostnamesOfOthers(
   return names.filter((name) => rows.some(({ hostnames }) => hostnames.includes(name)));
 }
 
-/** Which of a manifest's own hostnames another site holds, as a hostname, a page's domain or a first-party host. */
+/** Which of a manifest's own hostnames another site holds, as a hostname, a page's domain or a custom domain. */
 export async function hostnamesHeldByOthers(
   db: Database,
   container: string,

@@ -4,7 +4,7 @@ import type { ManifestView } from '../db/manifest-view.ts';
 import { LIVE } from '../lifecycle/status.ts';
 import { rememberProofs } from './domain-proofs.repository.ts';
 
-/** Names that no other site may hold: the domains of its pages and its first-party hosts. */
+/** Names that no other site may hold: the domains of its pages and its custom domains. */
 export function claimedNames(manifest: Pick<ManifestView, 'domains' | 'customDomains'>): string[] {
   return [...new Set([...manifest.domains.map(({ domain }) => domain), ...manifest.customDomains])];
 }

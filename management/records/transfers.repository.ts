@@ -16,7 +16,7 @@ export async function ownedContainers(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** By container, its registrable domains in which the client also has containers other than these. */
+/** By container, the registrable domains that it has in common with the client's containers outside `ids`. */
 export async function sharedDomains(
   db: Database,
   client: string,

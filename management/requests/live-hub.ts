@@ -68,7 +68,7 @@ export class LiveRequests {
     }
   }
 
-  /** All streams of one token to one container. They also end if the check itself fails. */
+  /** Takes all streams of one token to one container; ends them if access is refused or the check itself fails. */
   async #check(streams: readonly LiveSubscription[]): Promise<void> {
     const [first] = streams;
     if (first === undefined) return;

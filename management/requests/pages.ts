@@ -9,7 +9,7 @@ import { compareRows, type RequestRow, type RowKey } from './rows/record.ts';
 import type { RequestSearch } from './search/search.ts';
 
 const DAY_MS = 86_400_000;
-/** Clocks of the edge may be ahead of this one's. */
+/** The edge's clocks may be ahead of this machine's. */
 const AHEAD_MS = 3_600_000;
 /** Seconds after which a search that can't be answered may be tried again. */
 export const RETRY_SECONDS = 5;

@@ -14,7 +14,7 @@ const keptCookie = z.object({
   value: z.string(),
   purpose: z
     .enum(['analytics', 'ads', 'both'])
-    .meta({ description: 'the cookie is kept only while the visitor’s consent allows this' }),
+    .meta({ description: 'the cookie is kept only while the visitor’s consent allows this purpose' }),
   setAt: z.iso.datetime(),
   expiresAt: z.iso.datetime(),
 });

@@ -68,7 +68,7 @@ export function requestsRoutes(
       // Read before the answer begins, so that an error of the first page can be answered as a problem.
       const text = Readable.from(prefetched(await rows.next(), rows));
       reply.header('content-disposition', `attachment; filename="requests.${format}"`);
-      return reply.type(`${REQUEST_EXPORTS[format].type}; charset=utf-8`).send(text as never); // no schema
+      return reply.type(`${REQUEST_EXPORTS[format].type}; charset=utf-8`).send(text as never); // unserialised
     } catch (error) {
       if (error instanceof ManagementProblem && error.code === 'search_unavailable') {
         reply.header('retry-after', RETRY_SECONDS);
@@ -160,7 +160,7 @@ export function requestsRoutes(
         schema: {
           operationId: 'listRequests',
           summary: 'Search or export the requests of all containers that the caller may read',
-          description: 'Operators also see requests of unknown hosts.',
+          description: 'Operators also see requests to hostnames that the edge doesn’t know.',
           tags: ['requests'],
           querystring: requestsQuery,
           response: {

@@ -8,7 +8,7 @@ const MOST_DAYS = 31;
 
 const requestView = recordedRequest
   .extend({ id: z.string().meta({ description: 'the same for every copy of the record' }) })
-  .meta({ id: 'EdgeRequest', description: 'a request to the edge, without a value of the visitor’s' });
+  .meta({ id: 'EdgeRequest', description: 'a request to the edge, without an address or id of the visitor' });
 
 const filters = {
   route: z.string().max(300).optional().meta({ description: 'the pattern: `/c/:token.js`' }),
@@ -66,6 +66,6 @@ export const liveHeaders = z.looseObject({
     .string()
     .max(300)
     .optional()
-    .meta({ description: 'id of a row; the stream begins after it, or with the event `gap`' }),
+    .meta({ description: 'id of a row; the stream begins after it, or with `gap` if it was dropped' }),
 });
 export const liveQuery = z.strictObject(filters);

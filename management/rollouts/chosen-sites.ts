@@ -8,7 +8,7 @@ interface ChosenSite {
   readonly image: string;
 }
 
-/** These sites in this order; without names, all live ones, the oldest first. Throws `unknown_container`. */
+/** These sites in this order; without names, all that are up, the oldest first. Throws `unknown_container`. */
 export async function chosenSites(
   db: Database,
   names: readonly string[] | undefined,

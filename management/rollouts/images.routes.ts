@@ -10,11 +10,11 @@ const imageList = z
     ofNewSites: z.string().meta({ description: 'TAG_SERVER_IMAGE' }),
     repositories: z.array(z.string()).meta({
       description:
-        'IMAGE_REPOSITORIES: the repositories that images may come from; `local`: images without a name',
+        'IMAGE_REPOSITORIES: the repositories that images may come from; `local`: images with only an id',
     }),
     items: z
       .array(z.object({ image: z.string(), sites: z.int() }))
-      .meta({ description: 'the images of live sites, the one that most sites have first' }),
+      .meta({ description: 'the images of live sites, the most used ones first' }),
   })
   .meta({ id: 'Images' });
 

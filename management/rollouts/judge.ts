@@ -18,7 +18,7 @@ interface Before {
 }
 
 /**
- * Whether a site gets the image, has it already, or is skipped, because such a site can't show whether the image works.
+ * Whether a site gets the image, has it already, or is skipped because it can't show whether the image works.
  */
 export function startOfSite({ site, status, manifest, shown, history }: Before, image: string): WaveStart {
   const start = { site, fromImage: manifest.image, reason: null, detail: null };
@@ -42,8 +42,8 @@ interface Observed {
 
 /** `ready`: the host has applied the change in full, and its own checks of the site pass. */
 export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'ready' | 'pending' {
-  // A commit that changes nothing on the host is applied without an attempt, such as one back to the image that
-  // it still has.
+  // A commit that changes nothing on the host is applied without an attempt, such as a return to the image that
+  // the host still has.
   if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
   if (condition !== 'ready') return condition;

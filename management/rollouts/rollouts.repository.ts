@@ -132,7 +132,7 @@ export interface WaveStart {
   readonly detail: string | null;
 }
 
-/** `false`: the rollout doesn't run any more, or a wave has begun since. */
+/** `false`: the rollout doesn't run any more, or sites of a wave are still changing. */
 export async function startWave(
   db: Database,
   rollout: string,

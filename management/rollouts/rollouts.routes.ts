@@ -25,7 +25,7 @@ import {
 import { newRollout, rolloutList, rolloutParams, rolloutPlan, rolloutView } from './rollouts.schema.ts';
 import { allWaves } from './waves.ts';
 
-/** Rollouts of an image over the instance's sites, for operators. `trigger` announces what the runner has to do. */
+/** Rollouts of an image over the instance's sites, for operators. `trigger` makes the runner check at once. */
 export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPluginAsyncZod {
   const { db, settings, clock } = context;
 
@@ -51,7 +51,7 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
           operationId: 'startImageRollout',
           summary: 'Change the image of all or some sites, wave by wave',
           description:
-            'Each change is a commit of one site in the operator’s name. A wave begins only when the host has applied the image for all sites of the one before and they were ready for `watchSeconds`. A site that was not ready before is skipped. The first failure stops the rollout.',
+            'Each change is a commit of one site in the operator’s name. A wave begins only when the host has applied the image for all sites of the one before and they were ready for `watchSeconds`. A site that is not ready when its wave begins is skipped, unless its newest commit changed the image. The first failure stops the rollout.',
           querystring: dryRunQuery,
           body: newRollout,
           response: {
@@ -178,9 +178,9 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
         schema: {
           ...shared,
           operationId: 'revertImageRollout',
-          summary: 'Give each site that the rollout has changed its earlier image again, all at once',
+          summary: 'Set the earlier image again on each site that the rollout has changed, all at once',
           description:
-            'Also stops the rollout. Sites whose image someone else has changed since are not changed. After a failure, the request can be repeated.',
+            'Also stops the rollout. Sites whose image someone else has changed afterwards keep that image. After a failure, the request can be repeated.',
           params: rolloutParams,
           querystring: dryRunQuery,
           response: {

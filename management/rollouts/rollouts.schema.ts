@@ -30,7 +30,7 @@ export const newRollout = z
       .min(1)
       .max(20)
       .default([1, 5])
-      .meta({ description: 'how many sites each wave changes; the last one counts for all further waves' }),
+      .meta({ description: 'how many sites each wave changes; the last number holds for further waves' }),
     watchSeconds: z.int().min(0).max(86_400).default(60).meta({
       description: 'a wave ends once each of its sites has been ready with the image for this long',
     }),

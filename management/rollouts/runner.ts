@@ -25,7 +25,7 @@ import {
 } from './rollouts.repository.ts';
 import { nextWave } from './waves.ts';
 
-/** Interval of the checks while no rollout runs here: another process may have ended before its rollout. */
+/** Interval of the checks while no rollout runs here: a process may have ended without finishing its rollout. */
 const IDLE_MS = 5_000;
 /** A rollout is polled this many times less often than an operation: each poll asks the host for each changing site. */
 const POLL_FACTOR = 4;
@@ -151,7 +151,7 @@ export class RolloutRunner {
     }
   }
 
-  /** One step of a site that changes. `true`: it has ended, or its commit is made. */
+  /** One step of a site that changes. `true`: it has ended, or must be committed again. */
   async #follow(rollout: RolloutRow, site: RolloutSite): Promise<boolean> {
     if (site.revision === null) return await this.#change(rollout, site);
     return await this.#watch(rollout, site);
@@ -271,7 +271,7 @@ export class RolloutRunner {
         : {
             status: 'failed' as const,
             reason: 'site_failed' as const,
-            detail: kept(`not back: ${failed.join(', ')}`),
+            detail: kept(`not reverted: ${failed.join(', ')}`),
           };
     await moveRollout(db, id, [status], end);
   }

@@ -15,8 +15,8 @@ const METADATA_MS = 600_000;
 /** Milliseconds for which a provider that answered counts as reachable for a new login. */
 const PRESENT_MS = 5_000;
 /**
- * The fewest milliseconds between two fetches of keys. Few: a logout token is sent only once, even one with a new
- * key.
+ * The fewest milliseconds between two fetches of keys. They are few because a logout token is sent only once, even if
+ * it is signed with a new key.
  */
 const KEYS_PAUSE_MS = 1_000;
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
@@ -36,7 +36,7 @@ export interface ProvenIdentity {
   readonly refreshToken: string | null;
 }
 
-/** The subject or the login that the provider has ended. */
+/** A logout token: the provider has ended the login `sid`, or, without one, all logins of the subject `sub`. */
 const logoutToken = z
   .object({
     sub: z.string().optional(),
@@ -170,7 +170,7 @@ export class IdentityProvider {
     const client = { [openid.clockTolerance]: CLOCK_TOLERANCE_SECONDS, [openid.clockSkew]: skew };
     const configuration = new openid.Configuration(metadata, clientId, client, authentication);
     for (const extend of this.#extensions()) extend(configuration);
-    // Also verifies signatures of ID tokens that came by the provider's own connection.
+    // Also verifies the signature of an ID token that comes directly from the provider's token endpoint.
     openid.enableNonRepudiationChecks(configuration);
     configuration.timeout = TIMEOUT_SECONDS;
     return configuration;

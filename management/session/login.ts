@@ -54,12 +54,12 @@ export class Login {
 
   /**
    * A hook before the token check: a session's cookie identifies the caller of a request without a token. A session
-   * counts only for requests of pages of this origin, and for changes only with a proof of that. Throws `cross_site`.
+   * doesn't count for reads by other origins' pages, or for changes without proof of this origin. Throws `cross_site`.
    */
   async recognise(request: FastifyRequest): Promise<void> {
     const { headers, method } = request;
     if (headers.authorization !== undefined) {
-      // Only the API uses this scheme: in a request, it counts as unknown.
+      // Only the API itself uses this scheme: a request's own header with it is dropped.
       if (headers.authorization.startsWith(SESSION_SCHEME)) delete headers.authorization;
       return;
     }

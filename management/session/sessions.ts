@@ -89,7 +89,7 @@ export class Sessions {
     return this.#endOf(row);
   }
 
-  /** Ends the session. Returns where the browser ends its login at the provider, if it can. */
+  /** Ends the session. Returns the address that ends the browser's login at the provider; `null`: none is known. */
   async logOut(id: string): Promise<string | null> {
     const row = await findSession(this.#parts.db, sessionHash(id));
     await this.end(id);
@@ -104,8 +104,8 @@ export class Sessions {
   }
 
   /**
-   * Like `authenticate`, but also accepts sessions, under a scheme of their own. Event streams often check their
-   * callers this way.
+   * Like `authenticate`, but also accepts sessions, under a scheme of their own. Event streams check their
+   * callers again and again this way.
    */
   accept(authenticate: Authenticate): Authenticate {
     return async (authorization) => {

@@ -111,7 +111,7 @@ export async function applyRemoval(
     if (row === null || !LIVE.includes(row.status)) return;
     if (isUnsettled(await runningStep(trx, site.id))) throw new OutdatedPass(site.siteId);
     await removeLocked(trx, site.id, cause);
-    // Without a blob, the site is projected again even if git restores the same text.
+    // `blob: null` forgets the last text, so that the site is projected again even if git restores that text.
     await rememberBlob(trx, site.siteId, at);
   });
 }

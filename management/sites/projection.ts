@@ -114,7 +114,7 @@ export class Projection {
         if (isDueAgain) this.#retryAt = null;
         if (isDueAgain || (await isAnyObstructed(db)) || (await hasOverdueClaims(db))) await this.run();
       } catch (err) {
-        log.error({ err }, 'a retry could not be projected');
+        log.error({ err }, 'a retry of the projection failed');
       }
     }
   }

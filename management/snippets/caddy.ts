@@ -12,7 +12,7 @@ export function caddySnippet(forwarder: Forwarder): string {
             tls_server_name ${edge.host}`;
   return `${comment('#', [
     ...preamble(forwarder, 'Put it into the site block of the pages and reload Caddy (2.5 or newer).'),
-    'Behind a proxy or CDN of your own, set trusted_proxies and use {client_ip} (2.7) for {remote_host}.',
+    'Behind your own proxy or CDN, set trusted_proxies and replace {remote_host} by {client_ip} (2.7).',
   ])}handle ${path}/* {
     reverse_proxy ${edge.origin} {
         header_up Host ${edge.authority}

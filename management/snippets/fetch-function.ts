@@ -2,8 +2,8 @@ import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, cookieNames } from './parts.ts';
 
 /**
- * JavaScript that forwards a `Request` by `fetch`, for platforms that run such functions. `forward` takes the visitor's
- * address and place, as far as the platform knows them. `isDecoding`: their `fetch`
+ * JavaScript that forwards a `Request` by `fetch`, for platforms whose functions get one. `forward` takes the visitor's
+ * address and place, as far as the platform knows them. `isDecoding`: the platforms' `fetch`
  * decompresses a body and keeps its `content-encoding`, so that the edge must not compress.
  */
 export function forwardFunction(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hostname } from '../../gitops/manifest/schema.ts';
 
-/** A cookie name, or a prefix with `*` at its end. Its characters have no meaning in any product's language. */
+/** A cookie name, or a prefix with `*` at its end. It needs no escaping in a string of any forwarder's language. */
 const COOKIE = /^[A-Za-z0-9_.-]{1,127}\*?$/;
 
 const edge = z
@@ -26,8 +26,8 @@ const edge = z
   });
 
 /**
- * The values of a snippet. They are refused instead of escaped: an accepted value has no character with a meaning in
- * any product's language.
+ * The values of a forwarder's snippet. One that would need escaping is refused: an accepted one can stand as it is in
+ * a string of any forwarder's language.
  */
 const forwarderSchema = z.strictObject({
   /** Base URL of the site's edge hostname. */
@@ -46,7 +46,7 @@ const forwarderSchema = z.strictObject({
 export type Forwarder = z.output<typeof forwarderSchema>;
 export type ForwarderInput = z.input<typeof forwarderSchema>;
 
-/** Throws a `ZodError` if a value can't be quoted in every product's language. */
+/** Throws a `ZodError` if a value is refused. */
 export function parseForwarder(input: ForwarderInput): Forwarder {
   return forwarderSchema.parse(input);
 }

@@ -8,9 +8,9 @@ export function haproxySnippet(forwarder: Forwarder): string {
   return `${comment('#', [
     ...preamble(
       forwarder,
-      'Append it to the frontend that serves the pages. Its first two lines belong to that frontend; the rest is a backend of its own. HAProxy 2.4 or newer.',
+      'Append it to the frontend that serves the pages. The lines acl and use_backend belong to that frontend; the rest is a backend of its own. HAProxy 2.4 or newer.',
     ),
-    'If the frontend has use_backend rules, put the first two lines above them.',
+    'If the frontend has use_backend rules, put the lines acl and use_backend above them.',
     'An answer may set 50 cookies. If they are more than 15 kB, set tune.bufsize 32768 in the global section.',
     'Behind a proxy or CDN of your own, use its header for %[src], or all visitors have the address of that proxy.',
   ])}    acl ${name} path_beg ${path}/

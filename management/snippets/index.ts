@@ -32,5 +32,5 @@ const GENERATORS = {
 export function renderSnippets(input: ForwarderInput): Record<Product, string> {
   const forwarder = parseForwarder(input);
   const rendered = PRODUCTS.map((product) => [product, GENERATORS[product](forwarder)] as const);
-  return Object.fromEntries(rendered) as Record<Product, string>; // of all products
+  return Object.fromEntries(rendered) as Record<Product, string>; // it has every product
 }

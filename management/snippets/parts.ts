@@ -1,6 +1,6 @@
 import type { Forwarder } from './forwarder.ts';
 
-/** Seconds until the edge must answer. Its tag server has 30 s, for long polls of the preview. */
+/** Seconds until the edge must answer. The edge waits 30 s for the tag server: the preview has long polls. */
 export const ANSWER_SECONDS = 35;
 export const CONNECT_SECONDS = 3;
 

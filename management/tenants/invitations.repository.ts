@@ -12,7 +12,7 @@ interface NewInvitation
 }
 
 /**
- * An existing row gets the new token: it is from an earlier attempt of the same creation, whose token was never
+ * An existing row gets the new token: the row is from an earlier attempt of the same creation, whose token was never
  * returned.
  */
 export async function insertInvitation(db: Database, { of, ...row }: NewInvitation): Promise<InvitationRow> {

@@ -7,7 +7,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import type { Tenant } from './tenant-file.ts';
 
 /**
- * Throws `limit_reached` if a change of a client adds one client too many to its organisation or to a new member.
+ * Throws `limit_reached` if a change of a client gives its organisation or a new member more clients than are allowed.
  * Archived clients don't count. Requests at the same moment may together exceed the limit.
  */
 export async function demandClientLimits(
@@ -32,7 +32,7 @@ export async function demandClientLimits(
   const full = added.length === 0 ? null : await fullSubject(db, added, { most: clientsPerPerson, but: id });
   if (full === null) return;
   throw new ManagementProblem('limit_reached', {
-    detail: `${full} is a member of ${counted(clientsPerPerson, 'client')}, the most for one person; give the role in an organisation, which counts for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
+    detail: `${full} is a member of ${counted(clientsPerPerson, 'client')}, the most for one person; give the role in an organisation, where it holds for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
   });
 }
 

@@ -91,7 +91,7 @@ export function membersRoutes(parts: TenantParts, kind: TenantRef['kind']): Fast
         config: { access: 'act', operators: true },
         schema: {
           operationId: `removeMember${operation}`,
-          summary: `Remove a subject from ${withArticle}; its event streams end`,
+          summary: `Remove a subject from ${withArticle}; the subject’s event streams of it end`,
           tags,
           params: memberParams,
           headers: tenantHeaders,

@@ -29,7 +29,7 @@ import {
 const tags = ['organisations'];
 const ref = (id: string) => ({ kind: 'organisations', id }) as const;
 
-/** Organisations, whose members have their role in all clients of it. Each change is a commit in the caller's name. */
+/** Organisations: a member of one has one role in all its clients. Each change is a commit in the caller's name. */
 export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
   const { context } = parts;
   const { db } = context;

@@ -50,7 +50,7 @@ export class TenantProjection {
     }
     if (head === null) return;
     const changed = [...listed.values()].filter(({ site, blob }) => projected.get(site) !== blob);
-    // A client refers to its organisation.
+    // Organisations first, because clients refer to them.
     let isComplete = true;
     for (const { site } of changed.toSorted((a, b) => (a.site > b.site ? -1 : 1))) {
       await this.apply(refOf(site)).catch((err: unknown) => {
@@ -60,7 +60,7 @@ export class TenantProjection {
     }
     for (const [name, blob] of projected) {
       if (blob === null || listed.has(name)) continue;
-      this.#report(name, 'is missing in git, so nothing of it was changed: restore the file');
+      this.#report(name, 'its file is missing in git, so nothing was changed: restore the file');
     }
     if (isComplete) this.#projected = head;
   }
@@ -81,7 +81,7 @@ export class TenantProjection {
       const { organisation } = parsed.tenant;
       if (organisation !== null) {
         const known = await readTenant(trx, { kind: 'organisations', id: organisation });
-        if (known === null) throw new Error(`${name}.yaml: git has no organisations/${organisation}.yaml`);
+        if (known === null) throw new Error(`${name}.yaml: needs a valid organisations/${organisation}.yaml`);
       }
       await storeTenant(trx, ref, parsed.tenant, file.blob);
     });

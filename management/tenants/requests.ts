@@ -37,7 +37,7 @@ interface Answering<View> {
   view(changed: Tenant): View;
 }
 
-/** Makes the change of a request and answers it, or with `dryRun` its plan. */
+/** Makes the change of a request and answers it. With `dryRun`, only answers with the plan of the change. */
 export async function answerChange<View>(
   { changes }: Pick<TenantParts, 'changes'>,
   { request, reply }: Exchange,

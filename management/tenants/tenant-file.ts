@@ -22,7 +22,7 @@ export interface Tenant {
   readonly members: readonly Member[];
 }
 
-/** A file with more members is refused when it is read (`refuseHostileYaml`). */
+/** The API adds no member beyond this number. In a file, no role may have more members. */
 export const MOST_MEMBERS = 1_000;
 
 const subjects = z.array(memberSubject).max(MOST_MEMBERS).optional();

@@ -70,7 +70,7 @@ export async function readTenant(db: Database, { kind, id }: TenantRef): Promise
   return { name, organisation, archivedAt: archived === null ? null : archived.toISOString(), members };
 }
 
-/** Blobs that were projected last by the files' names; `null`: git has never had the file. */
+/** By each file's name, the blob that was projected last; `null`: git has never had the file. */
 export async function projectedBlobs(db: Database): Promise<ReadonlyMap<string, string | null>> {
   const [organisations, clients] = await Promise.all([
     db.selectFrom('organisations').select(['id', 'blob']).execute(),

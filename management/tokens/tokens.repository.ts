@@ -104,7 +104,7 @@ interface TokenFilter {
 }
 
 /**
- * Cut to the millisecond, as in cursors: otherwise a page would skip rows that were created later within the cursor's
+ * Cut to the millisecond, as in cursors: otherwise a page would skip the remaining rows of the cursor's
  * millisecond.
  */
 const CREATED = sql<Date>`date_trunc('milliseconds', created_at)`;

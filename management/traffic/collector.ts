@@ -92,7 +92,7 @@ export class Collector {
         const set = listed.filter((object) => this.#passing.has(partOf(objectId(object))));
         if (set.length === 0) continue;
         isIdle = false;
-        // Noted first, because no pass meets counted objects again: the process may be killed after counting.
+        // Noted first: if the process is killed after counting, no later pass meets these objects again to note them.
         await extendCoverage(db, set.map(({ key }) => key).sort()[0] ?? null, now);
         if (!(await this.#count(set))) isWhole = false;
         if (signal?.aborted === true) return;
@@ -120,7 +120,7 @@ export class Collector {
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {
-      // An object that was read may have been delivered again after a deletion.
+      // After a deletion, an object that was read before may be delivered anew: then it must be read again.
       this.#known.clear();
       return days.map((day) => `raw/dt=${day}/`);
     };

@@ -2,7 +2,7 @@ import { latencyBucket, quantile } from './latency.ts';
 import { countOf, type TrafficRecord } from './record.ts';
 
 /**
- * Sums by name. One letter: `n` requests, `e` events, `i` and `o` octets in and out, `b` blocked and `d` reports about
+ * Sums by name. One letter: `n` requests, `e` events, `i` and `o` octets in and out, `d` reports (`b`: positive) about
  * blockers, `t` bots, `x` errors. With a colon, by value: `r` route, `s` first digit of the status, `c` cache, `k` country,
  * `p` consent, `l` bucket of the latency, `v` version of the web container. Hours also have some sums by quarter: `n1`
  * requests of the second quarter, `n2`, `n3` (`withQuarter`).

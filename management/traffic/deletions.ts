@@ -85,9 +85,9 @@ export async function listDeletions(db: Database, containers: readonly string[])
 }
 
 /**
- * Searches the bucket for the records of one demanded deletion at a time, and continues where the last call or process
- * ended. A call ends after some objects, so that new objects are counted in between: the bucket has the objects of all
- * clients.
+ * Searches the bucket for one demanded deletion at a time, and continues where the last call or process ended. A call
+ * ends after some objects, so that new objects are counted in between: the search reads the objects of all clients.
+ * From each object, the records of all demanded deletions are deleted.
  */
 export async function continueDeletions(parts: Parts, signal: AbortSignal): Promise<void> {
   const { db, rawObjects, log } = parts;
@@ -131,7 +131,7 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
 }
 
 /**
- * In an object, empties the lines of deleted records. They remain, so that the others keep their line numbers, which
+ * In an object, empties the lines of deleted records. The lines remain, so that the others keep their numbers, which
  * make records of older releases count once. Resolves to the number of deleted records.
  */
 export async function rewriteObject({ db, rawObjects }: Parts, key: string): Promise<number> {

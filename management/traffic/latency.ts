@@ -1,6 +1,6 @@
 /** Buckets per doubling: a quantile is at most a tenth off. */
 const PER_DOUBLING = 4;
-/** The last bucket begins at 2^17 ms, over two minutes. */
+/** The last bucket begins at 2^16.75 ms, almost two minutes. */
 const LAST = 17 * PER_DOUBLING;
 
 /** The bucket of a duration in milliseconds: 0 for less than one. Buckets are the same everywhere, so that they add up. */

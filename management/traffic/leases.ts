@@ -50,7 +50,7 @@ export async function dropLeases(db: Database, id: string): Promise<void> {
 
 /**
  * Notes that everything of these parts that was in the bucket at that time is counted. The time is at most the database's
- * own: the clock of a process may be ahead, and a time that has not come yet would count as known, without requests.
+ * own: the clock of a process may be ahead, and a time that has not come yet would seem known to have no requests.
  */
 export async function noteCollected(
   db: Database,

@@ -2,7 +2,7 @@ const HOUR_MS = 3_600_000;
 const QUARTER_MS = HOUR_MS / 4;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A day in a time zone; it has 23 or 25 hours where the clocks change. */
+/** A day in a time zone; where the clocks change, it is longer or shorter than 24 hours. */
 export interface LocalDay {
   /** `2026-11-23`. */
   readonly day: string;

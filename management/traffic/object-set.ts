@@ -10,12 +10,12 @@ export interface ReadObject {
 }
 
 /**
- * `torn`: the last line is no whole JSON value; `unreadable`: another line is none; `foreign`: the line is JSON, but no
+ * `torn`: the last line, not ended, is no whole JSON value; `unreadable`: any other line isn't; `foreign`: JSON, but no
  * record; `misplaced`: the record's day is not that of the object.
  */
 type LineFault = 'torn' | 'unreadable' | 'foreign' | 'misplaced';
 
-/** Up to 52 records of one batch: as many bits as a number holds exactly. */
+/** Up to 52 records of one batch: a number holds that many bits exactly. */
 interface Block {
   readonly batch: string;
   readonly block: number;
@@ -68,7 +68,7 @@ export function uuidOf(text: string): string {
 
 /**
  * Sums the records of objects. A record counts once, by its batch and its index there. Omits records in `counted`, and
- * those of a container in `deleted` from before the time (ISO 8601) that it has there.
+ * those of a container in `deleted` that are older than its time there (ISO 8601).
  */
 export function sumObjects(
   objects: readonly ReadObject[],
@@ -161,7 +161,7 @@ function countsOf(minutes: Map<string, Sum>, { container, time, probe: probed }:
   return sum.counts;
 }
 
-/** The sums that are also kept by quarters of an hour, because some zones' days begin within an hour of UTC. */
+/** The sums that are also kept by quarters of an hour: in some time zones, days begin amid an hour of UTC. */
 const QUARTERED = ['n', 'e', 'i', 'o'];
 
 /** The same counts, and those of the second, third or fourth quarter of the hour beside them: `n1`, `n2`, `n3`. */

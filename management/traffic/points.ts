@@ -40,7 +40,7 @@ interface KnownPoints {
 const MOST_ROWS = 20_000;
 
 /**
- * The parts of a range for which the sums of this span (in seconds) are not completely known. With `quarters`, also the
+ * The parts of a range for which the sums per `span` seconds are not completely known. With `quarters`, also the
  * parts without sums by quarter of an hour.
  */
 export async function missingIn(
@@ -74,7 +74,7 @@ function outside({ from, to }: Range, known: KnownPoints['known']): Range[] {
 const latest = (one: Date, other: Date) => (one > other ? one : other);
 const earliest = (one: Date, other: Date) => (one < other ? one : other);
 
-/** One point for each step of which something is known. Both ends of the range are ends of steps. */
+/** One point for each step of which something is known. The range begins and ends where steps do. */
 export async function trafficPoints(db: Database, scope: Whose, { from, to, step, probes }: PointsRange) {
   const known = await knownRange(db, step);
   const { table } = spanOf(step);

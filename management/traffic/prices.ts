@@ -1,5 +1,5 @@
 /**
- * The operations at Cloudflare that 1,000 requests of usual visits cause, and their list prices per million
+ * The operations at Cloudflare that 1,000 usual visits cause, and their list prices per million
  * (docs/costs.md).
  */
 const PER_VISITS = {
@@ -26,7 +26,7 @@ export function edgeOperations(requests: number): EdgeOperations {
   };
 }
 
-/** US dollars beyond what a plan includes, to a millionth. */
+/** US dollars at list prices, to a millionth. What a plan includes is not subtracted. */
 export function listPrice(operations: EdgeOperations): number {
   const names = Object.keys(DOLLARS) as Operation[]; // the keys of the literal above
   const dollars = names.reduce((sum, name) => sum + (operations[name] * DOLLARS[name]) / 1e6, 0);

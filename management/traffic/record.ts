@@ -46,7 +46,7 @@ function isRecord(value: unknown): value is TrafficRecord {
     !Number.isNaN(Date.parse(time)) &&
     typeof route === 'string' &&
     route.length <= 200 &&
-    // The database refuses such texts, and with them all other lines.
+    // The database refuses any other text, and with it all other lines.
     route.isWellFormed() &&
     !route.includes('\0') &&
     typeof status === 'number' &&
@@ -55,6 +55,6 @@ function isRecord(value: unknown): value is TrafficRecord {
   );
 }
 
-/** A whole number from 0 on; anything else counts as 0. */
+/** A number from 0 to below 2^40, rounded down; anything else counts as 0. */
 export const countOf = (value: unknown): number =>
   typeof value === 'number' && value > 0 && value < 2 ** 40 ? Math.floor(value) : 0;

@@ -11,8 +11,8 @@ const FAULT_DAYS = 30;
 const BATCH = 20_000;
 
 /**
- * Notes since when records are known: from the time in the key `oldest`, or from now if no object was listed. A key is
- * `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
+ * Notes the time since which records are known: that in the key `oldest` if it is earlier, or now if no object was
+ * listed and none is noted. A key is `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
  */
 export async function extendCoverage(db: Database, oldest: string | null, now: Date): Promise<void> {
   const [, day, hour, minute] = /\/(\d{4}-\d\d-\d\d)T(\d\d)(\d\d)[^/]*$/.exec(oldest ?? '') ?? [];
@@ -40,7 +40,7 @@ export async function pruneTraffic({
       const days = keep[Number(seconds) as keyof typeof keep]; // the keys of TRAFFIC_SPANS
       if (days === 0) continue;
       const time = new Date(daysBefore(now, days));
-      // Removes minutes by whole hours, and hours and days by whole days: a longer span loses all of its sums or none.
+      // Removes minutes by whole hours, the rest by whole days: an hour loses all its minutes or none, a day its hours.
       const until =
         seconds === '60' ? Math.floor(time.getTime() / hourMs) * hourMs : Date.parse(dayAt(time.getTime()));
       await pruneSums(db, { table, from, until: new Date(until).toISOString() });
@@ -48,8 +48,8 @@ export async function pruneTraffic({
     const collected = (await collectedUntil(db))?.getTime() ?? now;
     const first = dayAt(daysBefore(Math.min(now, collected), lateDays));
     await db.transaction().execute(async (trx) => {
-      // Waits for the transactions that count. From then on no record of an earlier day is counted, so its notes can
-      // go.
+      // Waits for transactions that are counting. From then on no record of a day before `first` is counted, so notes
+      // of those days can be removed.
       await lockDeletions(trx);
       await sql`update traffic_state set notes_from = greatest(notes_from, ${first}::date)`.execute(trx);
     });

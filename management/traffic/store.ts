@@ -78,15 +78,15 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
   });
 }
 
-/** The containers with records to delete, with times in the form that records have. */
+/** The containers with records to delete, and before which time, written as in records. */
 export async function deletedContainers(db: Database): Promise<Map<string, string>> {
   const deleted = await deletedRecords(db);
   return new Map([...deleted].map(([container, until]) => [container, until.toISOString()]));
 }
 
 /**
- * Notes the records as counted. Resolves to those of the same blocks that were counted before; a process that counts
- * copies of them at the same time waits for the other's end. All processes lock the rows in the same order, so that
+ * Notes the records as counted. Resolves, by block, to those that were counted before. Of two processes that count
+ * copies of one record at once, one waits for the other's end. All processes lock the rows in the same order, so that
  * none deadlocks.
  */
 async function claimRecords(db: Database, { blocks }: SetSums): Promise<Map<string, number>> {

@@ -30,7 +30,7 @@ const tags = ['traffic'];
 export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
   const { db, clock, analytics } = context;
 
-  /** Throws the problem to answer if the caller may not do this with the container. Operators may. */
+  /** Throws the problem to answer unless the caller's role allows the purpose, or the caller is an operator. */
   async function ownContainer(id: string, caller: Actor, purpose: Purpose): Promise<string[]> {
     await demandContainerOrOperator(context, id, caller, purpose);
     return [id];
@@ -55,7 +55,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
     const range = { from: new Date(Math.floor(from / ms) * ms), to: new Date(Math.ceil(to / ms) * ms) };
     if (from >= to || (range.to.getTime() - range.from.getTime()) / ms > MOST_POINTS) {
       const message =
-        from >= to ? 'must be before to' : `leads to more than ${MOST_POINTS} points; choose a longer step`;
+        from >= to ? 'must be before `to`' : `leads to more than ${MOST_POINTS} points; choose a longer step`;
       throw new ManagementProblem('invalid_request', {
         detail: `from ${message}`,
         errors: [{ path: 'from', message }],

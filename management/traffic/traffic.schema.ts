@@ -10,7 +10,7 @@ const point = z
     time: z.iso.datetime().meta({ description: 'start of the step' }),
     requests: z.int(),
     events: z.int().meta({ description: 'events of analytics; a request can have none or many' }),
-    routes: byValue.meta({ description: 'requests by the pattern of the route; empty: none matched' }),
+    routes: byValue.meta({ description: 'requests by the route’s pattern; an empty one: no route matched' }),
     statuses: byValue.meta({ description: 'requests by `2xx`, `4xx` …' }),
     cache: byValue.meta({
       description: 'requests of routes with a cache, by `hit`, `miss`, `stale`, `bypass`',
@@ -20,7 +20,7 @@ const point = z
     errors: z.int().meta({ description: 'requests that were answered with an error code' }),
     latency: z
       .object({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
-      .meta({ description: 'from the request to the answer’s headers; the error is at most a tenth' }),
+      .meta({ description: 'from the request to the answer’s headers; off by at most a tenth' }),
     consent: byValue.meta({
       description: 'requests whose consent is known, by `all`, `analytics`, `ads`, `none`',
     }),
@@ -49,7 +49,7 @@ export const trafficView = z
     step: z.int(),
     sampled: z.boolean().meta({
       description:
-        'true: the sums are estimates, because some points count for several requests; false: every request was counted',
+        'true: the sums are estimates, as some data points count for several requests; false: every request was counted',
     }),
     points: z.array(point),
     missing: rangeList,

@@ -113,7 +113,7 @@ export function usageRoutes(context: Context): FastifyPluginAsyncZod {
           operationId: 'listUsage',
           summary: 'List what each container has used by day, with its list price at the edge',
           description:
-            'Days without requests are not listed; `missing` has those of which not everything is known.',
+            'Days without requests are not listed; `missing` has the times of which not everything is known.',
           tags: ['traffic'],
           querystring: usageQuery,
           response: { 200: usagePage, ...problems('invalid_request', 'unknown_client', 'unknown_container') },

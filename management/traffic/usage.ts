@@ -14,7 +14,7 @@ export interface UsageRow {
 }
 
 interface UsageQuery {
-  /** Seconds of the sums that the days are made of. */
+  /** How many seconds each sum covers; the days are made of these sums. */
   readonly span: 3600 | 86400;
   readonly days: readonly LocalDay[];
   /** The clients whose containers are listed; `null`: all. */
@@ -29,7 +29,7 @@ interface UsageQuery {
 const countOf = (name: string) => sql`coalesce((sums.counts->>${name})::bigint, 0)`;
 
 /**
- * The part of an hour's count that falls in the day. The first quarter's count is the hour's without the other three.
+ * The part of an hour's count that falls in the day. The first quarter's count is the hour's minus those of the others.
  */
 function countOfQuarters(name: string) {
   const others = [1, 2, 3].map((quarter) => countOf(`${name}${quarter}`));

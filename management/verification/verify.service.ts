@@ -63,7 +63,7 @@ export async function verifyContainer(
   return { container, verification };
 }
 
-/** The container, if the caller may verify it now. Otherwise throws the problem to answer. */
+/** The container, if the caller may verify it now. Otherwise throws the problem to answer with. */
 export async function verifiableContainer(
   { db }: Context,
   { id, caller, ifMatch }: Omit<VerifyRequest, 'requestId'>,

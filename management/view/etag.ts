@@ -24,7 +24,7 @@ export function demandMatch(ifMatch: string | undefined, manifest: ManifestView)
   demandTag(ifMatch, (tag) => tag.startsWith(`"${current}.`));
 }
 
-/** Throws `precondition_failed` unless an `If-Match` names a strong tag that is current. */
+/** Throws `precondition_failed` if an `If-Match` has neither `*` nor a strong tag that is current. */
 export function demandTag(ifMatch: string | undefined, isCurrent: (tag: string) => boolean): void {
   if (ifMatch === undefined || ifMatch.trim() === '*') return;
   const tags = [...ifMatch.matchAll(TAGS)].map(([, weak, tag = '']) => ({ isWeak: weak !== undefined, tag }));

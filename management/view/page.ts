@@ -50,7 +50,7 @@ export function keyFrom<Key>(cursor: string | undefined, schema: z.ZodType<Key>)
 
 /** The problem for a cursor that is not from a page of the list. */
 export function wrongCursor(): ManagementProblem {
-  const message = 'must be `next` of a page of this list in this order';
+  const message = 'must be `next` of a page of this list in the same order';
   return new ManagementProblem('invalid_request', {
     detail: `cursor ${message}`,
     errors: [{ path: 'cursor', message }],

@@ -19,7 +19,7 @@ import {
 import { addressRules } from './rules.ts';
 import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 
-/** Queues sent at once: by this process; of one webhook by it; of one client or organisation by all processes. */
+/** Queues sent at once: in all and of one webhook by this process; of one client or organisation by all processes. */
 const AT_ONCE = 32;
 const PER_WEBHOOK = 8;
 const PER_OWNER = 8;
@@ -53,7 +53,7 @@ export class Deliverer {
     this.#client = new WebhookClient(addressRules(parts.settings));
   }
 
-  /** Makes the deliverer check at once, because a delivery is due. */
+  /** Makes the deliverer check at once, because a delivery may be due. */
   trigger(): void {
     this.#isTriggered = true;
     this.#endPause();
@@ -71,7 +71,7 @@ export class Deliverer {
         for (const leased of await this.#lease()) {
           this.#count(leased.webhook_id, 1);
           const sent = this.#atOnce(() => this.#send(leased, signal))
-            .catch((err: unknown) => log.error({ err }, 'a webhook’s outcome could not be recorded'))
+            .catch((err: unknown) => log.error({ err }, 'a webhook’s queue could not be read or recorded'))
             .finally(() => {
               this.#count(leased.webhook_id, -1);
               running.delete(sent);
@@ -84,7 +84,7 @@ export class Deliverer {
           await pruneDeliveries(db);
         }
       } catch (err) {
-        log.error({ err }, 'the outbox of webhooks could not be read');
+        log.error({ err }, 'the outbox of webhooks could not be read or pruned');
       }
       await this.#pause(signal);
     }
@@ -138,7 +138,7 @@ export class Deliverer {
     }
   }
 
-  /** `false`: the queue must wait, or another process has it. */
+  /** `false`: this process no longer has the lease of the queue. */
   async #attempt(
     leased: Leased,
     webhook: WebhookRow,

@@ -72,7 +72,7 @@ export async function countPending(db: Database, webhook: string, most: number):
   return count;
 }
 
-/** Sends a delivery again, after all that wait in its queue. */
+/** Queues a delivery (again), after all that wait in its queue. */
 export async function queueAgain(db: Database, id: string): Promise<void> {
   await sql`select queue_delivery(${id}::uuid)`.execute(db);
 }

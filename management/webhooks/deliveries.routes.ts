@@ -43,7 +43,7 @@ function presentDelivery(row: DeliveryRow): z.output<typeof deliveryView> {
   };
 }
 
-/** What was sent to a webhook, and what is to be sent. `onQueued` is called when a delivery is due. */
+/** What was sent to a webhook, and what is to be sent. `onQueued` is called after a delivery was queued. */
 export function deliveriesRoutes({ db }: Context, onQueued: () => void): FastifyPluginAsyncZod {
   const tags = ['webhooks'];
 

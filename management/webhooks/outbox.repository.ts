@@ -138,7 +138,7 @@ export async function recordDelivered(
 
 /**
  * Records a failed attempt. Resolves to whether the delivery is dead now: it was tried for three days, or `isFinal`.
- * The rest of its queue is due after `retryMs`; after a dead delivery at once.
+ * Its queue is due again after `retryMs`; after a dead delivery, at once.
  */
 export async function recordFailed(
   db: Database,
@@ -177,7 +177,7 @@ export async function releaseQueue(
     where webhook_id = ${webhook_id} and queue = ${queue} and lease = ${lease}`.execute(db);
 }
 
-/** Counts an attempt of a webhook. After some failures in a row it pauses for `pauseMs`. */
+/** Counts an attempt of a webhook, and pauses the webhook for `pauseMs` if that is positive. */
 export async function countAttempt(
   db: Database,
   webhook: string,

@@ -96,8 +96,7 @@ export const deliveryView = z
       .meta({ description: 'dead: given up after three days, or because the receiver answered 410' }),
     attempts: z.int(),
     nextAt: z.iso.datetime().nullable().meta({
-      description:
-        'when its container’s next delivery is sent; deliveries of one container wait for each other',
+      description: 'when the container’s next delivery is due: this one, or an earlier one that it waits for',
     }),
     answer: z.int().nullable().meta({ description: 'HTTP status of the last attempt' }),
     error: z.string().nullable(),

@@ -9,7 +9,7 @@ export const newClone = z
     ...givenPages,
     containerConfigB64: containerConfigB64
       .optional()
-      .meta({ description: 'without it, the clone has the configuration of the other container' }),
+      .meta({ description: 'without it, the clone has the configuration of the original' }),
     clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
     client: z.uuid().optional().meta({ description: 'without it, the clone belongs to the same client' }),
   })

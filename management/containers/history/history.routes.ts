@@ -99,7 +99,7 @@ export function historyRoutes(
         config: { access: 'act' },
         schema: {
           operationId: 'restoreContainer',
-          summary: 'Bring a removed container back, with its names if they are free, and its tokens',
+          summary: 'Bring a removed container back, with its tokens and its names, which must be free',
           tags,
           params: containerParams,
           querystring: dryRunQuery,

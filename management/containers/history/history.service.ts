@@ -25,7 +25,7 @@ interface Parsed {
 const MOST_PARSED = 500;
 const recent: Parsed = new LRUCache<string, Promise<Manifest | 'invalid'>>({ max: MOST_PARSED });
 
-/** The commits that changed a site, newest first, after the one that `cursor` names. */
+/** The commits that changed a site, newest first; with `cursor`, those older than the commit that it names. */
 export async function readHistory(
   { repo }: Pick<Context, 'repo'>,
   site: string,
@@ -35,7 +35,7 @@ export async function readHistory(
     if (cursor !== undefined && !(await repo.has(cursor))) throw new ManagementProblem('unknown_commit');
     const newest = cursor ?? (await repo.head());
     if (newest === null) return { history: [], next: null };
-    // The page after a commit begins with the commit itself.
+    // From a cursor, the history begins with the cursor's commit itself, which the previous page has.
     const found = await repo.history(site, limit + (cursor === undefined ? 1 : 2), newest);
     const entries = cursor === undefined ? found : found.filter(({ revision }) => revision !== cursor);
     const { items, next } = paged(entries, limit, ({ revision }) => revision);
@@ -108,7 +108,7 @@ export async function versionsOfCommit(
       throw new ManagementProblem('wrong_status', { detail });
     }
     if (before === 'invalid' || after === 'invalid') {
-      throw new ManagementProblem('wrong_status', { detail: 'the manifest of that commit is invalid' });
+      throw new ManagementProblem('wrong_status', { detail: 'the commit’s old or new manifest is invalid' });
     }
     if (before.state !== after.state) {
       const detail = 'the commit removed or restored the site: restore or remove the container instead';

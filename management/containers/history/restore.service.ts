@@ -85,7 +85,7 @@ export async function restoreContainer(
   return await demandContainer(db, id, caller, 'act');
 }
 
-/** Judges a restoration like `restoreContainer`. Changes nothing. */
+/** Judges a restoration like `restoreContainer`, but not its ports. Changes nothing. */
 export async function planRestoration(context: Context, restoration: Restoration): Promise<ContainerPlan> {
   const { row, manifest, last } = await judgeRestoration(context, restoration);
   const contested = [
@@ -125,7 +125,7 @@ async function judgeRestoration(
   return { row, last: parsed.manifest, manifest };
 }
 
-/** The text that a commit deleted last. */
+/** The site's file before its newest commit, which deleted it. */
 async function lastText({ repo }: Context, site: string): Promise<string | null> {
   try {
     const entries = await repo.history(site, 1);

@@ -7,7 +7,7 @@ import { planOf } from '../../view/plan.ts';
 import { demandImage, demandResources, type ImageSettings } from '../image.ts';
 import { undo } from './undo.ts';
 
-/** What only operators set, by edits in git. */
+/** Members of a manifest that a revert changes only for operators. */
 const OPERATORS: readonly (keyof Manifest)[] = [
   'site',
   'client',
@@ -50,12 +50,12 @@ export function reverted(
     throw new ManagementProblem('forbidden', { detail: `only an operator may change ${paths.join(', ')}` });
   }
   demandImage(result.image, current.image, caller, settings);
-  // What an operator has lowered, a revert may not raise again.
+  // A tenant's revert may not raise resources above both the tenants' limit and the current values.
   demandResources(result.resources, current.resources, caller, settings);
   return result;
 }
 
-/** The names that the commit removed and a revert adds again. Another client may have taken any other name since. */
+/** The names that the commit removed and a revert adds again. A name that it kept may be another client's by now. */
 export function addedNames({ before, after }: CommitVersions): string[] {
   const kept = claimedNames(after);
   return claimedNames(before).filter((name) => !kept.includes(name));

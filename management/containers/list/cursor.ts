@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { ListOrder, ListPosition } from '../../records/container-lists.repository.ts';
 import { keyFrom, wrongCursor } from '../../view/page.ts';
 
-/** A cursor of the order of creation is a number, as all cursors were before lists could be sorted. */
+/** In a list by creation, a cursor is a number, as all cursors were before lists could be sorted. */
 const NUMBER = /^\d{1,18}$/;
 
 const position = z.tuple([z.string(), z.string().max(200), z.string().regex(NUMBER)]);

@@ -122,7 +122,7 @@ function countsOf(rows: Awaited<ReturnType<typeof countContainers>>): ContainerC
   const live = rows.filter(({ status }) => LIVE.includes(status));
   const sum = (some: typeof rows) => some.reduce((total, { count }) => total + count, 0);
   const by = <Key extends string>(keys: readonly Key[], count: (key: Key) => number) =>
-    Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<Key, number>; // fromEntries drops the keys
+    Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<Key, number>; // it forgets the key type
   return {
     total: sum(rows),
     status: by(STATUSES, (status) => sum(rows.filter((row) => row.status === status))),

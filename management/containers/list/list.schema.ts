@@ -82,8 +82,8 @@ export const containerCounts = z
   .object({
     total: z.int(),
     status: countsOf(STATUSES),
-    health: countsOf(HEALTHS).meta({ description: 'of the containers that are live' }),
-    suspended: z.int().meta({ description: 'of the containers that are live' }),
+    health: countsOf(HEALTHS).meta({ description: 'of the containers that are up or being created' }),
+    suspended: z.int().meta({ description: 'of the containers that are up or being created' }),
   })
   .meta({ id: 'ContainerCounts' });
 export type ContainerCounts = z.output<typeof containerCounts>;

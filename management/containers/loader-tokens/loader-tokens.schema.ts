@@ -3,7 +3,7 @@ import { z } from 'zod';
 const token = z
   .object({
     id: z.string(),
-    value: z.string().meta({ description: 'its beginning and end' }),
+    value: z.string().meta({ description: 'the beginning and the end of the token' }),
     current: z.boolean().meta({ description: 'true: the token that snippets have' }),
     until: z.iso
       .date()

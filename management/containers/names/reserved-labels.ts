@@ -1,5 +1,5 @@
 /**
- * Site ids that are not used, because they are the first label of a site's hostnames in the installation's zones.
+ * Labels that no site has as its id, because a site's hostnames in the installation's zones begin with its id.
  * People, mail servers, browsers and certificate authorities expect the operator behind these labels (RFC 2142 and the
  * usual names of services).
  */

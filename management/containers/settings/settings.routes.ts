@@ -59,7 +59,7 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
           operationId: 'suspendContainer',
           summary: 'Let changes of the container wait, or switch its serving off',
           description:
-            'Without `serving: false`, the site keeps serving as it is. With it, the edge answers nothing of the site, and its pages keep their fallback. Switching it off is itself a change, so it is refused while the changes of the container wait.',
+            'Without `serving: false`, the site keeps serving as it is. With it, the edge answers nothing of the site, and its pages keep their fallback. Switching the serving off is itself a change, so it is refused while the changes of the container wait.',
           body: suspension,
           response: { 200: changeAnswer, ...problems(...REFUSALS) },
         },

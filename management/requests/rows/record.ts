@@ -17,7 +17,7 @@ const members = <Value extends z.ZodType>(value: Value) =>
 const count = z.number().int().nonnegative();
 
 /**
- * A record of the edge (docs/logs.md) as requests show it. Members that are not named here are dropped, so that nothing
+ * A record of the edge (docs/logs.md) as the API shows it. Members that are not named here are dropped, so that nothing
  * else is kept or answered. Records of earlier releases lack some members: they get `null`, `false` or `{}`.
  */
 export const recordedRequest = z.object({

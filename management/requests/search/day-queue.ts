@@ -1,6 +1,6 @@
 import { limit } from '../../../gitops/base/limit.ts';
 
-/** Days that are filled at once. */
+/** How many current days (today, yesterday) are filled at the same time. */
 const CURRENT = 2;
 /** Older days that may wait. Callers can ask for any number of days. */
 const MOST_OLD = 62;

@@ -20,7 +20,7 @@ export interface DuckDb {
 
 /**
  * DuckDB with access to `dir` only, and without extensions that it would download. It is loaded at its first use, because
- * it takes 50 MB and half a second, and most starts have nothing to search.
+ * it takes 50 MB and half a second, and most runs of management search nothing.
  */
 export function duckDb(dir: string, temporary: string): DuckDb {
   let started: Promise<Started> | undefined;

@@ -16,7 +16,7 @@ const READS = 8;
 const AT_ONCE = 500;
 /** Files of an hour before they are merged. */
 const MOST_FILES = 8;
-/** How long an object may take from its first record until it is listed. Later ones are found by a whole listing. */
+/** How long an object may take from its first record until it is listed. Slower ones are found by a full listing. */
 const OVERLAP_MS = 10 * 60_000;
 
 /** The common prefix of the keys of a day's objects (`YYYY-MM-DD`). */
@@ -36,8 +36,8 @@ interface FoundObject {
 }
 
 /**
- * Reads the objects of a day that aren't in its cache. `since`: only those whose keys name that time or a later one;
- * `null`: all of them, and the day is made anew if one has gone or was changed. Returns how many lines were no records.
+ * Adds to a day's cache the objects that it lacks. `since`: lists only those from `OVERLAP_MS` before that time on;
+ * `null`: all. If one changed or, for `null`, is gone, the cache is rebuilt. Returns how many lines were no records.
  */
 export async function fillDay(
   { objects, duck, signal, deleted }: FillParts,

@@ -23,7 +23,7 @@ interface OpenCache {
   close(): void;
 }
 
-/** Opens the folder for this process alone. Keeps only `days` days, all of this version. Throws an `Error`. */
+/** Opens the folder for this process alone. Keeps only the newest `days` days of this version. Throws an `Error`. */
 export async function openCache(
   { dir, days }: Pick<SearchOptions, 'dir' | 'days'>,
   version: string,

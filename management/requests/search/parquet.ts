@@ -119,7 +119,7 @@ const stored = z.object({
   rest: z.string().transform((text): unknown => JSON.parse(text)),
 });
 
-/** A row of a file. Throws if the file isn't one of the search. */
+/** A row of a file. Throws if the row isn't as `writeRows` writes it. */
 export function readRow(columns: Readonly<Record<string, unknown>>): KeyedRow {
   const { at, batch, idx: index, rest } = stored.parse(columns);
   const row = recordedRequest.parse({ ...columns, ...Object(rest) });

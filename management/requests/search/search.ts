@@ -119,7 +119,7 @@ export class RequestSearch {
     return cache.files.flatMap((file) => (file.hour === hour ? [cache.pathOf(file)] : []));
   }
 
-  /** Waits until the days are read, but for a limited time. Returns those that aren't wholly read yet. */
+  /** Waits until stale days are read again, but for a limited time. Returns those that are stale still. */
   async #prepared(from: number, to: number): Promise<string[]> {
     const last = Math.min(to, this.#clock.date().getTime());
     const names: string[] = [];

@@ -52,7 +52,7 @@ async function readLogs(id: string, query: LogQuery): Promise<TagLinePage> {
 
 const at = (cursor: string | undefined) => (cursor === undefined ? {} : { cursor });
 
-/** Throws what the API answers. */
+/** Throws `ApiProblem` for any answer other than a 2xx. */
 export async function searchLogs(
   container: string,
   { choice, times }: { readonly choice: LogChoice; readonly times: RequestTimes },
@@ -61,7 +61,7 @@ export async function searchLogs(
   return await readLogs(container, { ...choice, ...rangeOf(times), ...at(cursor) });
 }
 
-/** The lines of one request, which the edge got at `time`. Throws what the API answers. */
+/** The lines of one request, which the edge got at `time`. Throws as `searchLogs` does. */
 export async function readRequestLogs(
   container: string,
   { requestId, time }: { readonly requestId: string; readonly time: string },

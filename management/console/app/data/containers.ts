@@ -31,7 +31,7 @@ export interface ListFilter {
   readonly limit?: number;
 }
 
-/** Values of an address that the API would refuse are ignored. */
+/** Statuses, healths and sort orders that the API doesn't know are ignored. */
 export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
   const listed = <Value extends string>(values: readonly Value[], text = '') =>
     values.filter((value) => text.split(',').includes(value));

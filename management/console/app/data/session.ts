@@ -29,7 +29,7 @@ export const currentSession = signal<SessionState>({ kind: 'unknown' });
 /** Reads who is logged in in this browser. */
 export async function readSession(): Promise<void> {
   try {
-    const logins = (await read('/session/logins')) as Logins | null; // the API's own answers
+    const logins = (await read('/session/logins')) as Logins | null; // not checked: our own API answers
     const me = logins?.hasSession === false ? null : ((await read('/me')) as Me | null);
     if (me !== null) currentSession.value = { kind: 'open', me };
     else if (logins !== null) currentSession.value = { kind: 'none', logins };

@@ -4,7 +4,7 @@ import { sendInSession } from './api.ts';
 export type Traffic = components['schemas']['Traffic'];
 export type TrafficPoint = components['schemas']['TrafficPoint'];
 
-/** Milliseconds between two reads of traffic up to now while it is shown; longer for long spans. */
+/** Milliseconds between two reads of a shown range that ends now; longer for long spans. */
 const POLL_MS = 2_000;
 const LONG_POLL_MS = 30_000;
 
@@ -12,7 +12,7 @@ const MINUTE = 60;
 const HOUR = 3_600;
 const DAY = 86_400;
 
-/** Seconds of one point, by their name in the address. */
+/** Seconds of one point, by the step's name in the page's address. */
 export const TRAFFIC_STEPS = { minute: MINUTE, hour: HOUR, day: DAY } as const;
 export type StepName = keyof typeof TRAFFIC_STEPS;
 

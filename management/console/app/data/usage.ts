@@ -88,7 +88,7 @@ export interface UsageSums {
   readonly bytesOut: number;
   /** US dollars. */
   readonly listPrice: number;
-  /** Containers and days that exceeded a soft limit. */
+  /** Rows (one container on one day each) that exceeded a soft limit. */
   readonly warned: number;
 }
 

@@ -5,7 +5,7 @@ export type ChangedValue = components['schemas']['Change'];
 
 /** Values before and after, one line each. */
 export function ChangeTable({ changes }: { changes: readonly ChangedValue[] }) {
-  if (changes.length === 0) return <p class="dim">Nothing that the manifest shows.</p>;
+  if (changes.length === 0) return <p class="dim">No change that the manifest shows.</p>;
   return (
     <div class="table-box">
       <table class="changes">

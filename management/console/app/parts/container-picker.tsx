@@ -7,7 +7,7 @@ import { Failure } from './states.tsx';
 
 const MOST = 12;
 
-/** Chooses one of any number of containers by part of its name; `null`: all of them. */
+/** Chooses one of any number of containers by part of its name or of a domain; `null`: all of them. */
 export function ContainerPicker({ value, set }: { value: string | null; set: (id: string | null) => void }) {
   const [isOpen, setOpen] = useState(false);
   return (

@@ -105,7 +105,7 @@ export function Known<Data>({
     <>
       {error !== null && (
         <p class="notice warn" role="status">
-          Last known <Ago at={at} />:{' '}
+          Last read <Ago at={at} />. The newest attempt failed:{' '}
           {problem === null ? 'the API doesn’t answer at the moment' : titleOf(error)}.{' '}
           {problem?.requestId && <RequestId problem={problem} />}{' '}
           <button type="button" class="quiet" disabled={isLoading} onClick={() => void reload()}>

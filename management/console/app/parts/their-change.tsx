@@ -5,10 +5,10 @@ import { ChangeTable } from './changes.tsx';
 import { Ago } from './marks.tsx';
 import { Known } from './states.tsx';
 
-/** How many of another person's commits are shown. */
+/** How many of the newest commits are searched for the one of `base`. */
 const MOST = 5;
 
-/** What another person changed since `base` was read: a change on top of it was refused (412). */
+/** What another person changed since `base` was read, so that a change of `base` was refused (412). */
 export function TheirChange({ base: { container } }: { base: Versioned }) {
   const { id, revision } = container;
   const query = useQuery(`container since ${id} ${revision}`, async () => {

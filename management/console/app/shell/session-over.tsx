@@ -34,7 +34,7 @@ export function SessionOver() {
     >
       <h2 id="session-over">Your session has ended</h2>
       <p>
-        Log in again in a new window. Everything you typed is still here, and what you saved will be sent.
+        Log in again in a new window. What you typed is still here, and a change you were saving will be sent.
       </p>
       <div class="actions">
         <a class="button primary" href={loginUrl(RETURNED_PATH)} target="_blank" rel="noopener opener">
@@ -45,7 +45,7 @@ export function SessionOver() {
   );
 }
 
-/** Tells the window that waits for this login, and closes this one. */
+/** Reports this login to the window that waits for it, and closes this one. */
 export function Returned() {
   useEffect(() => {
     const channel = new BroadcastChannel(CHANNEL);

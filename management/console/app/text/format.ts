@@ -27,7 +27,7 @@ const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 /** The local time to a millisecond, such as `14:03:07.120`; on other days than today, with the date before it. */
 export function clockTime(time: string, now = new Date()): string {
   const at = new Date(time);
-  // `Intl` takes ten times as long, and a live list shows many times.
+  // `Intl` takes ten times as long, and a live list shows a time in each of its rows.
   const [hours, minutes, seconds] = [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) =>
     String(part).padStart(2, '0'),
   );

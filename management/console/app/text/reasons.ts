@@ -8,7 +8,7 @@ const FIXES: Partial<Record<Reason, string>> = {
   provisioner_unreachable:
     'The host’s provisioner could not be reached. Create the container again once it answers.',
   provisioner_refused: 'The host refused the manifest. Read the detail, then create the container again.',
-  provisioning_failed: 'The host could not finish. Read which step failed under Health.',
+  provisioning_failed: 'The host could not finish. Under Health, read which step failed.',
   sites_repo_unavailable:
     'The sites repository could not be written. Create the container again once it can be.',
   site_taken: 'Another site has this name. Create the container under another name.',

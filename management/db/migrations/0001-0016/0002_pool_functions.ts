@@ -6,7 +6,7 @@ import { type Kysely, sql } from 'kysely';
  * real one (PostgreSQL, CREATE FUNCTION, “Writing SECURITY DEFINER Functions Safely”).
  */
 const STATEMENTS = [
-  // Leases the lowest free pair. No row: there is none, or the container has one. Pairs that concurrent transactions
+  // Leases the lowest free pair. No row: none is free, or the container has a pair. Pairs that concurrent transactions
   // are leasing are skipped.
   sql`create function lease_ports(for_host text, for_container uuid)
     returns table (processing integer, preview integer)

@@ -32,7 +32,7 @@ const STATEMENTS = [
     exception when insufficient_privilege or undefined_file or undefined_object or feature_not_supported then
       raise warning 'containers are searched without an index, because pg_trgm can''t be created: %', sqlerrm;
     end $$`,
-  // Includes the words, so that a search reads only the index for the containers that come before its matches.
+  // Includes the words: of the containers that come before its matches, a search reads only the index, not the rows.
   sql`create index containers_by_name on containers (folded_name, seq) include (client_id, words)`,
   sql`create index containers_by_update on containers (updated_at, seq)`,
   // Answers counts from the index alone.

@@ -4,7 +4,7 @@ import { type Kysely, sql } from 'kysely';
  * Events are numbered when their transaction commits, so that a reader who has seen a position has seen all before it:
  * the trigger is deferred to the commit, and holds a lock until the commit is done. Deliveries to webhooks are queued in
  * the same transaction. A queue is one webhook's events of one container. Its newest position shows whether an event
- * was added while its last delivery ended.
+ * was added since its deliveries were read.
  */
 const STATEMENTS = [
   sql`create sequence event_positions`,
@@ -115,7 +115,7 @@ const STATEMENTS = [
     $$`,
   sql`revoke all on function queue_delivery from public`,
 
-  // A new member may read more: the member's open streams report it at once.
+  // A new member may read more: the member's open streams get those events from now on.
   sql`create function notify_new_member() returns trigger language plpgsql as $$
     begin
       perform pg_notify('tagyard', 'member ' || new.client_id || ' ' || new.subject);

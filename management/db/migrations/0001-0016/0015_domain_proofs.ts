@@ -3,7 +3,7 @@ import { registrableDomain } from '../../../../gitops/manifest/schema.ts';
 
 const STATEMENTS = [
   // `seen_at`: when the record was last found. `settled`: the manifests of all the client's sites agree with the status.
-  // `held_until`: the domain was just moved to the client, which hasn't claimed a name in it yet.
+  // `held_until`: until then, a moved domain belongs to its new client, even to one that has no name in it yet.
   sql`create table domain_proofs (
     client_id uuid not null references clients,
     domain text not null,
@@ -26,7 +26,7 @@ const STATEMENTS = [
 
 const BATCH = 1_000;
 
-/** All domains that clients have now count as proven, although nothing is known of a record. */
+/** Every domain that a client already has counts as proven, although nothing is known of a record. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const statement of STATEMENTS) await statement.execute(db);
   const { rows } = await sql<{ client: string; name: string }>`

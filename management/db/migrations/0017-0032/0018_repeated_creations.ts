@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Idempotency keys of creations that aren't a container's. `made` is the id that each attempt uses; `answer` is sealed with
- * the key, of which only a digest is stored.
+ * Idempotency keys of creations of anything but a container. `made` is the id that each attempt uses; `answer` is
+ * sealed with the key, of which only a digest is stored.
  */
 const STATEMENTS = [
   sql`alter table idempotency_keys

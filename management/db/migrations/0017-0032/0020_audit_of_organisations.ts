@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** The organisation whose change, members, invitations, tokens or webhooks a row is about. */
+/** A row's organisation, if the row is about it, its members, invitations, tokens or webhooks. */
 const STATEMENTS = [
   sql`alter table audit_log add column organisation_id uuid`,
   sql`create index audit_log_by_organisation on audit_log (organisation_id, seq)`,

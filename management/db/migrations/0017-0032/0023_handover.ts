@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 
 /**
  * Links to the DNS records that a client has to set, for readers without a login (the table has a link's SHA-256 only),
- * and what uploaded exports of Tag Manager say of its set-up.
+ * and what uploaded exports of Tag Manager say of a container's set-up there.
  */
 const STATEMENTS = [
   sql`create table handover_links (

@@ -129,7 +129,7 @@ function Upload({ id }: { id: string }) {
       </label>
       <p class="small dim" id={`${field}-hint`}>
         In Tag Manager: Admin › Export container, for the server container and for the web container, one file
-        each. Nothing of the file is kept but these verdicts.
+        each. Nothing of the file is kept but the states above.
       </p>
       <input
         id={field}

@@ -35,7 +35,7 @@ const PARTS = [
 
 type Part = (typeof PARTS)[number][0];
 
-/** Whether this person sees the part. Before the client is known: whether the person would see it for any client. */
+/** Whether this person sees the part. Before the client is known: whether the person would see it for some client. */
 function hasPart(part: Part, client: string | undefined): boolean {
   if (part !== 'handover' && part !== 'danger') return true;
   const mayChange = client === undefined ? me().clients.some(({ id }) => mayAct(id)) : mayAct(client);

@@ -13,7 +13,7 @@ import { plural } from '../../text/format.ts';
 
 type Entry = components['schemas']['HistoryEntry'];
 
-/** Every commit that changed the container, the newest first; each can be undone. */
+/** The commits of the container's manifest, the newest first, each with a button to undo it; the API refuses some. */
 export function HistorySection({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
   const [limit, setLimit] = useState(10);

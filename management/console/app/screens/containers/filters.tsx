@@ -14,7 +14,7 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
   latest.current = change;
   /** The search that this field last put into the address. Any other search there comes from a link or the history. */
   const sent = useRef(text);
-  // In a layout effect, which runs before the next timer: that timer would send the old search again.
+  // In a layout effect, because it runs before a pending timer, which would send the old search again.
   useLayoutEffect(() => {
     const q = query.q ?? '';
     if (q === sent.current) return;

@@ -7,7 +7,7 @@ const PAGE = 200;
 
 export interface Selection {
   readonly chosen: ReadonlyMap<string, ListedContainer>;
-  /** Containers that were read so far, while all that match are read; else `null`. */
+  /** While all that match are read: how many choosable ones were read so far; else `null`. */
   readonly reading: number | null;
   readonly error: unknown;
   /** Whether all that match are chosen. */

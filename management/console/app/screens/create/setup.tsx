@@ -57,7 +57,7 @@ function Steps({ container }: { container: Container }) {
             <Newest id={id} />
           </>
         ) : (
-          <p class="dim">As soon as the container is active.</p>
+          <p class="dim">Possible as soon as the container is active.</p>
         )}
       </Section>
     </>

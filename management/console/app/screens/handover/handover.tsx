@@ -60,7 +60,7 @@ export function HandoverSection({ client, container }: { client: string; contain
               {!sendsMail && (
                 <p class="small dim">
                   No mail is sent: this installation has no mail server (<code>SMTP_URL</code>). The page of
-                  the link shows when all records are right.
+                  the link shows whether all records are right.
                 </p>
               )}
             </>

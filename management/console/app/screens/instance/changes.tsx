@@ -14,7 +14,7 @@ export default function ChangesScreen() {
   return (
     <Page
       title="Changes"
-      sub="Every change is a commit. Open its container to see the values, and to revert it."
+      sub="Every change is a commit. To see its values or to revert it, open its container."
     >
       <PagedTable
         pages={pages}

@@ -12,7 +12,7 @@ import { PlannedTable } from './planned.tsx';
 
 type Plan = components['schemas']['InstancePlan'];
 
-/** What the next pass, or a branch, would change. A plan that guards hold is approved here. */
+/** What the next pass, or a branch, would change. A plan held by guards is approved here. */
 export default function PlansScreen() {
   const [ref, setRef] = useState('');
   const [plan, setPlan] = useState<Plan | null>(null);

@@ -25,7 +25,7 @@ export function useTrouble(): Query<Trouble> {
   });
 }
 
-/** Containers with trouble, each with its fix and one way there. */
+/** Containers with trouble, each with its fix and a link to its health. */
 export function Attention({ query }: { query: Query<Trouble> }) {
   return (
     <Section id="attention" title="Needs attention">

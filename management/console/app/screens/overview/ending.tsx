@@ -23,7 +23,7 @@ const KINDS = {
   },
   forwarder_token: {
     name: 'Old forwarder token',
-    fix: 'First put the new configuration on the domain’s own server.',
+    fix: 'Before then, put the new configuration on the domain’s own server.',
     part: 'same-origin',
   },
   loader_token: {

@@ -37,7 +37,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
             )}
           </Fact>
           <Fact name="Duration">
-            {milliseconds(row.duration)} <span class="dim">until its headers</span>
+            {milliseconds(row.duration)} <span class="dim">until the answer’s headers</span>
           </Fact>
           <Fact name="Cache">{row.cache ?? <span class="dim">nothing is cached here</span>}</Fact>
           <Fact name="Bodies">
@@ -67,7 +67,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
         </details>
       </div>
       <div class="actions">
-        {/* The list may stay, with another filter. */}
+        {/* It closes the dialog, because the list behind it may stay, with another filter. */}
         <a
           class="button"
           onClick={close}

@@ -9,7 +9,7 @@ import {
 import { ContainerPicker } from '../../parts/container-picker.tsx';
 import { timeZone, words } from '../../text/format.ts';
 
-/** Keys that are pressed within this time are one search, milliseconds: longer than for lists, because it costs more. */
+/** Keystrokes within this many milliseconds are one search: longer than for lists, because a search costs more. */
 const TYPING_MS = 350;
 
 /** The page width at which all filters fit, as in `style/requests.css`. */

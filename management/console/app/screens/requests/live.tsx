@@ -19,8 +19,8 @@ export function LiveView({ container, filter }: { container: string; filter: Req
         />
       </div>
       <p class="dim small">
-        A request is shown about two seconds after it was made if the edge is on this machine. Cloudflare’s
-        queue collects requests for up to a minute first; the management API then sends them within a second.
+        A request is shown about two seconds after it was made if the edge is on the API’s host. Otherwise,
+        Cloudflare’s queue collects requests for up to a minute; the API then sends them within a second.
       </p>
       {shown !== null && <RequestDetail row={shown} close={() => show(null)} />}
     </>

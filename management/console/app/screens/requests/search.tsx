@@ -52,7 +52,7 @@ export function SearchView({
       {missing.length > 0 && (
         <p class="notice warn" role="status">
           The records of {missing.join(', ')} (UTC) are still being read. This page shows them once they are;
-          an export waits until then.
+          an export is possible only then.
         </p>
       )}
       <div class="requests">

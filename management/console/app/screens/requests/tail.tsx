@@ -14,7 +14,7 @@ interface TailViewProps<Row> {
   readonly row: (row: Row) => JSX.Element;
 }
 
-/** Rows as a stream sends them, the newest first, with a pause. */
+/** Rows as a stream sends them, the newest first, with a button that pauses them. */
 export function TailView<Row extends { readonly time: string }>({
   source,
   noun,
@@ -75,7 +75,7 @@ function Gaps({ tail: { missed, hasGap }, noun }: { tail: Tail<unknown>; noun: s
   if (missed === 0 && !hasGap) return null;
   return (
     <p class="notice warn" role="status">
-      {missed > 0 && `${plural(missed, noun)} came faster than this page could read them. `}
+      {missed > 0 && `This page missed ${plural(missed, noun)}. `}
       {hasGap && `Some ${noun}s from times without a connection are missing. `}
       Search shows all that are kept.
     </p>

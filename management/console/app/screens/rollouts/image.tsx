@@ -1,4 +1,4 @@
-/** An image with the beginning of its digest, such as `gtm-cloud-image@490cd4…`. */
+/** An image's name with 12 characters of its digest; without a digest, with 12 characters of what follows the colon. */
 export function imageName(image: string): string {
   const [name = '', digest] = image.split('@');
   const short = name.slice(name.lastIndexOf('/') + 1);

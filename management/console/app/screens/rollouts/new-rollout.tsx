@@ -127,7 +127,7 @@ function ImageField({ images, value, set }: { images: Images; value: string; set
         {repositories.map((one, index) => (
           <span key={one}>
             {index > 0 && ', '}
-            {one === 'local' ? 'unnamed images of the host' : <code>{one}</code>}
+            {one === 'local' ? 'images of the host by id' : <code>{one}</code>}
           </span>
         ))}
       </span>

@@ -32,7 +32,7 @@ function totalOf(sites: Rollout['sites']): number {
   return Object.values(sites).reduce((sum, number) => sum + number, 0);
 }
 
-/** `3 of 12 changed`, and how many sites have each of the other states. */
+/** `3 of 12 changed`, and how many sites have each of the other states but `pending`. */
 export function progressOf(sites: Rollout['sites']): string {
   const rest = Object.entries(sites)
     .filter(([state]) => state !== 'swapped' && state !== 'pending')

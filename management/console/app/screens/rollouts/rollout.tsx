@@ -19,7 +19,7 @@ type Wave = Rollout['waves'][number];
 /** Sites of a wave, and events, that are shown at once. */
 const SHOWN = 50;
 
-/** One rollout: how far it is, wave by wave, and what happened; it is stopped and put back here. */
+/** One rollout: how far it is, wave by wave, and what happened; with buttons to stop it and to undo it. */
 export default function RolloutScreen() {
   const { id = '' } = useRoute().params;
   const query = useQuery(`instance rollout ${id}`, async () => {
@@ -66,7 +66,7 @@ function Progress({ rollout }: { rollout: Rollout }) {
             <p class="strong">{ROLLOUT_TEXTS[reason]}.</p>
             {detail !== null && <p>{detail}</p>}
             {(status === 'failed' || status === 'stopped') && (
-              <p>Sites with the new image keep it. “Back to the earlier images” undoes all of them.</p>
+              <p>Sites with the new image keep it. “Back to the earlier images” changes them back.</p>
             )}
           </div>
         )}

@@ -32,7 +32,7 @@ export default function AuditScreen() {
       <PagedTable
         pages={pages}
         rows={10}
-        empty={<Empty title="Nothing was changed yet" />}
+        empty={<Empty title="No changes found" />}
         head={
           <>
             <th scope="col">Action</th>

@@ -5,7 +5,7 @@ import { Ago, StateMark } from '../../parts/marks.tsx';
 import { Failure, Known } from '../../parts/states.tsx';
 import { plural } from '../../text/format.ts';
 
-/** The last deliveries of a webhook; each can be sent again. */
+/** The last deliveries of a webhook; each that isn't pending can be sent again. */
 export function Deliveries({ id }: { id: string }) {
   const { isBusy, error, run } = useAction();
   const query = useQuery(`deliveries ${id}`, async () => {

@@ -71,7 +71,7 @@ export function InvitationsSection({ tenant: { kind, id } }: { tenant: ShownTena
         }}
       >
         <TextField
-          label="Invite by e-mail"
+          label="E-mail (optional)"
           type="email"
           value={email}
           set={setEmail}

@@ -14,7 +14,7 @@ import { OF_KIND, type ShownTenant } from './tenant.ts';
 const GIVEN_ROLES = [
   { value: 'viewer', name: 'Viewer: reads' },
   { value: 'editor', name: 'Editor: changes settings' },
-  { value: 'admin', name: 'Admin: does everything with containers' },
+  { value: 'admin', name: 'Admin: also creates and removes containers' },
   { value: 'owner', name: 'Owner: also gives ownership' },
 ] as const;
 type GivenRole = (typeof GIVEN_ROLES)[number]['value'];

@@ -47,7 +47,7 @@ export default function OrganisationsScreen() {
               <p>
                 {me().isOperator
                   ? 'Create one below, then put clients into it.'
-                  : 'Clients without an organisation have members of their own.'}
+                  : 'A client needs no organisation: it has members of its own.'}
               </p>
             </Empty>
           )

@@ -9,7 +9,7 @@ import { Section } from '../../parts/page.tsx';
 import { Failure } from '../../parts/states.tsx';
 import { OF_KIND, type ShownTenant } from './tenant.ts';
 
-/** Another name for a client or organisation. If another person has changed it meanwhile, that is shown first. */
+/** Renames a client or organisation. If another person has changed it meanwhile, that is shown first. */
 export function RenameSection({
   tenant: { kind, id },
   name,
@@ -67,7 +67,7 @@ export function RenameSection({
                 setTheirs(null);
               }}
             >
-              Keep mine, and save it again
+              Keep mine, then rename again
             </button>
             <button
               type="button"

@@ -5,7 +5,7 @@ import { me } from '../../data/session.ts';
 import type { UsageNames } from '../../data/usage.ts';
 
 const OF_PAGE = 200;
-/** The most containers whose names are read. */
+/** The most names that are read of containers, and of clients. */
 const MOST_NAMES = 2_000;
 
 /** The names of containers and clients; where a name isn't known, the beginning of the id. */

@@ -152,15 +152,15 @@ function groupLines({ items, gaps }: Usage, group: 'container' | 'client', nameO
       const sums = sumUsage(own);
       const days = plural(
         sums.warned,
-        group === 'client' ? 'container and day' : 'day',
-        group === 'client' ? 'containers and days' : 'days',
+        group === 'client' ? 'container-day' : 'day',
+        group === 'client' ? 'container-days' : 'days',
       );
       return {
         key: id,
         name: nameOf[group](id),
         href: group === 'client' ? `/console/clients/${id}` : `/console/containers/${id}`,
         sums,
-        note: [...(isGap ? ['at least'] : []), ...(sums.warned > 0 ? [`on ${days}`] : [])].join(', ') || null,
+        note: [...(isGap ? ['partial'] : []), ...(sums.warned > 0 ? [`on ${days}`] : [])].join(', ') || null,
       };
     })
     .toSorted((a, b) => b.sums.requests - a.sums.requests);

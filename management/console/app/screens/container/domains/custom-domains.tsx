@@ -201,7 +201,7 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
             refresh(id);
           }}
         >
-          <p>Pages whose snippet names this host load no tags until they get the new snippet.</p>
+          <p>Pages whose snippet names this host get tags from the vendor or none until it is replaced.</p>
         </Confirm>
       )}
     </li>

@@ -6,7 +6,7 @@ interface DnsRecord {
   readonly value: string;
 }
 
-/** DNS records to set, each part to be copied. */
+/** DNS records to set, one a line, copied together. */
 export function Records({ records }: { records: readonly DnsRecord[] }) {
   if (records.length === 0) return null;
   const text = records.map(({ type, name, value }) => `${name}. ${type} ${value}`).join('\n');

@@ -38,8 +38,8 @@ export function SameOriginSection({ versioned }: { versioned: Versioned }) {
     return (
       <Section id="same-origin" title="Same origin">
         <p class="dim">
-          No domain forwards a path of its own pages yet. With one, cookies last in every browser as long as
-          the tags say.
+          No domain forwards a path of its own pages yet. With such a path, cookies last in every browser as
+          long as the tags say.
         </p>
         {mayEdit(clientId) && (
           <p>
@@ -101,7 +101,7 @@ function Forwarder({ versioned, domain }: { versioned: Versioned; domain: Domain
       ) : (
         <p class="notice warn">
           {mayEdit(clientId)
-            ? 'The token was made with another key of this installation. Make a new one to get the configuration.'
+            ? 'The token was made with another key of this installation. An owner or admin must make a new one.'
             : 'The configuration has a secret token. Editors, admins and owners can read it.'}
         </p>
       )}

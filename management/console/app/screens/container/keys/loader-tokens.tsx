@@ -85,7 +85,7 @@ function Rotate({ versioned, close }: { versioned: Versioned; close: () => void 
         refresh(id);
       }}
     >
-      <p>The snippet gets the new token. Pages with the old snippet load their tags until its grace ends.</p>
+      <p>The snippet gets the new token. Pages with the old snippet get the loader until its grace ends.</p>
       <GraceField value={days} set={setDays} max={MOST_DAYS} />
     </Confirm>
   );
@@ -118,7 +118,7 @@ function Revoke({
         refresh(id);
       }}
     >
-      <p>Pages that still have a snippet with this token load no tags from now on.</p>
+      <p>Snippets with this token get no loader from now on: pages load tags from the vendor, or none.</p>
     </Confirm>
   );
 }

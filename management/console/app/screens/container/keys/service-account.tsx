@@ -10,7 +10,7 @@ type Key = Record<string, unknown>;
 /** Keys of Google have 2,400 bytes; the API takes 8,192. */
 const MOST_BYTES = 8_192;
 
-/** The Google Cloud service account with which the tag server reads and writes, such as Firestore or BigQuery. */
+/** The Google Cloud service account with which the tag server uses, for example, Firestore or BigQuery. */
 export function ServiceAccount({ versioned }: { versioned: Versioned }) {
   const { id, clientId, serviceAccount } = versioned.container;
   const file = useRef<HTMLInputElement>(null);

@@ -4,7 +4,7 @@ import { ChangeTable } from '../../../parts/changes.tsx';
 import { Ago } from '../../../parts/marks.tsx';
 import { type Difference, differences, type SettingsDraft } from './draft.ts';
 
-/** Shows what another person changed in the container meanwhile, and asks what to do with this person's own changes. */
+/** Shows what another person changed in the container meanwhile, and asks what to do with the unsaved changes here. */
 export function ConflictNotice({
   id,
   before,

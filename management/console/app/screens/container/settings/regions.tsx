@@ -48,8 +48,8 @@ export function RegionRules({
               name="consentMode"
               region={region}
               of={[
-                { value: 'basic', name: 'Basic: not at all' },
-                { value: 'advanced', name: 'Advanced: without cookies' },
+                { value: 'basic', name: 'Basic: no tags before a grant' },
+                { value: 'advanced', name: 'Advanced: no cookies before a grant' },
               ]}
               set={(next) => change(index, next)}
             />
@@ -133,7 +133,7 @@ function Rule<Name extends 'consent' | 'consentMode' | 'fallback'>({
     <ChoiceField
       label={label}
       value={value ?? ''}
-      of={[{ value: '', name: 'As everywhere' }, ...of]}
+      of={[{ value: '', name: 'As elsewhere' }, ...of]}
       set={(next) => set((next === '' ? others : { ...others, [name]: next }) as Region)} // a value of `of`
     />
   );

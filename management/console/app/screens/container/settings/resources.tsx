@@ -60,7 +60,7 @@ export function ResourceFields({
         />
         <TextField
           label="Replicas"
-          hint="Number of processing containers; in a cluster at least 2"
+          hint="Number of processing containers; a cluster runs at least 2 if no maximum is set"
           type="number"
           min={1}
           max={16}
@@ -94,7 +94,7 @@ export function ResourceFields({
         <summary>In a cluster</summary>
         <div class="grid">
           <TextField
-            label="Most replicas"
+            label="Maximum replicas"
             hint="Replicas are added up to this number under load; empty: none is added"
             type="number"
             min={min}
