@@ -131,7 +131,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     });
     const call = { request, served, header, site, ownHosts, enabled, contextOf, guard };
     const match = await router(path);
-    // A route of many paths, such as `/_/*`, takes precedence: it keeps all of its paths.
+    // A route of many paths, such as `/_/*`, takes precedence over what plugins own under the prefix.
     const prefixed =
       prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call, path, requested.search) : undefined;
     if (prefixed) return prefixed;
@@ -142,7 +142,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
   }
 
   /**
-   * The answer of a host's own server to a request for a host of others, which a wildcard route also catches. Request
+   * The answer of another party's server to a request for its host, which a wildcard route also catches. Request
    * and answer are passed on unchanged, and so is Cloudflare's own status for a server that it can't reach.
    * `undefined`: this is no such request, or no server answers. Two kinds of requests are never passed on: those from
    * our proxy, because they are for a site and no other server may see their secret, and those for the cache's own
@@ -193,7 +193,7 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
     const isHead = request.method === 'HEAD';
     const final = isHead ? new Response(null, response) : response;
     const { passing, events } = notes;
-    // Copied, because what work in the background notes later is not part of the record.
+    // Copied, because the record must not have what background work adds to the notes later.
     const fields = {
       time: new Date(startedAt).toISOString(),
       requestId,

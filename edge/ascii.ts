@@ -2,8 +2,8 @@ import type { LoadFnOutput } from 'node:module';
 
 /**
  * The same script with an escape for each character that isn't ASCII. V8 keeps a script's source while its functions live.
- * If one character needs two bytes, V8 stores every character of the script in two bytes. Scripts with such characters
- * in `String.raw`, in JSX or after a backslash change their meaning.
+ * If one character needs two bytes, V8 stores every character of the script in two bytes. An escape in `String.raw`, in
+ * JSX or after a backslash changes the script's meaning.
  */
 export function asAscii(source: LoadFnOutput['source']): string {
   const text = typeof source === 'string' ? source : new TextDecoder().decode(source ?? undefined);

@@ -59,7 +59,7 @@ export async function bundleWorker(entryPoint: string): Promise<string> {
   return (await makeBundle(entryPoint)).text;
 }
 
-/** The worker of a stage, with the plugins that these modules export by default, as one or as a list. */
+/** A stage's worker with added plugins: the default export of each module is a plugin or a list of plugins. */
 export async function bundleStage(plugins: readonly string[]): Promise<string> {
   if (plugins.length === 0) return IS_PACKAGE ? await readFile(STAGE, 'utf8') : await bundleWorker(STAGE);
   const path = (file: string) => JSON.stringify(file);
@@ -94,19 +94,19 @@ async function makeBundle(entry: string | Pick<Esbuild.BuildOptions, 'stdin'>): 
   const [output] = outputFiles;
   if (output === undefined)
     throw new Error(`esbuild wrote no output for ${typeof entry === 'string' ? entry : 'a stage'}`);
-  // A script's own name has a prefix; its files are in the list.
+  // Without the page scripts (`page:…`): `inputs` has their files already.
   inputs.push(...Object.keys(metafile.inputs).filter((path) => !path.startsWith('page:')));
   return { text: output.text, inputs };
 }
 
-/** The bundle that the package has, or the one that `bundle` makes of the sources if they have changed. */
+/** The package's bundle; in a checkout, the kept one, or one made by `bundle` if the sources have changed. */
 async function ready(name: string, bundle: () => Promise<Bundle>): Promise<string> {
   return IS_PACKAGE ? await readFile(resolve(BUILT, name), 'utf8') : await cachedBundle(name, bundle);
 }
 
 let edgeBundle: Promise<string> | undefined;
 
-/** The edge worker's bundle, built once per process. Rejects if two plugins claim one route or one member of `/boot`. */
+/** The edge worker's bundle, built once per process. In a checkout, rejects if plugins clash (see `refuseClashes`). */
 export function bundleEdge(): Promise<string> {
   edgeBundle ??= ready('worker.js', () => checkPlugins().then(() => makeBundle(resolve(here, 'worker.ts'))));
   return edgeBundle;

@@ -31,7 +31,7 @@ function refuseRouteClashes(plugins: readonly Plugin[]): void {
 
 /**
  * Two routes of one shape don't clash if their paths are the same text and their methods differ, neither being `ALL`.
- * They clash if their parameters have different names: the router keeps routes by that text and would find only one.
+ * They clash if their parameters have different names: the router keeps routes by path text and would find only one.
  */
 function clashes(one: Route, other: Route): boolean {
   return (

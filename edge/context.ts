@@ -56,14 +56,14 @@ interface Shared {
 
 const problem: PluginContext['problem'] = (code, detail) => new EdgeError(code, { detail });
 
-/** Builds the contexts of one request. They differ between plugins in the settings and the cache scope. */
+/** Builds the contexts of one request. They differ between plugins, for example in the settings and the cache scope. */
 export function contextFactory(
   services: ContextServices,
   given: ContextRequest,
 ): (enabled: Enabled) => PluginContext {
   const { resolved, hop } = given;
   const { address, isTrusted, place } = hop;
-  // If a request comes through a server without a valid token, the platform knows only where that server is.
+  // If the address may be that of a server in between (one without a valid token), so may the place.
   const { country, region } = isTrusted ? place : NOWHERE;
   const visitor = { address, country, region, isTrusted };
   const rules = consentRules(resolved.consentSettings, visitor);

@@ -66,7 +66,7 @@ class Input implements RouteInput {
   }
 }
 
-/** Handles a path that matches a literal route; `undefined` where the site does not have it. */
+/** Handles a path that matches a plugin's route; `undefined` where the site does not have that route. */
 export function dispatch(call: Call, match: Match): Handling | undefined {
   const offered: Offered[] = [];
   for (const mounted of match.routes.values()) {
@@ -95,7 +95,7 @@ export function dispatchDynamic(call: Call, path: string): Handling | undefined 
   return dispatchOwned(call, 'dynamic', (plugin) => plugin.dynamic?.owns(path, call.site));
 }
 
-/** Handles an address that one plugin owns under a prefix, whatever the routes are; `undefined` where none does. */
+/** Handles an address that one plugin owns under a prefix, even if a route matches it; `undefined` where none does. */
 export function dispatchPrefixed(call: Call, path: string, query: string): Handling | undefined {
   const { request, site } = call;
   if (request.method !== 'GET' && request.method !== 'HEAD') return undefined;
@@ -105,7 +105,7 @@ export function dispatchPrefixed(call: Call, path: string, query: string): Handl
   return handling && { handle: async () => answerConditional(request, await handling.handle()) };
 }
 
-/** Handles a request by the first plugin that owns its address, by the plugin's member `by`. */
+/** Handles a request by the member `by` of the first plugin that owns the request's address. */
 function dispatchOwned(
   call: Call,
   by: 'dynamic' | 'prefixed',

@@ -1,6 +1,6 @@
 import type * as Esbuild from 'esbuild';
 
-/** esbuild's process has 60 MB. It ends this many milliseconds after the last bundle. */
+/** esbuild's process takes 60 MB of memory, so it ends this many milliseconds after the last bundle. */
 const IDLE_MS = 500;
 
 let bundling = 0;

@@ -14,7 +14,7 @@ interface HostKvKey {
   readonly expiration?: number;
 }
 
-/** Workers KV, like its REST API. The worker reads every write at once, apart from its own caches. */
+/** Workers KV, like its REST API. The worker sees a write immediately, unless its caches have an older value. */
 export interface HostKv {
   get(key: string): Promise<string | null>;
   put(key: string, value: string, options?: HostKvPutOptions): Promise<void>;

@@ -98,7 +98,7 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
       url,
       verificationUrl:
         options.verification === undefined ? null : await miniflare.unsafeGetDirectURL('verification'),
-      kv: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, hostKv(call, name)])) as EdgeHost['kv'], // all of them
+      kv: Object.fromEntries(HOST_NAMESPACES.map((name) => [name, hostKv(call, name)])) as EdgeHost['kv'], // every name
       rawLogs: hostObjects(call),
       setRoutes,
       close: () => miniflare.dispose(),

@@ -32,7 +32,7 @@ interface MemberDependencies {
 
 const LOADER_TOKEN = /^lt_[A-Za-z0-9]{16,64}$/;
 
-/** Made once per request: functions are most of what a context costs, and a bootstrap has two contexts. */
+/** Made once per request, not per context: functions are most of a context's cost, and a bootstrap has two contexts. */
 export function requestMembers(
   { request, resolved, scope, guard, notes }: MemberRequest,
   { stores, rules, contextOf }: MemberDependencies,
@@ -75,7 +75,7 @@ export function requestMembers(
   };
 }
 
-/** A key of the profile store that can't be a visitor's id. */
+/** A derived key of the profile store; by its prefix, it can't be the same as a visitor's id. */
 function keyOf(result: unknown): string {
   if (typeof result === 'string' && /^[a-z]+:[0-9a-f]{16,64}$/.test(result)) return result;
   throw new TypeError('not a key');

@@ -24,7 +24,7 @@ type Router = (pathname: string) => Match | Promise<Match | undefined>;
 /**
  * Matches paths against the routes of all plugins. Routes don't clash: the build refuses that (claims.ts).
  *
- * itty-router only matches paths, through `all`: it registers a mistyped method silently, does not match HEAD to GET,
+ * Here itty-router only matches paths, by `all`: it registers a mistyped method silently, does not match HEAD to GET,
  * and does not let a matched handler tell 404 from 405. It also ignores trailing slashes and does not decode
  * parameters. The code below rejects trailing slashes and decodes.
  */

@@ -18,7 +18,7 @@ interface Env {
   readonly RAW_LOGS: R2Bucket;
   readonly HOP_SECRET?: string;
   readonly HOP_SECRET_PREVIOUS?: string;
-  /** Where management takes each delivery of the queue, for its live views, and the secret for it. */
+  /** The URL at which management accepts the queue's deliveries, for its live views, and the secret for it. */
   readonly INGEST_URL?: string;
   readonly INGEST_SECRET?: string;
   readonly TAG_UPSTREAM?: string;

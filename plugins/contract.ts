@@ -107,7 +107,7 @@ export interface CacheScope {
   shared(key: string, run: () => Promise<SharedBody>): Promise<SharedBody>;
 }
 
-/** All that a plugin may use. `memory` and `shared` are private to the site. A spread copy lacks members. */
+/** All that a plugin may use. `memory` and `shared` are private to the site. A copy made with `...` lacks members. */
 export interface PluginContext<Settings = unknown> extends CacheScope {
   readonly settings: Settings;
   readonly site: Site;
@@ -208,7 +208,7 @@ export interface RouteInput<Body = unknown> {
   readonly body: Body;
 }
 
-/** A literal route. GET also answers HEAD; ALL takes every method. */
+/** A route whose path the plugin states. GET also answers HEAD; ALL takes every method. */
 export interface Route<Settings = unknown, Body = unknown> {
   readonly method: 'GET' | 'POST' | 'ALL';
   /** `/x/:name.js`, `/x/*` or an exact path. */
@@ -233,7 +233,7 @@ interface PluginBase<Settings> {
   readonly routes: readonly Route<Settings>[];
   /** Names of the worker's environment variables that the plugin reads: settings for all sites of a deployment. */
   readonly variables?: readonly string[];
-  /** Routes whose paths are named only by the site's documents. They match after all literal routes. */
+  /** Routes whose paths are named only by the site's documents. They match after all of `routes`. */
   readonly dynamic?: {
     owns(path: string, site: Site): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;

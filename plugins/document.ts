@@ -10,7 +10,7 @@ import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './serve
  * accepts what the other writes. Each schema refuses other versions than its own.
  */
 
-/** The path table: the paths of all plugins' routes. A manifest can't forward them to the tag server. */
+/** The path table: the paths of all plugins' routes. A manifest's own paths can't be among them. */
 export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
   TAG_SERVER_PATHS,
   VENDOR_SCRIPT_PATH,
@@ -35,7 +35,7 @@ export const FORWARDED_COOKIES: readonly string[] = [
   ...['_epik', '_pin_unauth', '__kla_id'],
 ];
 
-/** The options of each plugin, by its name. The worker uses none: the marks `@__PURE__` keep them out of its bundle. */
+/** The options of each plugin, by its name. The worker doesn't use this: `@__PURE__` keeps it out of the bundle. */
 export const MODULES = {
   server_proxy: /* @__PURE__ */ serverProxyConfig(ROUTE_PATHS),
   custom_loader: /* @__PURE__ */ customLoaderConfig(),

@@ -67,7 +67,7 @@ const isListOf = (isOne: typeof isBrowser, list: unknown) => Array.isArray(list)
 export const startOf = ({ startedAt, cookies }: ProfileRecord, now: number): number =>
   startedAt ?? Math.min(now, ...cookies.map(({ setAt }) => setAt));
 
-/** The profiles of one site. Neither method rejects: if the store fails, nothing is read or stored. */
+/** The profiles of one site. No method rejects: if the store fails, nothing is read, stored or deleted. */
 export interface ProfileStore {
   /** `undefined`: the store can't be read. `null`: it has no record of that id. */
   read(id: string): Promise<ProfileRecord | null | undefined>;

@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const MAX_MINUTES = 2;
 /** The marks that an isolate remembers: more than all probers send while a mark is valid. */
 const MOST_USED = 4_096;
-/** A minute, a name that the prober has made for this visit, and a signature of both. */
+/** A minute, a name that the prober has made for this visit, and a signature of both and of the request. */
 const MARK = /^(\d{1,12})-([0-9a-f]{32})-[0-9a-f]{64}$/;
 
 /**

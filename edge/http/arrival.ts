@@ -35,7 +35,7 @@ export interface Arrival {
 interface ArrivalDependencies {
   readonly prefixes: Prefixes;
   readonly passesCookie: PassesCookie;
-  /** What is known without regard to a prefix. */
+  /** The hop as it is known without regard to a prefix. */
   readonly peer: Hop;
   /** Whether our own proxy sent the request. */
   readonly isProxied: boolean;

@@ -5,10 +5,10 @@ import { isUnder } from './public-url.ts';
 /** Chromium's upper limit; other browsers accept it. */
 const PREFLIGHT_MAX_AGE_SECONDS = 7200;
 
-/** The origins that a site has allowed: parsing one costs as much as the rest of a preflight. Dropped with its documents. */
+/** Origins already found allowed: parsing one costs as much as the rest of a preflight. Dropped with the `Site`. */
 const allowed = new WeakMap<Site, Set<string>>();
 const MAX_ALLOWED = 100;
-/** `https://`, the longest host name of DNS, and a port. `URL` accepts hosts as long as a header may be. */
+/** `https://`, the longest host name of DNS, and a port. `URL` accepts hosts of any length that a header can have. */
 const MAX_ORIGIN_LENGTH = 8 + 253 + 6;
 
 /**

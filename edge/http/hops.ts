@@ -6,8 +6,8 @@ const ADDRESS = /^[0-9a-fA-F:.]{2,45}$/;
 const HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?$/;
 
 /**
- * Reads what is known of the previous hop. If it is our own proxy, the proxy's headers count. Otherwise only the
- * platform's statements about its peer count: a client can set these neither on Cloudflare nor on the embedded edge.
+ * Reads what is known of the previous hop. If it is our own proxy, the proxy's headers count. Otherwise only what
+ * the platform states of its peer counts: a client can set this neither on Cloudflare nor on the embedded edge.
  */
 export function readHop({ headers, cf }: Request, isProxied: boolean): Hop {
   const address = wellFormed(headers.get('cf-connecting-ip'));

@@ -82,8 +82,8 @@ export async function fetchOrigin(
 }
 
 /**
- * Sends a request. After a failure, sends it again if the origin can't have got it, or if the origin may get such a
- * request twice. The platform chooses the origin's address. The rejection of a `fetch` doesn't say how far the request
+ * Sends a request. After a failure, sends it again if the origin can't have got it, or if its method is safe to send
+ * twice. Both times, the platform chooses the origin's address. A rejected `fetch` doesn't say how far the request
  * got, and neither does 520.
  */
 async function sendTwice(
@@ -128,7 +128,7 @@ function outgoingHeaders(
   hopSecret: string | undefined,
 ): Headers {
   const headers = new Headers(given);
-  // Compared with the headers that exist: what `connection` lists need not be valid header names.
+  // Only headers that exist are deleted: `connection` may list what isn't a header name, and `delete` would throw.
   const perConnection = given
     .get('connection')
     ?.toLowerCase()

@@ -1,4 +1,4 @@
-// Request headers that only the edge and the host's proxy may set. A client could forge them, so both drop them.
+// Request headers that a client could forge: the edge and the host's proxy drop them, or check who sends them.
 
 /** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
 export const HOP_HEADER = 'x-tagyard-hop-secret';
@@ -59,7 +59,7 @@ export const PLACE_HEADERS = [
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
 export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;
 const OF_PREVIEW: ReadonlySet<string> = new Set(DEBUG_HEADERS);
-/** Templates in a GTM container assume its host sets these headers, for example a URL to call and its API key. */
+/** Templates in a GTM container trust these headers as their host's: one may hold a URL to call, one its API key. */
 const FROM_CONTAINER_HOST = /^x-gtm-/;
 
 /** True if a client must not send a header of this name (lower case) to a container. */
@@ -70,7 +70,7 @@ export function isClaim(name: string): boolean {
 
 /**
  * The common headers that a client must not send, for a proxy that can drop headers only by exact name. `isClaim`
- * covers each of them. `forwarded` and the headers that the proxy sets are not in the list: the proxy handles those
+ * covers each of them. `forwarded` and the `x-forwarded-*` that the proxy sets are not in the list: it handles those
  * itself.
  */
 export const COMMON_CLAIMS = [

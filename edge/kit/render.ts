@@ -70,7 +70,7 @@ test('is unknown where the flag is off', async () => {
 /** Why a plugin can't have this name; `null`: it can. */
 export function nameProblem(name: string): string | null {
   if (/^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/.test(name) && name.length <= 40) return null;
-  return `A plugin's name is snake_case, such as bot_score; "${name}" is not`;
+  return `A plugin's name is snake_case with at most 40 characters, such as bot_score; "${name}" is not`;
 }
 
 const pathOf = (name: string): string => `/${name.replaceAll('_', '-')}`;

@@ -44,7 +44,7 @@ export interface SiteOptions {
   readonly features?: EdgeConfigDocument['features'];
   readonly modules?: EdgeConfigDocument['modules'];
   readonly consent?: EdgeConfigDocument['consent'];
-  /** Further rules of consent, of both documents. */
+  /** Further rules of consent, for the registry and `EDGE_CONFIG`. */
   readonly rules?: Partial<ConsentSettings>;
   readonly domains?: readonly Partial<RegistryDomain>[];
   readonly proxyPaths?: readonly string[];

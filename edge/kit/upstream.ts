@@ -22,7 +22,7 @@ export interface Reply {
   readonly body?: string;
 }
 
-/** A real HTTP server for every upstream: it receives all fetches of the worker, with absolute targets. */
+/** One real HTTP server in place of all upstreams: it receives all fetches of the worker, with absolute targets. */
 export interface Upstream {
   readonly port: number;
   readonly received: Received[];

@@ -24,7 +24,7 @@ const decoder = new TextDecoder();
 type Body = OriginRequest['body'] | ArrayBuffer;
 
 /**
- * Notes what a hit of GA4 says of itself: consent, and the names of its events, in the address and in each line of its
+ * Notes what a hit of GA4 says of itself: consent in the address, the names of its events there and in each line of its
  * body. No other value is read. Returns the unchanged body of any request, to send it on: a small one as a whole, a larger
  * one as a stream. Rejects if a small one doesn't arrive.
  */

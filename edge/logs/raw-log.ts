@@ -33,9 +33,9 @@ const MAX_RECORDS = 50;
 const LINGER_MS = 1000;
 /** Batches kept in memory while the queue refuses them. Beyond this number the oldest is dropped and logged. */
 const MAX_UNSENT = 20;
-/** The longest pause between two deliveries. */
+/** The longest pause before messages are delivered again. */
 const MAX_PAUSE_SECONDS = 300;
-/** How long management may take for a delivery. The next delivery waits until then. */
+/** How long management may take for a delivery's lines. The next delivery waits for its answer. */
 const INGEST_TIMEOUT_MS = 2000;
 
 /**
@@ -85,7 +85,7 @@ export function rawLog(queue: RawLogQueue, now: () => number, log: EventLog) {
 
 /**
  * Writes the batches of a delivery to the archive as one object, or one for each day (UTC) if there are several. If it
- * can't be written, all are retried, after a longer pause each time; a message without records is retried alone. Returns
+ * can't be written, all are retried, after a longer pause each time; a malformed message is retried alone. Returns
  * the lines that it has written.
  */
 export async function archive(
@@ -112,8 +112,8 @@ export async function archive(
 }
 
 /**
- * Sends a delivery's lines to management, for its live views; at most a hundred messages. What fails is counted and not
- * sent again, because the archive has it.
+ * Sends the lines of a delivery (a hundred messages at most) to management, for its live views. What fails is logged
+ * and not sent again, because the archive has it.
  */
 export async function ingest(
   lines: readonly string[],

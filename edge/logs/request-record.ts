@@ -5,7 +5,7 @@ export type Timings = Record<string, number>;
 
 /**
  * One record per request. It has no cookie value, no full address and no query string. Of what a client sends, it has
- * only names from closed lists and names of events. Times in milliseconds.
+ * only names from closed lists and names of events. Durations are in milliseconds.
  */
 export interface RequestRecord {
   readonly time: string;
@@ -41,7 +41,7 @@ export interface RequestRecord {
   readonly probe: boolean;
 }
 
-/** A record in the archive. The edge assigns its place: a batch counts once, however often it is delivered. */
+/** A record in the archive. The edge assigns batch and index: a batch counts once, however often it is sent. */
 export interface ArchivedRecord extends RequestRecord {
   /** The batch that an isolate has sent, a UUID. */
   readonly batch: string;
@@ -78,7 +78,7 @@ export const knownMethod = (method: string): string => (METHODS.test(method) ? m
 export const platformName = (value: unknown): string | null =>
   typeof value === 'string' && /^[A-Za-z0-9-]{1,6}$/.test(value) ? value : null;
 
-/** A body's octets as its headers state them, which the runtime enforces; null if they state none. */
+/** A body's octets as its headers state them, which the runtime enforces; null if unknown, 0 without a body. */
 export function octetsOf(message: Request | Response): number | null {
   const stated = message.headers.get('content-length');
   // Reading `body` makes a stream, which costs more than the rest here.

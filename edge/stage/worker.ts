@@ -20,8 +20,8 @@ type Env = Record<Namespace, KVNamespace> & {
 };
 
 /**
- * `fail`: every call throws; `alternate`: every second call throws; `hold`: a call waits until the fault is lifted; a
- * number: a delay in milliseconds.
+ * `fail`: every call throws; `alternate`: every second call throws, counted over all stores; `hold`: a call waits until
+ * the fault is lifted; a number: a delay in milliseconds.
  */
 type Fault = 'fail' | 'alternate' | 'hold' | number;
 
@@ -122,7 +122,7 @@ let edge: Edge | undefined;
 
 /** The edge with its real plugins and stores. The stage controls faults and clock over RPC. */
 export default class StageWorker extends WorkerEntrypoint<Env> {
-  /** Another entry sets its own list, before the first request. */
+  /** Another entry module sets its own list, before the first request. */
   static plugins: readonly Plugin[] = PLUGINS;
   static originTimeout: number = ORIGIN_TIMEOUT_MS;
   /** Where deliveries are sent; initially nowhere. */

@@ -3,7 +3,7 @@ import type { CacheScope, SharedBody } from '../../plugins/contract.ts';
 /** Octets of bodies kept in memory. An isolate has 128 MB for everything. */
 const MAX_OCTETS = 16 * 1_048_576;
 
-/** What an entry without a body takes, roughly. */
+/** What an entry takes besides its body, roughly. */
 const ENTRY_OCTETS = 1024;
 
 /** Bodies by scope and key. A full memory drops those that were put longest ago. */

@@ -5,8 +5,8 @@ export const ABSENT_TTL_MS = 1000;
 /** How long the last good copy counts as fresh after the store has failed. */
 export const RETRY_AFTER_MS = 1000;
 /**
- * How long after its arrival a request may still wait for its writes, and for newer copies of documents that it has. If
- * a read without a copy has already taken longer, the request waits for neither.
+ * How long after its arrival a request may still wait for its writes, and for newer versions of documents of which it
+ * has a copy. If the read of another document has already taken longer, the request waits for neither.
  */
 export const STALE_TIMEOUT_MS = 25;
 /** How long a request waits for a document that it has no copy of. */

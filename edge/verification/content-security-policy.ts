@@ -1,5 +1,5 @@
 /**
- * What a page's Content-Security-Policy must allow for one address's tags to run, and what of this a policy refuses.
+ * What a page's Content-Security-Policy must allow so that one address's tags run, and what of this a policy refuses.
  * Sources: W3C Content Security Policy Level 3, 6.7; developers.google.com/tag-platform/security/guides/csp.
  */
 
@@ -11,13 +11,13 @@ const REQUESTS = {
   'script-src': ['/l/loader.js', '/gtm.js'],
   'connect-src': ['/boot', '/td'],
   'img-src': ['/g/collect', '/a'],
-  // The page that starts the service worker of the vendor's tags, and the frame for browsers without scripts.
+  // The pages that start the service workers of GA4 (below the address) and of ads products (at the vendor).
   'frame-src': ['/_/service_worker/sw_iframe.html', '/static/service_worker/sw_iframe.html'],
 } as const;
 type Directive = keyof typeof REQUESTS;
 const DIRECTIVES = Object.keys(REQUESTS) as Directive[]; // Object.keys forgets the key type
 
-/** For each directive, those that can govern its requests: a policy's earliest in this list decides. */
+/** For each directive, those that can govern its requests: the first of them that a policy has decides. */
 const FALLBACKS: Readonly<Record<Directive, readonly string[]>> = {
   'script-src': ['script-src-elem', 'script-src', 'default-src'],
   'connect-src': ['connect-src', 'default-src'],
@@ -25,7 +25,7 @@ const FALLBACKS: Readonly<Record<Directive, readonly string[]>> = {
   'frame-src': ['frame-src', 'child-src', 'default-src'],
 };
 
-/** The sources that each directive needs. A base is an address without a slash: an origin, or a prefix below one. */
+/** The sources that each directive needs. A base has no slash at its end: it is an origin, or a prefix below one. */
 function neededSources(
   bases: readonly string[],
   vendor: string,

@@ -140,7 +140,7 @@ export const check = z.object({
 });
 export type Check = z.infer<typeof check>;
 
-/** `unreachable`: no host of the site answered at all. */
+/** `unreachable`: no hostname of the site answered with a status below 500. */
 export const VERDICTS = ['passed', 'failed', 'unreachable'] as const;
 
 export const verificationReport = z.object({

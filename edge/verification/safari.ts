@@ -33,7 +33,7 @@ function addressReason(page: Names, tag: Names): string | null {
   const [pageFour, pageSix] = families(page.addresses);
   const [tagFour, tagSix] = families(tag.addresses);
   if (pageSix.length > 0 !== tagSix.length > 0 || pageFour.length > 0 !== tagFour.length > 0) {
-    return `${tag.name} and ${page.name} don’t both have IPv4 and IPv6 addresses`;
+    return `${tag.name} and ${page.name} don’t have the same kinds of addresses (IPv4, IPv6)`;
   }
   for (const [bits, ours, theirs] of [
     [IPV4_BITS, tagFour, pageFour],

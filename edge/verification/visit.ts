@@ -50,8 +50,8 @@ interface VisitorDependencies {
 }
 
 /**
- * Visits the hosts of a site, the first pages of its domains and, for a domain with a prefix, the addresses below that
- * prefix. Any other URL, also one with another port or with an IP address, is refused before anything is sent.
+ * Visits the hosts of a site, the first pages of its domains and, for a domain with a prefix, all its addresses. Any
+ * other URL, also one with another port or with an IP address, is refused before anything is sent.
  * Redirects are not followed.
  */
 export function siteVisitor(site: SiteDescription, { fetch, signal, mark }: VisitorDependencies): SiteVisits {

@@ -66,7 +66,7 @@ export default definePlugin({
         ) {
           throw context.problem(
             'malformed_request',
-            `signals must have at most ${MAX_SIGNALS} names of the form bait_hidden, and session.id 32 hex digits`,
+            `signals must have at most ${MAX_SIGNALS} names like bait_hidden, and session.id 32 hex digits`,
           );
         }
         if (!(await context.ownsLoader(loader))) throw context.problem('unknown_loader');
@@ -78,8 +78,8 @@ export default definePlugin({
         const { state, analytics } = context.consent(consent ?? {});
         context.log({ signals: recorded, consent: state });
         if (context.isBot || !analytics) return accepted(false);
-        // EDGE_CONFIG may forbid to forward the signals, so wait for it if it is late: the page doesn't wait for this
-        // answer.
+        // EDGE_CONFIG may forbid forwarding the signals, so wait for it if it is late. This delays no page: none waits
+        // for this answer.
         if (!(await context.isConfirmed())) return accepted(false);
         const { siteId: site } = context.site;
         const at = new Date(context.now()).toISOString();

@@ -12,7 +12,7 @@ const MAX_PATTERNS = 50;
 
 export const config = z.strictObject({
   enabled: z._default(z.boolean(), true),
-  /** Names that may be stored and restored. Other cookies are never sent. */
+  /** Names that may be stored and restored. For this plugin, the loader sends only these and the master cookie. */
   cookies: z._default(
     // `z.maxLength` would add half a kilobyte to the worker for this one list.
     z.array(cookiePattern).check(({ value, issues }) => {

@@ -10,7 +10,7 @@ import type { StoredCookie } from '../profile.ts';
 const COUNTER = /^_ga_/;
 const COUNTER_MS = 30 * 60_000;
 
-/** Limits of one profile. Enough for every name of the default list with dozens of streams. */
+/** Limits of one profile. Enough for all names of the default list, with dozens of names `_ga_<stream>`. */
 const MAX_COOKIES = 50;
 const MAX_PROFILE_OCTETS = 16_384;
 
@@ -20,7 +20,7 @@ const MAX_PAIR_OCTETS = 4096;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Printable ASCII without `;`, so that a value can't end the pair or the header. */
 const VALUE = /^(?! )[\x20-\x3a\x3c-\x7e]*(?<! )$/;
-/** Prefixes with conditions that a restored, domain-wide cookie does not meet (RFC 6265bis 4.1.3). */
+/** Prefixes with conditions. A restored, domain-wide cookie meets only those of `__Secure-` (RFC 6265bis 4.1.3). */
 const RESERVED_PREFIX = /^__(?:host|secure|http|host-http)-/i;
 
 /** True if `name` is one of the patterns, or starts with a pattern that ends in `*`. */
@@ -56,7 +56,7 @@ interface MergeRules {
 /**
  * Merges the `held` and the `sent` cookies into those to store: they are allowed by list and consent, not expired, and
  * within a profile's limits. Of two with the same name, the newer one stays. Each ends with the identity: otherwise a
- * restored cookie would never expire. The tag server's ids need not be listed.
+ * restored cookie would never expire. The tag server's ids (`FPID`, `FPLC`) need not be listed.
  */
 export function mergeCookies(
   held: readonly StoredCookie[],
@@ -84,8 +84,8 @@ export function mergeCookies(
 }
 
 /**
- * The stored cookies, in which those of the tag server's answer replace older ones. For each name, its last valid line
- * counts.
+ * The stored cookies, in which those of the tag server's answer replace older ones. For each name, its last valid
+ * `Set-Cookie` counts.
  */
 export function withHttpCookies(
   held: readonly StoredCookie[],

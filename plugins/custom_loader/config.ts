@@ -7,7 +7,7 @@ export function customLoaderConfig() {
   return z.strictObject({
     enabled: z._default(z.boolean(), true),
     /**
-     * The end of the addresses from which a shop's or CMS's own plugin requests the loader, under a domain's prefix. It
+     * The last part of the paths at which a shop's or CMS's own plugin requests the loader, under a domain's prefix. It
      * has no default here, so that documents without it stay as they are.
      */
     scriptPath: z.optional(

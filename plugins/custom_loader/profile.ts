@@ -6,7 +6,7 @@ import type { Proven } from './session.ts';
 export interface Profile {
   /** The key under which the visitor's record is stored, or will be. */
   readonly key: string;
-  /** Null: the store has no record. Undefined: none was read, because nothing is kept or the store failed. */
+  /** Null: the store has no record. Undefined: nothing is kept, or what is kept is unknown. */
   readonly record: ProfileRecord | null | undefined;
   /** The session of the record, even if the record has just been deleted. */
   readonly session: ProfileRecord['session'];

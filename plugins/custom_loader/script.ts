@@ -6,7 +6,7 @@ const [head = '', between = '', tail = ''] = template.split(/TAGYARD_VALUES|TAGY
 
 /**
  * A site's values. `edge` is the edge's base URL without a slash at the end, `loader` the loader token, `cookies` the
- * names of the cookies to send. `keys` are those of them from whose values the edge derives keys of its store. `life`
+ * names of the cookies to send, `keys` the names of those whose values the edge makes into its store's keys. `life`
  * is the lifetime of a visitor's id in seconds. `layer` and `query` are those of the page's own snippet, which has
  * already started the data layer.
  */

@@ -21,7 +21,7 @@ export const loaderOf = ({ domains }: Site): string | undefined =>
 /**
  * True if the path ends with `scriptPath` and the query names a web tag of the site: `?id=GTM-ABC1234` or
  * `?GTM-ABC1234`. If `scriptPath` is the whole path, the query may name none, because some plugins can omit the id.
- * False for paths that the site forwards to its tag server: a web container client there may serve a script of the same
+ * False for paths that the site forwards to its tag server, which can be set up to serve a script of the same
  * name.
  */
 export function isScriptAddress(

@@ -7,7 +7,7 @@ export const customLoaderTexts: PluginTexts = {
     enabled: ['Enabled', 'Always on.'],
     scriptPath: [
       'Script path',
-      'The end of the addresses from which a shop’s or CMS’s own plugin requests the loader, under a domain’s prefix.',
+      'The ending of the address below a domain’s prefix at which a shop or CMS plugin requests the loader.',
     ],
     identityDays: [
       'Lifetime of an id in days',

@@ -93,7 +93,7 @@ export function serverProxyConfig(routePaths: readonly string[]) {
     enabled: z._default(z.boolean(), true),
     /**
      * Paths that are forwarded to the site's tag server in addition to the built-in ones. One that ends with `/*` is a
-     * prefix: it names the path before it and all below.
+     * prefix: it means the path before the `/*` and all paths below that.
      */
     paths: z._default(z.array(proxyPath).check(z.maxLength(50)), []),
     /** The tag serving path of the web container client, a prefix that Tag Manager generates. */
@@ -102,7 +102,7 @@ export function serverProxyConfig(routePaths: readonly string[]) {
      * Forwards every path that isn't the edge's own. It has no default, so that documents without it stay as they are.
      */
     passthrough: z.optional(z.boolean()),
-    /** Names of the pages' data layers, beside `dataLayer`: the vendor's script is always fetched for them. */
+    /** Names of the pages' data layers, beside `dataLayer`: always admitted, and not counted against the limit. */
     dataLayers: z.optional(
       z
         .array(z.string().check(z.regex(DATA_LAYER, 'must be an identifier such as shopLayer')))

@@ -8,7 +8,7 @@ const DEFAULT_NAME = 'dataLayer';
 const admitted = new Map<string, Map<string, number>>();
 
 /**
- * The data layer's name that the vendor's script is for, from the parameter `l`; `null`: the default. Throws
+ * The name of the data layer that the vendor's script is for, from the parameter `l`; `null`: the default. Throws
  * `malformed_request`.
  */
 export function readDataLayer(context: PluginContext, query: URLSearchParams): string | null {

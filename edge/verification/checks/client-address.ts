@@ -12,7 +12,7 @@ export function checkClientAddress({ host }: CheckContext) {
       return failed(
         name,
         `a visit to ${name} didn’t arrive: ${problem ?? 'it had no address'}`,
-        'Fix the checks of this host’s name, certificate and loader first: the visit takes the same path.',
+        'First fix what the checks dns, certificate and loader report: the visit takes the same path.',
       );
     }
     return failed(

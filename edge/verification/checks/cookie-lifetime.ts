@@ -6,10 +6,10 @@ import { safariVerdict } from '../safari.ts';
 /** No verdict promises a lifetime. */
 const NO_PROMISE = 'A browser may delete cookies sooner without notice.';
 
-/** How long restoration helps: as long as the browser keeps the cookie by which the record is found. */
+/** How long restoration helps: as long as the browser keeps the cookie by which the profile is found. */
 const RESTORATION = {
   none: () => '',
-  id: () => '; restoration ends with them, because the visitor’s id is one of them',
+  id: () => '; restoration ends with the cookies, because the visitor’s id is one of them',
   master_cookie: ({ masterCookie = '' }: SiteDescription) =>
     `; restored as long as the browser keeps the site’s own ${`${masterCookie} masterCookie`.trim()}`,
 };
@@ -21,8 +21,8 @@ const KEY_ADVICE = {
 
 /**
  * A verdict for each domain, for the best address of its pages: a prefix on their own host, a custom domain under the same
- * registrable part, else the edge hostname. Short-lived cookies are not a fault of the site, so this always passes
- * and gives advice. Nothing renews the visitor's id: where Safari limits it, it ends 7 days after it was set.
+ * registrable part, else the edge hostname. Short-lived cookies are not a fault of the site, so this never fails,
+ * but gives advice. Nothing renews the visitor's id: where Safari limits it, it ends 7 days after it was set.
  */
 export function checkCookieLifetime({ site, host }: CheckContext) {
   if (host === null) return [skipped(null, 'only the host queries the resolver')];
@@ -54,7 +54,7 @@ export function checkCookieLifetime({ site, host }: CheckContext) {
 
 function advice(page: NameAnswer, tag: NameAnswer, hasOwn: boolean): string {
   if (!hasOwn) {
-    return `Add a custom domain under ${page.registrable ?? page.name} and paste its snippet, so that cookies are set by the site’s own server.`;
+    return `Add a custom domain under ${page.registrable ?? page.name} and paste its snippet, so that cookies are set by a host of that domain.`;
   }
   return `Point ${tag.name} with an address record, not a CNAME, to an address in the network of ${page.name} (the same /16, or /64 of IPv6), or serve it from ${page.name} itself.`;
 }

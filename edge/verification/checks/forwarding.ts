@@ -26,7 +26,7 @@ export async function checkQueryForwarded({ site, visit }: CheckContext) {
   ]);
   if (plain.status !== 200 || isProblem(plain)) return [skipped(null, 'the tag server doesn’t answer')];
   if (probed.status === 500 && !isProblem(probed)) return [passed(null, 'the query arrives')];
-  return [failed(null, `the query doesn’t arrive: ${described(probed)} with and without one`, PROXY_ADVICE)];
+  return [failed(null, `the query doesn’t arrive: ${described(probed)} with one, 200 without`, PROXY_ADVICE)];
 }
 
 /** The tag server answers 401 to a preview cookie without its auth, which it only does if the cookie arrives. */

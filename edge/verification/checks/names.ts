@@ -16,8 +16,8 @@ export function checkDns({ host }: CheckContext) {
 }
 
 /**
- * Runs a check on one of the site's hosts, but only if the name of the host resolves to the site. Otherwise another
- * server would answer, and its answer would hide the real fault.
+ * Runs a check at one of the site's hostnames, unless the check of DNS has failed for it: then another server would
+ * answer, and its answer would hide the real fault.
  */
 export async function whereNamed(
   context: CheckContext,
@@ -55,7 +55,7 @@ function judgeName(answer: NameAnswer, origin: string): Finding {
 
 export function checkServedCertificate({ host, now }: CheckContext) {
   if (host === null)
-    return [skipped(null, 'only the host can inspect certificates, not the runtime of this check')];
+    return [skipped(null, 'only the host can inspect certificates; the runtime of this check can’t')];
   return host.certificates.map(({ name, validTo, covers, problem }): Finding => {
     const fix = `Put a certificate for ${name} in place (TLS_DIR of the host; for an edge hostname, in its zone) and run tagyard apply; with tls: acme, tagyard status shows the state of its order.`;
     if (validTo === null)

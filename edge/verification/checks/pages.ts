@@ -20,7 +20,7 @@ export async function findPages(
     return { origin: first.origin, visit: answer };
   }
   const next = await visit(new URL('/', target));
-  // `visit` refuses another domain's host: the domain itself has to forward.
+  // `visit` refuses another domain's host: the domain itself is checked then.
   return next.status === null
     ? { origin: first.origin, visit: answer }
     : { origin: target.origin, visit: next };

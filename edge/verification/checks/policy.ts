@@ -66,13 +66,13 @@ interface Page {
 
 function judged(domain: string, { visit, origin, base, isUsed }: Page): Finding {
   const policies = policiesOf(visit);
-  if (policies.length === 0) return passed(domain, `the first page of ${domain} has no policy`);
+  if (policies.length === 0) return passed(domain, `the first page of ${domain} has no security policy`);
   const missing = missingSources(policies, base, new URL(origin));
   if (missing.length === 0) return passed(domain, `the policy of ${domain}’s first page allows the tags`);
   const detail = `the policy of ${domain}’s first page doesn’t allow ${missing.join(', ')}`;
   const fix = `Add to the policy of all pages: ${neededPolicy(base)}`;
   if (isUsed) return failed(domain, detail, fix);
-  return passed(domain, `${detail}; the page itself has no snippet`, `Where pages have one: ${fix}`);
+  return passed(domain, `${detail}; the page itself has no snippet`, `If a page has the snippet: ${fix}`);
 }
 
 /** On Cloudflare, a server that doesn't answer results in a status, too (520 to 530). */

@@ -29,7 +29,7 @@ export async function checkPreviewUrl({ site, host, visit }: CheckContext) {
     failed(
       null,
       `${site.edge}/gtm/ doesn’t lead to ${site.preview}: ${described(answer)}`,
-      'The processing server must resolve the preview hostname and trust its certificate: read the checks of that name, and CONTAINER_CA_FILE for a CA of your own.',
+      'The processing server must resolve the preview hostname and trust its certificate: read the checks of that name. For a CA of your own, set CONTAINER_CA_FILE.',
     ),
   ];
 }
@@ -56,7 +56,7 @@ export function checkPathPrefix({ site }: CheckContext) {
   const taken = [new URL(site.preview).pathname, ...site.proxyPaths].filter((path) =>
     /\/gtm(?:\/|$)/.test(path),
   );
-  if (taken.length === 0) return [passed(null, 'no path of the site has /gtm in it')];
+  if (taken.length === 0) return [passed(null, 'no path of the site has a segment /gtm')];
   return [
     failed(
       null,

@@ -16,7 +16,7 @@ interface Prefix extends ForwardedDomain {
 }
 
 const SNIPPET_ADVICE =
-  'Put the newest snippet for its server in place (tagyard snippet, or the domain in the API).';
+  'Install the newest snippet for the domain’s server (from tagyard snippet, or the domain in the API).';
 const CACHE_ADVICE = 'Exclude the prefix from every cache of the domain’s server or CDN.';
 const PLACE_ADVICE =
   'If the domain’s server knows the visitor’s place (a database, or its CDN), set x-tagyard-country and x-tagyard-region from that. Until then the strictest rules of consent hold below the prefix, and tags get no place.';

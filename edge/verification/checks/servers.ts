@@ -5,7 +5,7 @@ import { described, isProblem, type Visit } from '../visit.ts';
 /** The statuses that a proxy returns if its upstream is down; `null`: no answer. */
 const GATEWAY_ERRORS: readonly (number | null)[] = [null, 502, 504];
 
-/** True for Cloudflare's own statuses: the request reached no server at all (docs/facts.md). */
+/** True for Cloudflare's own statuses: no server has given a valid answer (docs/facts.md). */
 const isUnreached = (status: number | null) => status !== null && status >= 520 && status <= 530;
 
 /** The tag server answers its health on every path that ends with this (docs/facts.md). */

@@ -22,7 +22,7 @@ const STORES_ADVICE =
 const REGIONAL =
   /\bregions?(?:\\?["']|\\x2[27]|\\u002[27])?\s*[:,]\s*\[?\s*(?:\\?["']|\\x2[27]|\\u002[27])[A-Z]{2}(?:-[A-Z0-9]{1,3})?(?![A-Za-z0-9-])/;
 const UNPROVEN_PLACE =
-  'it has defaults for some regions, and it isn’t proven that the vendor answers by the visitor’s place';
+  'that script has settings for regions, and it isn’t proven that the vendor answers by the visitor’s place';
 const PLACE_ADVICE =
   'Let pages load the script from the container’s web container client (with the variable Visitor Region): set its tag serving path in modules.server_proxy.tagServingPath. Below a same-origin prefix the loader answers /gtm.js, unless modules.custom_loader.scriptPath names another path. Or run npm run conform -- --google, and set SCRIPTS_BY_PLACE if it shows that gtm.js depends on the stated place.';
 
@@ -76,7 +76,7 @@ export async function checkBoot(context: CheckContext) {
       }
       return failed(
         subject,
-        `${host.host} answers ${boot.site.domain} with ${boot.container.webTagId} for ${page.domain}`,
+        `for ${page.domain}, ${host.host} answers with ${boot.site.domain} and ${boot.container.webTagId}`,
         STORES_ADVICE,
       );
     });
@@ -99,7 +99,7 @@ export async function checkScript(context: CheckContext) {
         subject,
         `the script of ${page.domain} on ${host.host}: ${described(answer)}`,
         isVendorFault(answer)
-          ? `The vendor has no script of ${page.webTagId}: publish that web container in Tag Manager, or correct its id.`
+          ? `The vendor gave no script of ${page.webTagId}: verify again, publish that web container, or correct its id.`
           : reachAdvice(site, host),
       );
     });

@@ -5,7 +5,7 @@ interface LoaderState {
   readonly gtm?: string;
   readonly edge?: string;
   readonly loader?: string;
-  /** The answer of the session's first bootstrap after analytics was allowed: later pages have nothing else to report. */
+  /** Resolves to the session's first answer after analytics was allowed; never on later pages, which report nothing. */
   readonly measured?: Promise<BootAnswer>;
   /** Null after a withdrawal. */
   readonly profile?: object | null;

@@ -75,8 +75,8 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
   };
 
   /**
-   * Google's rule: the more specific region counts. If a region only may be the visitor's, because the place is not
-   * fully known, only its denials count.
+   * Google's rule: the more specific region counts. If it is uncertain whether a region is the visitor's, because the
+   * place is not fully known, only its denials count.
    */
   const setDefaults = (given: Untrusted) => {
     let rank = 0;
@@ -100,7 +100,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
     changed();
   };
 
-  /** Throws if the entry isn't a command. */
+  /** May throw, because an entry can be anything. */
   const command = (entry: Untrusted) => {
     if (entry[0] !== 'consent') return;
     if (entry[1] === 'default') setDefaults(entry[2]);
@@ -228,7 +228,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
       const ads = allows(choices.ad_storage);
       return { choices, analytics, ads, erase: isDenied && !analytics && !ads, refuses };
     },
-    /** Milliseconds that the page asks to wait for the visitor's choice; 0 after it. */
+    /** Milliseconds to wait for the visitor's choice; 0: none is awaited from Consent Mode or a TCF platform. */
     timeout(): number {
       if (said.gtag) wait = 0;
       return Math.max(wait, connected.__tcfapi && !said.tcf ? TCF_TIMEOUT_MS : 0);

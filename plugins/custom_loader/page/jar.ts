@@ -28,7 +28,7 @@ export function writeCookie(name: string, value: string, maxAge: number, domain:
 /**
  * Sets a cookie on the widest domain that the browser accepts, or deletes it if `value` is empty. Tries narrower
  * domains until the page's cookies have the value or, after a deletion, no cookie of that name. A malformed cookie of
- * the name may remain. (The edge uses the public suffix list.)
+ * the name may remain. (The edge finds that domain by the public suffix list.)
  */
 export function keepWide(name: string, value: string, maxAge: number): void {
   const labels = location.hostname.split('.');

@@ -13,7 +13,7 @@ interface Entry {
   event?: string;
 }
 
-/** As long as the snippet waits for the edge. */
+/** The snippet waits for the edge for the same time. */
 const EDGE_TIMEOUT_MS = 3000;
 
 const page: TagyardPage = window.tagyard || {};
@@ -171,7 +171,7 @@ async function bootstrap(now: Decision): Promise<void> {
   page.profile = answer.profile;
   page.restored = answer.restoreCookies.map((cookie) => cookie.name);
   drop(answer.deleteCookies);
-  // Not if no purpose is allowed yet: the answer has no profile, so `keep` would delete the cookies of an earlier
+  // If no purpose is allowed yet, the answer has no profile: `keep` would delete the cookies of an earlier
   // consent.
   if (mayIdentify) {
     const isUnmeasured = answer.session.isNew || session().endsWith(UNMEASURED);

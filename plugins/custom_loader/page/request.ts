@@ -17,9 +17,9 @@ export const UNMEASURED = '-';
 
 /**
  * Without consent, only the loader's token, the page's origin and the denial are sent. With `old`, the request asks the
- * edge to forget a visitor. It then has the id and the cookies under which data is kept. It is sent with credentials,
- * because only the answer can delete cookies that scripts don't see. It is always a simple request with a text body: a
- * JSON content type would cost a preflight.
+ * edge to forget a visitor. It then has the id and the cookies under which data is kept. If plugins use any cookies,
+ * it is sent with credentials, because only the answer can delete those that scripts don't see. It is always a simple
+ * request with a text body: a JSON content type would cost a preflight.
  */
 export async function sendBootstrap(
   { analytics, ads, choices, refuses }: Decision,
