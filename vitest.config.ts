@@ -27,7 +27,7 @@ const UNIT = {
   expect: { poll: { timeout: 60_000 } },
 };
 
-/** The order of `test/suites.ts`, whatever earlier runs took. */
+/** The order of `test/suites.ts`, however long earlier runs took. */
 class InOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId, project: { config } }: TestSpecification) =>

@@ -148,7 +148,7 @@ describe('the graph refuses', () => {
     expect(fileCycles(cycle.slice(0, 2))).toEqual([]);
   });
 
-  test('two folders that import each other, unless one of them does so only in its root', () => {
+  test('two folders that import each other, unless one of them does so only in its composition root', () => {
     const folders = (root: string) =>
       forest(
         [`gitops/loop/${root}`, `import { a } from '../pass/a.ts';`],
@@ -258,7 +258,7 @@ describe('the words', () => {
   });
 
   test.each(['const lookup = returned;', 'the dashboard is shared', 'a stand-in, left out'])(
-    'allow: %s',
+    'aren’t found in: %s',
     (line) => {
       expect(vocabulary(tree('a.ts', line))).toEqual([]);
     },

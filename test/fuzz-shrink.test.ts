@@ -12,11 +12,11 @@ test.each([
   { what: 'two steps', needed: [3, 39] },
   { what: 'the first and neighbours', needed: [0, 20, 21, 39] },
   { what: 'every step', needed: range },
-])('a failure that needs $what keeps exactly these, in their order', async ({ needed }) => {
+])('shrinking a failure that needs $what keeps exactly these, in their order', async ({ needed }) => {
   expect(await shrink(range, needs(...needed))).toEqual(needed);
 });
 
-test('tries the last step alone first', async () => {
+test('shrinking tries the last step alone first', async () => {
   const tried: (readonly number[])[] = [];
   await shrink(range, async (items) => {
     tried.push(items);

@@ -20,7 +20,7 @@ describe('the pictures of npm run screenshots', () => {
     ).toEqual(names);
   });
 
-  test.each(PICTURES)('$file has its size, and few bytes', ({ file, viewport }) => {
+  test.each(PICTURES)('$file has the size of its viewport, and few bytes', ({ file, viewport }) => {
     const png = readFileSync(`${FOLDER}/${file}`);
     expect(png.subarray(1, 4).toString()).toBe('PNG');
     // PNG, 11.2.2: the first chunk has width and height.

@@ -23,7 +23,7 @@ describe('the end of a test run', () => {
     expect(lastLine(counts)).toBe(expected);
   });
 
-  test('sums each suite beside its budget, names what is missing, and ends with the counts alone', () => {
+  test('shows each suite’s sums and budget, names what is missing, and ends with the counts alone', () => {
     const report = renderReport(
       [
         file('test/faults/cloudflare.test.ts', { passed: 1, seconds: 2_002.25 }),
@@ -41,7 +41,7 @@ describe('the end of a test run', () => {
       expect.stringMatching(/^all 3 7 1 1 2004\.3 \d+ over budget$/),
       '3.0 s of wall time; the seconds above are summed over files.',
       '',
-      'Left out, because a component is missing (test/setup-debian.sh installs them on Debian):',
+      'Left out: tests of these missing components (test/setup-debian.sh installs them on Debian):',
       ' knot knotd is not installed',
       '',
       '7 passed, 1 failed',

@@ -22,7 +22,7 @@ const MOST_RETRIED = 8;
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, or
  * (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *
- * With `TAGYARD_SECOND_TRY=1`, up to eight files that failed run once more at the end, as many at once as there are
+ * With `TAGYARD_SECOND_TRY=1`, the failed files, if at most eight, run again at the end, as many at once as there are
  * cores. What passes then is reported as passed at the second try only: a test that needs an idle machine, to be corrected.
  */
 const started = Date.now();
@@ -79,7 +79,7 @@ function probe(files: readonly string[]): Probes {
   return probeComponents(new Set(files.flatMap((file) => [...componentsOf(readFileSync(file, 'utf8'))])));
 }
 
-/** Runs the files that failed once more, those of one pool one by one. Returns the second outcomes by path. */
+/** Repeats the files that failed, those of one pool one by one. Returns the second outcomes by path. */
 async function tryAgain(): Promise<Map<string, FileOutcome>> {
   const failed = runs.flatMap((one) =>
     one

@@ -25,10 +25,10 @@ packages=(
   wrk hyperfine             # benchmarks
 )
 
-# Go builds the S3 server of the tests; one newer than Debian's may be there already.
+# The compiler that builds the S3 server of the tests; a newer one than Debian's may be there already.
 command -v go >/dev/null || packages+=(golang-go)
 
-# Fetches and runs the OpenID provider of the tests, which needs Java 17 or newer.
+# Maven fetches and Java runs the OpenID provider of the tests, which needs Java 17 or newer.
 command -v java >/dev/null || packages+=(default-jre-headless)
 command -v mvn >/dev/null || packages+=(maven)
 
@@ -115,4 +115,4 @@ if ! docker info >/dev/null 2>&1; then
   echo "setup-debian: Docker runs, but not for you: add $(id -un) to the group docker and log in again" >&2
   exit 1
 fi
-echo "setup-debian: all components are here"
+echo "setup-debian: done; a component that is missing is named above"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the programs of a Kubernetes cluster, and the tools that check the chart, from their Go modules at the versions of
 # test/kubernetes/modules. From nothing it takes about 15 minutes on two cores, 4 GB of Go's caches and 1 GB for the
-# programs, which are cached under a hash of those versions. The last line is their folder. Without Go, nothing is
+# programs, which are cached under a hash of those versions. The output ends with their folder. Without Go, nothing is
 # built, and the tests that need a cluster are skipped and named.
 set -euo pipefail
 
@@ -21,10 +21,10 @@ trap 'rm -rf "$built"' EXIT
 mkdir "$built/cni"
 export CGO_ENABLED=0
 
-# The version of a module's requirement.
+# version FOLDER MODULE: the version of MODULE that the module in FOLDER requires.
 version() { sed -nE "s#^(require)?[[:space:]]*$2 (v[^ ]+).*#\2#p" "$modules/$1/go.mod" | head -n 1; }
 
-# build NAME FOLDER [LDFLAGS]: the tools that a module names.
+# build NAME FOLDER [LDFLAGS]: builds into FOLDER the tools that the module in NAME lists.
 build() {
   local from=$SECONDS
   (cd "$modules/$1" && go build -mod=readonly -trimpath -ldflags "-s -w ${3:-}" -o "$built/$2" tool)

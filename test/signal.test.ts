@@ -65,7 +65,7 @@ describe('a test’s signal', () => {
     expect(await once(parent, 'exit')).toEqual([7, null]);
   });
 
-  test('ends an orphan only if the orphan names a path of the test’s own', async () => {
+  test('ends an orphan only if its arguments or environment name a path of the test’s own', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'tagyard-signal-'));
     try {
       const pid = await orphan({ TEST_DIRECTORY: directory });

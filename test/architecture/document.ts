@@ -94,7 +94,7 @@ export function wrongFloors(text: string, part: string, floors: readonly Floor[]
   ];
 }
 
-/** Folders directly in a part that the table of folders doesn't name. */
+/** Parts, and folders directly in them, that the table of folders doesn't name. */
 export function missingFolders(text: string, paths: readonly string[]): Violations {
   const named = rowsOf(sectionOf(text, '## Folders')).flatMap(([names = '', content = '']) => {
     const [first = ''] = quoted(names);

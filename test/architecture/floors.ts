@@ -1,7 +1,7 @@
 import type { Floor } from './graph.ts';
 
 /**
- * The rooms of each part by floor, the lowest first: a file imports only files of its own room, or of a lower floor
+ * The rooms of each part by floor; the first that matches a file is its room. It imports only its room and lower floors
  * (docs/architecture.md). What one part may import of another is in `matrix.ts`.
  */
 export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly Floor[]>> = {
@@ -86,7 +86,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 3, rooms: ['edge/dispatch.ts', 'edge/site.ts'] },
     { number: 4, rooms: ['edge/{context,request-members}.ts'] },
     { number: 5, rooms: ['edge/app.ts'] },
-    // The verification worker and the tools that run in Node import no room of the edge worker.
+    // Of the rooms above, the verification worker and the tools that run in Node import only floor 0.
     {
       number: 0,
       rooms: [

@@ -51,7 +51,7 @@ export const MATRIX: readonly Row[] = [
     because: 'the contract describes a site by the types of its documents',
   },
 
-  // Edge: the contract and the documents; one file imports the list of plugins, one file the router.
+  // Edge: the contract and the documents; the workers import the list of plugins, the router itty-router.
   {
     from: 'edge/{ascii,host,host-control,bundle,bundle-cache,esbuild}.ts',
     may: ['edge/**', 'plugins/document.ts', ...ANY_PACKAGE],
@@ -96,7 +96,7 @@ export const MATRIX: readonly Row[] = [
     never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
   },
 
-  // Gitops: what it imports of other parts of the tree; the order of its own rooms is in floors.ts.
+  // Gitops: what it imports of other parts of the tree; the order of its own folders is in floors.ts.
   {
     from: 'gitops/manifest/**',
     may: [
@@ -176,7 +176,7 @@ export const MATRIX: readonly Row[] = [
   {
     from: 'management/console/*.ts',
     may: ['<own>/**', 'management/http/**', 'edge/{bundle-cache,esbuild}.ts', ...ANY_PACKAGE],
-    because: 'it bundles the console like the workers',
+    because: 'it bundles the console as the workers are bundled',
   },
   {
     from: 'management/**',
@@ -195,7 +195,7 @@ export const MATRIX: readonly Row[] = [
       ...ANY_PACKAGE,
     ],
     never: ROOTS,
-    because: 'the snippet that a person pastes is the loader’s own, and the API answers it',
+    because: 'the snippet that a person pastes is the loader’s own, and the API answers with it',
   },
   { from: 'sites/**', may: ['sites/**', ...ANY_PACKAGE], never: ROOTS },
   {

@@ -3,7 +3,7 @@ import type { Violations } from './rules.ts';
 import { importsOf, isNode, lineOf, parse, type SourceFile } from './source.ts';
 
 /**
- * What the tree does in one way, by one package. Only the files of `only` import the package; all others use those
+ * Things for which all code uses one package. Only the files of `only` import the package; all others use those
  * files.
  */
 const ONE_WAY: readonly { readonly thing: string; readonly target: string; readonly only: string }[] = [

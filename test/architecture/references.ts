@@ -21,8 +21,8 @@ function brokenAnchors({ path, text }: SourceFile, anchors: ReadonlyMap<string, 
 }
 
 /**
- * References to a heading that doesn't exist: anchors of links in Markdown, and in any text `docs/facts.md, <heading>` and
- * `docs/reconciler.md, rule <number>`. `documents` are all Markdown files.
+ * References to a heading that doesn't exist: anchors of links in Markdown; in all files, `docs/facts.md, <heading>`
+ * and `docs/reconciler.md, rule <number>`. `documents` are all Markdown files.
  */
 export function brokenReferences(files: readonly SourceFile[], documents: readonly SourceFile[]): Violations {
   const headings = new Map(documents.map((file) => [file.path, headingsOf(file)]));

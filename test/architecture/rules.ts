@@ -82,7 +82,7 @@ function snippet({ text }: SourceFile, node: Node): string {
 }
 
 /**
- * Waits for a fixed time: promises whose `resolve` a timer calls, or the timers of `node:timers/promises`. A timer that
+ * Pauses of fixed length: promises whose `resolve` a timer calls, or the timers of `node:timers/promises`. A timer that
  * *rejects* is allowed as a deadline, and a timer by which a fake server answers late is that server's behaviour.
  */
 export function sleeps(files: readonly SourceFile[]): Violations {
@@ -133,7 +133,7 @@ export function machinePaths(files: readonly SourceFile[]): Violations {
   );
 }
 
-/** The README shows every code of the closed set of a service, in backquotes. */
+/** The README shows every error code of a service (a closed set), in backquotes. */
 export function undocumented(codes: readonly string[], readme: string): Violations {
   return codes
     .filter((code) => !readme.includes(`\`${code}\``))

@@ -14,7 +14,7 @@ export interface Node {
   readonly [member: string]: unknown;
 }
 
-/** What a file imports: a path of the tree, `node/<module>` or `npm/<package>`; type-only imports count too. */
+/** What a file imports: another file's path, `node/…`, `cloudflare/…` or `npm/…`; type-only imports count too. */
 interface Import {
   readonly target: string;
   readonly typeOnly: boolean;

@@ -4,7 +4,7 @@ import type { SourceFile } from './source.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The files that were read, so that the tests of one process parse each file once. */
+/** The files that were read. An unchanged file is the same object again, so that `parse` parses it once. */
 const READ = new Map<string, { readonly changed: number; readonly file: SourceFile }>();
 
 /** The tree's files that match, without what is installed or built, in a stable order. */

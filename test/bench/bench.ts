@@ -67,7 +67,7 @@ export function renderFigure({ name, unit, median, min, max, samples }: Figure):
   return `${name.padEnd(48)}${round(median).padStart(10)} ${unit}${spread}`;
 }
 
-/** Three significant digits. */
+/** At least three significant digits. */
 function round(value: number): string {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }

@@ -20,7 +20,7 @@ export const brokenManifests: Suite = async (bench) => {
   const texts = hostileManifests();
   // Warms up: the first text starts the parser's thread, which a daemon does only once.
   for (const { text } of texts.slice(0, 2)) await blockedBy(text);
-  await bench('worst manifest of 256 KiB: blocked loop, against 50 ms', {
+  await bench('worst manifest of up to 256 KiB: blocked loop, against 50 ms', {
     unit: '×',
     times: 3,
     run: async () => {

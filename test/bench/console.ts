@@ -16,7 +16,7 @@ const CONTAINERS = 10_000;
 const TIMES = 9;
 const FILTERS = 15;
 /**
- * The rate of live requests, and the number of reports a second that have them: as many as an edge with several
+ * The rate of live requests, and the number of reports a second that carry them: as many as an edge with several
  * isolates sends.
  */
 const LIVE = { perSecond: 500, reports: 10, seconds: 6 };
@@ -58,7 +58,7 @@ async function serveEmptyPage() {
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, // a TCP server's
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, // a TCP server's address
     async close() {
       server.closeAllConnections();
       server.close();
@@ -154,7 +154,7 @@ async function withPage<T>(bed: Bed, rate: number, work: (page: Page) => Promise
   }
 }
 
-/** A figure of samples that were taken alternately with others. */
+/** A figure of samples that are already taken, for example alternately with others. */
 async function figure(bench: Bench, name: string, unit: string, samples: readonly number[]): Promise<void> {
   const left = [...samples];
   await bench(name, { unit, times: samples.length, run: () => left.shift() ?? Number.NaN });

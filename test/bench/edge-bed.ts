@@ -18,7 +18,7 @@ const CONTAINER = '3f0a6679-7425-40de-944b-e07fc1f90000';
 const LOADER = 'lt_abcdefghijklmnop';
 const PROFILE = '0123456789abcdef0123456789abcdef';
 
-/** The requests of the bench, as browsers send them. */
+/** The headers of the bench's requests, as browsers send them. */
 const browser = {
   // The name must be spelled like this; otherwise wrk adds a header of its own.
   Host: HOST,

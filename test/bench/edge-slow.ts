@@ -5,13 +5,13 @@ const KV_MS = 200;
 const VISITORS = 600;
 /** Requests under way at once. */
 const AT_ONCE = 10;
-/** After this many requests every document is stale, as happens once a minute to a quiet site. */
+/** Each time this many requests were sent, all documents become stale, as on a quiet site once a minute. */
 const FRESH_FOR = 60;
 const STORES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'] as const;
 
 /**
- * How long a known visitor's page waits for its bootstrap while every call of KV takes 200 ms. It reads once and writes a
- * changed cookie, with the site's documents in memory. The target of the 99th percentile is 260 ms.
+ * How long a known visitor's page waits for its bootstrap while every call of KV takes 200 ms. The bootstrap reads KV
+ * once and writes a changed cookie; the site's documents are in memory. The target of the 99th percentile is 260 ms.
  */
 export const edgeSlow: Suite = async (bench) => {
   const stage = await startStage();

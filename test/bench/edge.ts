@@ -19,7 +19,7 @@ const MIXED_SECONDS = 60;
 /** The control; bench-control.ts says what it does. */
 const SAME = 'a bare worker (same KV reads, body as JSON, same octets and logs)';
 
-/** What each route is compared with, and the target fraction of its requests a second. */
+/** What each route is compared with, and the target ratio of the control's CPU time to the edge's. */
 const ROUTES: readonly { shot: keyof Bed['shots']; name: string; control: string; aim: number }[] = [
   { shot: 'loader', name: '/l/', control: SAME, aim: 0.8 },
   { shot: 'script', name: '/c/', control: SAME, aim: 0.8 },
@@ -69,7 +69,7 @@ async function bytes(bench: Bench, bed: Bed): Promise<void> {
   await bench('edge: loader, gzipped', { unit: 'B', run: () => gzipSync(loader, { level: 9 }).byteLength });
 }
 
-/** What the proxy adds to the latency of a request on an idle machine: one request at a time, measured alternately. */
+/** What the edge adds to the latency of /g/collect on an idle machine: one request at a time, measured alternately. */
 async function latency(bench: Bench, bed: Bed): Promise<void> {
   const alone = { shots: [bed.shots.collect], seconds: SECONDS, connections: 1 };
   const added: { p50: number; p99: number }[] = [];
@@ -141,7 +141,7 @@ async function mixed(bench: Bench, bed: Bed): Promise<void> {
   const once = (what: string, unit: string, value: number) =>
     bench(`edge: KV failing half the time, ${what}`, { unit, run: () => value });
   await once('requests', '', requests);
-  await once('answers from 500', '', failed);
-  await once('answers from 400, broken connections', '', refused + broken);
+  await once('answers of 500 and above', '', failed);
+  await once('answers of 400 and above, broken connections', '', refused + broken);
   await once('p99', 'ms', p99);
 }

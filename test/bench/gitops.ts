@@ -201,7 +201,7 @@ async function naiveLoop(bench: Bench, count: number): Promise<void> {
     ).json(),
   ).result;
   await bed.calls();
-  await bench(`a loop of one call a record, ${count} sites`, {
+  await bench(`a loop of one call a resource, ${count} sites`, {
     unit: 's',
     run: () =>
       seconds(async () => {

@@ -150,7 +150,7 @@ export async function hostBed({ instance, loopbackSubnet, image, isRemote = fals
         { timeoutMs: 600_000, intervalMs: 100 },
       );
     },
-    /** Does the work while the remote sites repository can't be reached, and the provisioner has noticed. */
+    /** Does the work once the provisioner has noticed that the remote sites repository can't be reached. */
     async withoutGit<T>(work: () => Promise<T>): Promise<T> {
       renameSync(sitesRepo, `${sitesRepo}.away`);
       try {

@@ -6,7 +6,7 @@ import { createOptions } from '../../gitops/appliers/containers/docker-spec.ts';
 import type { ContainerSpec } from '../../gitops/manifest/containers.ts';
 
 /**
- * The control: the very same containers, with the same limits and hardening, by docker-compose. `null` where it isn't
+ * For comparison: the same containers, with the same limits and hardening, by docker-compose. `null` where it isn't
  * installed.
  */
 export async function compose(project: string, specs: readonly ContainerSpec[]) {

@@ -19,7 +19,7 @@ const ROUNDS = 3;
 const POLL = { timeoutMs: 600_000, intervalMs: 250 };
 const { signal } = new AbortController();
 
-/** Compares containers on one host with the same containers by docker-compose: start, pass without changes, swap, memory. */
+/** Measures containers on one host: start and pass without changes (also by docker-compose), swap, memory. */
 export const hostContainers: Suite = async (bench) => {
   const docker = new Docker();
   await using built = await tagServerImage(docker, INSTANCE);

@@ -20,7 +20,7 @@ export async function containersMiB(docker: Docker, namePrefix: string): Promise
   const found = inspected.filter((one) => one?.State.Running);
   const addresses = found.flatMap((one) =>
     Object.values(one?.HostConfig.PortBindings ?? {}).flatMap(
-      (bindings) => (bindings as { HostIp: string }[]).map(({ HostIp }) => HostIp), // the engine's own, untyped in the library
+      (bindings) => (bindings as { HostIp: string }[]).map(({ HostIp }) => HostIp), // the engine's data, untyped in the library
     ),
   );
   const holders = commands().filter(

@@ -26,7 +26,7 @@ const { signal } = new AbortController();
  */
 export const hostNginx: Suite = async (bench) => {
   await using bed = await startBed(SITES);
-  await bench(`nginx: ${SITES} sites into an empty one`, {
+  await bench(`nginx: the first ${SITES} sites, at once`, {
     unit: 's',
     run: () => seconds(() => bed.apply(0, SITES)),
   });

@@ -90,7 +90,7 @@ async function createContainer({ management, demo }: Run): Promise<Container> {
 
 /**
  * Commits a new loader token as an operator does. Returns the seconds from the push until the provisioner has applied that
- * commit and the edge answers at the new token. It is asked only then: an earlier request would make it remember that
+ * commit and the edge answers at the new token. The edge is asked only then: asked earlier, it would remember that
  * there is no such token, for as long as CONFIG_TTL_SECONDS says.
  */
 async function pushAndAwait({ sitesRepo, provisioner, edge }: Run, site: Container): Promise<number> {

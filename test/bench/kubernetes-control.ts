@@ -15,7 +15,7 @@ const kubeconfig = z.object({
   users: z.tuple([z.object({ user: z.object({ token: z.string() }) })]),
 });
 
-/** The control: replays what the appliers render as bare server-side applies. */
+/** The control: sends what the appliers render, by bare server-side applies. */
 await serveChild(async ({ kubeconfig: file, sites }) => {
   const read = kubeconfig.parse(JSON.parse(await readFile(file, 'utf8')));
   const [{ cluster }] = read.clusters;

@@ -37,7 +37,7 @@ export function siteOf(number: number, env = '1'): LoadedManifest {
 
 /**
  * The objects that the appliers apply for these sites, as one list with the namespaces first. Each Deployment states
- * its number of pods, as a new one does.
+ * its number of pods, as it does at its creation.
  */
 export function renderedSites(sites: readonly LoadedManifest[]): readonly KubernetesObject[] {
   const clients = [...Map.groupBy(sites, ({ client }) => client)].flatMap(([client, own]) =>

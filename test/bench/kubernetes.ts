@@ -38,7 +38,7 @@ type Way = (typeof WAYS)[number];
 /**
  * Sites in a Kubernetes cluster without real nodes: our appliers (A), compared with bare applies of the same objects
  * (B). Each runs in a new cluster, in the order A B B A. `BENCH_KUBERNETES_SITES`: how many (200).
- * `BENCH_KUBERNETES_ONCE=1`: only A B, if there are so many sites that a round takes minutes.
+ * `BENCH_KUBERNETES_ONCE=1`: only A B, for so many sites that a round takes minutes.
  */
 export const kubernetes: Suite = async (bench) => {
   const sites = Number(process.env.BENCH_KUBERNETES_SITES ?? 200);
@@ -85,7 +85,7 @@ export const kubernetes: Suite = async (bench) => {
 async function measured(way: Way, sites: number, alone: Bench | null): Promise<Round> {
   await using cluster = await Cluster.start({ nodes: 0, simulated: NODES });
   const kubeconfig = await makeAccount(cluster);
-  // The control also applies Secrets and their records, which the account may not apply.
+  // The control also applies Secrets and the objects that own them, which the account may not apply.
   if (way === 'control') {
     const binding = ['--clusterrole=cluster-admin', `--user=${ACCOUNT}`];
     await cluster.kubectl('create', 'clusterrolebinding', 'control', ...binding);

@@ -14,7 +14,7 @@ const SITES = 1_000;
 const OWN = 2_000;
 const TIMES = 60;
 
-/** Reading the newest and the oldest page of one container's history, among a hundred thousand commits. */
+/** Reading the newest page of one container's history and the page after it, among a hundred thousand commits. */
 export const managementHistory: Suite = async (bench) => {
   const postgresql = await PostgresqlFixture.start();
   const { db, owner } = await postgresql.connections();

@@ -99,7 +99,7 @@ async function idleMemory(bench: Bench, instance: Instance): Promise<void> {
   }
 }
 
-/** The script of a Node process with its folder, else the title or the program. */
+/** Of a Node process, its script with the folder; else the title that the process has set, or its program. */
 function nameOf(command: string): string {
   const script = command.split(' ').find((word) => /\.[jt]s$/.test(word));
   if (script === undefined) return basename(command.split(' ', 2).join(' '));
@@ -112,7 +112,7 @@ async function seconds(file: string, args: readonly string[], env: NodeJS.Proces
   return (performance.now() - started) / 1000;
 }
 
-/** The size of all files of a folder; the caches of tools in it don't count. */
+/** The size of all files of a folder; caches of tools, and what is called `home`, don't count. */
 function megabytes(folder: string): number {
   const bytes = (path: string): number => {
     const found = lstatSync(path);

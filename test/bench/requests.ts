@@ -92,7 +92,7 @@ async function search(bench: Bench): Promise<void> {
   }
 }
 
-/** Runs a search to its end. Throws if one page doesn't reach the end. */
+/** Reads one page. Throws if its time ends before it is full or the search is at its end. */
 async function whole(
   page: (filter: Partial<RequestFilter>) => Promise<{ readonly reached: number | null }>,
   filter: Partial<RequestFilter>,
@@ -181,7 +181,7 @@ async function live(bench: Bench): Promise<void> {
     delays.sort((a, b) => a - b);
     const delayOf = (part: number) => delays[Math.floor((delays.length - 1) * part)] ?? Number.NaN;
     const name = `${PER_SECOND} records/s to ${LISTENERS} live streams: delay after the delivery`;
-    await bench(`${name}, half`, { unit: 'ms', run: () => delayOf(0.5) });
+    await bench(`${name}, median`, { unit: 'ms', run: () => delayOf(0.5) });
     await bench('  95 %', { unit: 'ms', run: () => delayOf(0.95) });
     await bench('  the slowest', { unit: 'ms', run: () => delayOf(1) });
     for (const socket of sockets) socket.destroy();

@@ -15,7 +15,7 @@ interface Backlog {
   readonly spanMs: number;
 }
 
-/** Writes objects as the edge does, into the server's own folder. Resolves to their octets. */
+/** Writes objects as the edge does, into the bucket's own folder. Resolves to the number of their octets. */
 export async function writeBacklog({ folder, containers, records, from, spanMs }: Backlog): Promise<number> {
   let octets = 0;
   for (let first = 0; first < records; first += PER_OBJECT) {

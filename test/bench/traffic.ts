@@ -116,7 +116,7 @@ async function storage(bench: Bench, db: Database, octets: number): Promise<void
   }
 }
 
-/** 90 days of each container's hours, like the ones that were collected. */
+/** Measures a chart once each container has 90 days of hours, like the ones that were collected. */
 async function charts(bench: Bench, db: Database, containers: readonly string[]): Promise<void> {
   await sql`insert into traffic_hours (time, container, probe, counts)
     select date_trunc('hour', now()) - make_interval(hours => hour), container::uuid, false,

@@ -24,7 +24,7 @@ const summary = z.object({
   /** The number of answered requests. */
   requests: z.number(),
   seconds: z.number(),
-  /** The numbers of answers with a status of 400 or above (`refused`), and of 500 or above (`failed`). */
+  /** The numbers of answers of status 400 or above (`refused`) and 500 or above (`failed`; 0 with only one shot). */
   refused: z.number(),
   failed: z.number(),
   /** The number of connections that broke, and of answers that didn't come within two seconds. */

@@ -39,7 +39,7 @@ describeWith('chromium', 'the tag server’s own cookies, with `domain: auto` (d
   }
 
   test.each([
-    // The custom domain is below the highest domain that it can own.
+    // The custom domain is two labels below the highest domain that it can own.
     ['metrics.shop.acme.example', 'shop.acme.example', 'acme.example', 'rival.example'],
     // A public suffix of two labels.
     ['metrics.acme.co.uk', 'acme.co.uk', 'acme.co.uk', 'rival.co.uk'],
@@ -79,7 +79,7 @@ describeWith('chromium', 'the tag server’s own cookies, with `domain: auto` (d
     },
   );
 
-  test('don’t arrive if the edge hostname sets them: all sites of the zone would get them', async () => {
+  test('don’t reach the browser from the edge hostname: all sites of the zone would get them', async () => {
     await using browser = await chromium.newContext();
     const site = await siteOf('zone.example');
     const { page } = await visit(browser, `${site.url.edge}${HIT}`);

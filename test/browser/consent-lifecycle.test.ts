@@ -13,7 +13,7 @@ import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 
 const NONCE = 'bm9uY2Utb2YtdGhlLXBhZ2U';
-/** Script URLs of the snippet's and the loader's own trusted-types policies only. */
+/** Allows script URLs only from the trusted-types policies of the snippet and the loader. */
 const POLICY =
   `script-src 'nonce-${NONCE}' 'strict-dynamic' https: 'unsafe-inline'; object-src 'none'; base-uri 'none';
   require-trusted-types-for 'script'; trusted-types tagyard tagyard-loader`.replace(/\s+/g, ' ');

@@ -38,7 +38,7 @@ function example(platform: string): string {
   return block;
 }
 
-/** A cookie that a tag has set: without anything to keep, no record would be written. */
+/** A cookie that a tag has set: without anything to keep, no profile would be written. */
 const ANALYTICS_COOKIE = `<script>document.cookie='_ga=${GA};path=/'</script>`;
 
 interface Platform {
@@ -135,7 +135,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
   });
 
   test.each(platforms)(
-    '$name: nothing is sent before the choice, a grant identifies, and a withdrawal deletes',
+    '$name: no bootstrap before the choice, a grant makes a profile, a withdrawal deletes it',
     async (one) => {
       await using browser = await chromium.newContext();
       const { site, open } = await consentShop(stage, { consent: 'required', consentMode: 'basic' });
@@ -160,7 +160,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
 
   // Klaro's own script is deferred, so it runs after the snippet.
   test.each(platforms.filter(({ name }) => name !== 'Klaro'))(
-    '$name: a refusal that is stated before the snippet runs counts from the first bootstrap on',
+    '$name: a refusal stated before the snippet runs is respected from the first bootstrap on',
     async (one) => {
       await using browser = await chromium.newContext();
       const { open } = await consentShop(stage);
@@ -185,7 +185,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
   const berlin = { country: 'DE', region: 'BE' };
   const newYork = { country: 'US', region: 'NY' };
 
-  describe('Consent Mode: a default with a wait for regions, one for all others, then an update', () => {
+  describe('Consent Mode: a default for regions with a wait, one for all others, then an update', () => {
     afterEach(() => {
       stage.placeOf = () => undefined;
     });

@@ -75,7 +75,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
       { name: 'basket', value: 'SECRET', url: `https://${host}/` },
     ]);
 
-  test('denied by default: only token and origin are sent, a grant identifies, and a withdrawal deletes all', async () => {
+  test('denied: only token, origin, consent are sent; a grant identifies; a withdrawal deletes', async () => {
     await using browser = await chromium.newContext();
     await plant(browser, advanced);
     const at = await open(browser, advanced, DEFAULT_DENIED);
@@ -157,9 +157,9 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
   });
 
   test.each([
-    ['no loader', '/l/'],
-    ['no web tag', '/c/'],
-  ])('an edge that answers %s doesn’t delay the page’s load event', async (_name, held) => {
+    ['the loader', '/l/'],
+    ['the web tag', '/c/'],
+  ])('an edge that holds back %s doesn’t delay the page’s load event', async (_name, held) => {
     await using browser = await chromium.newContext();
     stage.fault = (path) => (path.startsWith(advanced.path + held) ? 'hold' : undefined);
     const at = await open(browser, advanced, gtag(`gtag('consent','update',${ALL_GRANTED})`));

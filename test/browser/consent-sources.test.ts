@@ -122,7 +122,7 @@ describeWith('chromium', 'the loader reads consent from', () => {
     expect([found.choices, found.isIdentified]).toEqual([choices, isIdentified]);
   });
 
-  test('Global Privacy Control in the browser, which denies all: only token and origin are sent', async () => {
+  test('Global Privacy Control in the browser: only token, origin and the denial are sent', async () => {
     const arrange = `Object.defineProperty(Navigator.prototype,'globalPrivacyControl',{get:()=>true})`;
     const { boots, choices } = await choicesOf(gtag(`gtag('consent','update',${ALL_GRANTED})`), {}, arrange);
     expect(choices).toEqual(allDenied);
@@ -247,7 +247,7 @@ describeWith('chromium', 'Consent Mode’s defaults for regions', () => {
   ])('%s (visitor identified: $3)', async (_name, cf, commands, expected) => {
     world.head = gtag(commands);
     await using browser = await chromium.newContext();
-    // The runtime reads the visitor's place from this header. Only the loader depends on it.
+    // The runtime reads the visitor's place from `mf-cf-blob`. Only the loader's answer depends on it.
     const place = { 'cf-connecting-ip': '203.0.113.7', 'mf-cf-blob': JSON.stringify(cf) };
     await browser.route(/\/l\//, (route) =>
       route.continue({ headers: { ...route.request().headers(), ...(cf === null ? {} : place) } }),

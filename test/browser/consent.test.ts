@@ -42,7 +42,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     eventually(async () => expect((await state(page))?.gtm).toBe(gtm));
 
   describe.each(['edge', 'custom'] as const)('with the loader from the %s host', (host) => {
-    test('denied by default: only token and origin are sent, a grant identifies, and a withdrawal deletes', async () => {
+    test('denied by default: only token, origin and consent are sent, a grant sets an id, a withdrawal deletes it', async () => {
       await using browser = await chromium.newContext();
       const { site, domain, open } = await consentShop(stage, {}, host);
       await browser.addCookies(
@@ -134,7 +134,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
       await eventually(async () => expect(await kept()).toEqual([]));
     });
 
-    test('basic: only the loader is requested before a grant, and bootstrap, script and hits after it; a withdrawal deletes', async () => {
+    test('basic: only the loader is requested before a grant, and bootstrap, script and hits after it; a withdrawal deletes the id', async () => {
       await using browser = await chromium.newContext();
       // This test has a web tag of its own, because the edge keeps copies of a container's script.
       const webTagId = `GTM-HITS${host.toUpperCase()}`;
@@ -173,7 +173,7 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     });
   });
 
-  test('a default is no choice: cookies of an earlier consent stay until the platform repeats that consent', async () => {
+  test('a default is no choice: cookies of an earlier consent stay, but are not sent until the platform repeats it', async () => {
     await using browser = await chromium.newContext();
     const { site, domain, open } = await consentShop(stage, { consent: 'required' });
     // The browser gets a cookie: without one to keep, nothing would be stored for the visitor.

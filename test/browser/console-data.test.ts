@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000;
 const TRACED = '0b1f7f5e-6f0e-4f0c-9a52-3a3d0c8f2d11';
 const QUIET = '1c2a8f6e-7a1f-4a1d-8b63-4b4e1d9a3e22';
 
-describeWith('chromium', 'the console’s data', () => {
+describeWith('chromium', 'the console with data', () => {
   let full: Awaited<ReturnType<typeof openFullStage>>;
   let chromium: Visitors;
   let client: string;
@@ -195,7 +195,7 @@ describeWith('chromium', 'the console’s data', () => {
   const tag = (fields: object) =>
     JSON.stringify({ Name: 'Conversions', Type: 'Response', TraceId: TRACED, ...fields });
 
-  test('shows what the tags printed for a request, or that they printed nothing or can’t be read', async () => {
+  test('shows what the tags printed for a request, or that it is nothing or can’t be read', async () => {
     const { stage, printed, print } = full;
     const url = 'https://graph.example/v1/events?token=s3cret';
     await print(
@@ -299,7 +299,7 @@ describeWith('chromium', 'the console’s data', () => {
     expect(await table.innerText()).toMatch(/1 Jan 2020 to Fri, 31 Jan 2020[\s\S]*not known/);
   });
 
-  test('plans a rollout, follows it wave by wave, and puts it back', async () => {
+  test('plans a rollout, follows it wave by wave, and reverts it', async () => {
     const { stage, daemon } = full;
     await Promise.all(['acme-shop', 'outlet'].map((site) => daemon.reaches(site, 'Ready')));
     await using visitor = await chromium.newContext();
@@ -314,7 +314,7 @@ describeWith('chromium', 'the console’s data', () => {
     await put(page, 'Waves', '1');
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     await page.getByRole('heading', { name: 'Plan: 2 sites in 2 waves' }).waitFor();
-    // Another number of sites needs a new plan.
+    // Other numbers of sites per wave need a new plan.
     await put(page, 'Waves', '1, 1');
     expect(await page.getByRole('button', { name: 'Start the rollout' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
@@ -340,7 +340,7 @@ describeWith('chromium', 'the console’s data', () => {
     expect(await theirs.getByRole('link', { name: 'Rollouts' }).count()).toBe(0);
   });
 
-  test('checks the export of a container, and says where to click for what the export doesn’t show', async () => {
+  test('checks the export of a container for an owner, and shows the result to a viewer', async () => {
     const { stage } = full;
     await using visitor = await chromium.newContext();
     const { page, complaints } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);

@@ -36,7 +36,7 @@ describeWith('chromium', 'the forms of a container', () => {
     await settled(page);
     return { visitor, page, complaints, [Symbol.asyncDispose]: () => visitor[Symbol.asyncDispose]() };
   };
-  /** Sends the form that the button reviews, after its plan was shown. */
+  /** Confirms the plan in the dialog by the button `verb`. Returns the text of the dialog. */
   const confirmed = async (page: Page, verb: string) => {
     const dialog = page.getByRole('dialog');
     await dialog.getByRole('columnheader', { name: 'After' }).waitFor();
@@ -72,7 +72,7 @@ describeWith('chromium', 'the forms of a container', () => {
     await eventually(async () =>
       expect((await read()).domains[1].sameOrigin.forwarderToken).not.toBe(before),
     );
-    // The edge accepts one old token only; the answer names it.
+    // The edge accepts one old token only; the refusal says until when.
     await section.getByRole('button', { name: 'New token…' }).click();
     await page.getByRole('dialog').getByRole('alert').getByText('an older token is accepted until').waitFor();
     await page.keyboard.press('Escape');
@@ -139,7 +139,7 @@ describeWith('chromium', 'the forms of a container', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('set rules by place, resources and the configuration', async () => {
+  test('set resources, the configuration, and rules for places', async () => {
     await using visited = await visit('owner');
     const { page } = visited;
     const form = page.getByRole('form', { name: 'Settings' });

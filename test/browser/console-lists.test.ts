@@ -190,7 +190,7 @@ describeWith('chromium', 'the console’s lists', () => {
     await page.getByRole('button', { name: 'Rename' }).click();
     const notice = page.getByRole('alert').filter({ hasText: 'while you edited it' });
     expect(await notice.innerText()).toContain('Agency of theirs');
-    await notice.getByRole('button', { name: 'Keep mine, and save it again' }).click();
+    await notice.getByRole('button', { name: 'Keep mine, then rename again' }).click();
     await page.getByRole('button', { name: 'Rename' }).click();
     await page.getByRole('heading', { name: 'Agency of mine', level: 1 }).waitFor();
     await page.goto(`${stage.url}/console/clients/${foreign}`);

@@ -50,7 +50,7 @@ describeWith('chromium', 'the console', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('offers the accounts in their order, and another account after a logout', async () => {
+  test('offers the accounts in the configured order, and another account after a logout', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
     await page.request.post(`${stage.url}/session/logout`, { headers: { 'sec-fetch-site': 'same-origin' } });
@@ -135,7 +135,7 @@ describeWith('chromium', 'the console', () => {
     await eventually(async () => expect((await read()).name).toBe('Acme of the admin'));
   });
 
-  test('lets a viewer read everything, and offers no change', async () => {
+  test('lets a viewer read a container, and offers no change', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'viewer', `/console/containers/${shop}`);
     await page.getByText('Your role may read the settings').waitFor();
@@ -181,8 +181,8 @@ describeWith('chromium', 'the console', () => {
   test('waits for slow answers, opens a refused stream again, and says what can’t be loaded', async () => {
     await using visitor = await chromium.newContext();
     const { page } = await stage.logIn(visitor, 'owner');
-    // Only the first read of the traffic is answered, and late: without waiting, further reads would have been
-    // sent.
+    // Only the first read of the traffic is answered, and late: if the console sent others instead of waiting,
+    // they would get no answer.
     const slow = Promise.withResolvers<void>();
     const traffic = new RegExp(`${shop}/traffic\\?`);
     await page.route(traffic, () => {});

@@ -94,7 +94,7 @@ describeWith(['chromium', 'nginx'], 'a browser that ends cookies after 7 days, a
     return { site, page: new URL(site.url.shop).hostname, base, show };
   }
 
-  /** One page view, with the actions of its loaded tags. Returns the ids by which they recognise the visitor. */
+  /** One page view, with the actions of its loaded tags. Returns the ids by which the visitor is recognised. */
   async function view(browser: BrowserContext, { site, page: host, base }: Shop, analytics: string) {
     const { page, errors } = await visit(browser, `https://${host}/`);
     expect((await settled(page))?.gtm).toBe('loaded');

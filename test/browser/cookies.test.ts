@@ -271,7 +271,7 @@ describeWith('chromium', 'cookies in a browser', () => {
         expect(keys).toEqual([]);
       });
 
-      test('later deletes the stored cookies in the page and the store, and none is restored', async () => {
+      test('at a later visit deletes the cookies in page and store, and none is restored', async () => {
         await using browser = await chromium.newContext();
         const { site, open, write } = await shop(host);
         await write(browser, { _ga: ANALYTICS });

@@ -67,7 +67,7 @@ describeWith('chromium', 'a site of two domains', () => {
 
   test.each([
     ['the edge hostname', 'off', '/second'],
-    ['a custom domain under it', 'off2', '/second-custom'],
+    ['a custom domain under the second domain', 'off2', '/second-custom'],
   ])(
     'without multi_domain, on %s, only the primary domain boots; the second one loads the vendor’s script once and has no cookie',
     async (_name, name, path) => {

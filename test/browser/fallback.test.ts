@@ -63,7 +63,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     ['one snippet', ({ snippet }) => snippet()],
     ['two snippets', twice],
     ['two snippets of different domains', ({ snippet }) => snippet() + snippet({ webTagId: 'GTM-OTHER01' })],
-  ])('if it is healthy, with %s, from the edge; the vendor gets no request', async (_name, html) => {
+  ])('if the edge is healthy, with %s, from the edge; the vendor gets no request', async (_name, html) => {
     const before = stage.direct();
     await using at = await open(html);
     expect(await settled(at.page)).toMatchObject({ gtm: 'loaded', edge: at.site.url.edge });
@@ -142,7 +142,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     ['no bootstrap', /^\/boot/, 'pending'],
     ['no web tag', /^\/c\//, 'edge'],
   ])(
-    'an edge that accepts connections and answers %s doesn’t delay the page’s load event',
+    'and an edge that accepts connections and answers %s doesn’t delay the page’s load event',
     async (_name, held, gtm) => {
       stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
       // This image delays the load event until the request is held.
@@ -159,7 +159,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     },
   );
 
-  test('a vendor that answers nothing doesn’t delay the page’s load event either', async () => {
+  test('and a vendor that answers nothing doesn’t delay the page’s load event either', async () => {
     stage.fault = on(/./, 'refuse');
     const asked = Promise.withResolvers<void>();
     await using at = await open(undefined, (browser) => browser.route(VENDOR, () => asked.resolve()));

@@ -24,10 +24,10 @@ const narrow = (...connect: string[]) =>
 const trusting = (...makers: string[]) =>
   `${STRICT}; require-trusted-types-for 'script'; trusted-types ${makers.join(' ')}`;
 
-/** Rules of common block lists for tag managers: EasyPrivacy blocks by host, others by the script's name. */
+/** Rules of common block lists for tag managers: one blocks by host, one by the script's name. */
 const LISTED = [/^https:\/\/www\.googletagmanager\.com\//, /\/gtm\.js(?:\?|$)/];
 
-/** Like uBlock Origin's substitute for gtm.js, this runs the page's callbacks but sends no tags. */
+/** Like uBlock Origin's substitute for gtm.js, this runs the page's callbacks but no tags. */
 const STUB = `(() => {
   const layer = window.dataLayer = window.dataLayer || [];
   layer.push = (item) => { if (item && typeof item.eventCallback === 'function') item.eventCallback(); };

@@ -127,7 +127,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       expect(text).toMatch(/This login can’t be completed[\s\S]*href="\/session\/login\?returnTo=%2F"/);
     });
 
-    test('fails with a wrong client secret, and the answer says so', async () => {
+    test('fails with a wrong client secret; the answer says so, and the failure is logged', async () => {
       const set = (secret: string) => stage.setSecret(secret);
       await set('another-secret');
       const visitor = new Visitor();
@@ -275,7 +275,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       ['ten minutes behind, so that tokens are dated in the future', 200, -600 * SECOND],
       ['ahead, so that tokens have expired for 30 s', 200, LIFESPAN + 30 * SECOND],
       ['ahead, so that tokens have expired for 90 s', 400, LIFESPAN + 90 * SECOND],
-    ])('a login, %s: status %s', async (_what, status, ms) => {
+    ])('a login while Tagyard’s clock is %s: status %s', async (_what, status, ms) => {
       move(ms);
       const { response, text } = await stage.logIn(new Visitor());
       expect(response.status).toBe(status);
@@ -286,7 +286,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       ['40 s behind', 'ends', -40 * SECOND],
       ['40 s ahead', 'ends', 40 * SECOND],
       ['ten minutes behind', 'ends at its refresh', -600 * SECOND],
-    ])('a logout at Keycloak, %s: the session %s', async (_what, outcome, ms) => {
+    ])('a logout at Keycloak while Tagyard’s clock is %s: the session %s', async (_what, outcome, ms) => {
       await stage.endAll('ada');
       const ada = await stage.person('ada');
       const subject = await stage.idOf('ada');

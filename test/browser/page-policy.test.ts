@@ -23,7 +23,7 @@ const pagePolicy = (needed: string) =>
     "require-trusted-types-for 'script'; trusted-types tagyard tagyard-loader tagyard-demo-vendor",
   ].join('; ');
 
-/** The prefix of `startForwardedShop`, as management shows it for the pages of a domain. */
+/** The policy for the prefix of `startForwardedShop`, as management shows it for a domain's pages. */
 const ofPrefix = (domain: string) =>
   neededPolicy([`https://${domain}/m3trics1`, `https://*.${domain}/m3trics1`]);
 
@@ -100,7 +100,7 @@ describeWith(['chromium', 'nginx', 'mount'], 'a page with the policy that is sho
         return { shop, base: shop + prefixed.path, tag: 'G-POLICYPRE1' };
       },
     ],
-  ])('on %s', (_what, prepare) => {
+  ])('whose base is %s', (_what, prepare) => {
     test('loads, boots and sends its hits by fetch, image and service worker, without a violation', async () => {
       await using browser = await launch();
       const at = await prepare();

@@ -51,7 +51,7 @@ describeWith('chromium', 'a withdrawal of consent', () => {
   const write = (browser: BrowserContext, domain: string, cookies: Record<string, string>) =>
     browser.addCookies(Object.entries(cookies).map(([name, value]) => ({ name, value, domain, path: '/' })));
 
-  test('deletes the record by a master cookie that scripts can’t read, after the browser has lost the id', async () => {
+  test('deletes the data under a master cookie that scripts can’t read, after the browser lost the id', async () => {
     await using browser = await chromium.newContext();
     const modules = { cookie_restoration: { masterCookie: 'shop_visitor' } };
     const { site, domain, open } = await consentShop(stage, { modules }, 'custom');
@@ -124,7 +124,7 @@ describeWith('chromium', 'a withdrawal of consent', () => {
       expect(await names(browser)).toEqual(expect.arrayContaining(['_fbp', '_ga']));
     });
 
-    test('while the edge fails deletes the page’s cookies at once, and is sent to the edge later, before a new grant', async () => {
+    test('deletes the page’s cookies at once even if the edge fails, and is sent to it later, before a new grant', async () => {
       await using browser = await chromium.newContext();
       const now = Date.now();
       await browser.clock.install({ time: now });
@@ -248,7 +248,7 @@ describeWith('chromium', 'a withdrawal of consent', () => {
     expect((await state(at.page))?.choices).toMatchObject({ ad_personalization: 'denied' });
   });
 
-  test('blockers are reported once a session, in the page view in which analytics is granted', async () => {
+  test('aside, blockers are reported once a session, in the page view in which analytics is granted', async () => {
     await using browser = await chromium.newContext();
     const { site, open } = await consentShop(stage, { consent: 'required' });
     const reported = async () =>

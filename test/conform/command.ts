@@ -16,10 +16,10 @@ interface Options {
 }
 
 const HELP = `
-Exit code 0: all same; never with --cloudflare, because no run tries what would fill the zone or use up its calls.
+Exit code 0: all same; never with --cloudflare, because no run tries to fill the zone or to reach the limit of calls.
 1: something differs, or could not be removed. 3: nothing differs, but something was not tried.
 2: the command line is wrong. 130: a second signal ended it at once, and something may remain.
-docs/conformance.md says what to have ready and what each costs.`;
+docs/conformance.md says what each option needs and costs.`;
 
 /** Reads the command line. Throws commander's error, after it has printed what is wrong. */
 function parseOptions(argv: readonly string[]): Options {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The headings of docs/facts.md. Lower ones are there twice: as `Paths` and as `Tag server image, Paths`. */
+/** The headings of docs/facts.md. The set has lower ones twice: as `Paths` and as `Tag server image, Paths`. */
 export function headings(): ReadonlySet<string> {
   const text = readFileSync(new URL('../../docs/facts.md', import.meta.url), 'utf8');
   let above = '';

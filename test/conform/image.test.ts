@@ -38,7 +38,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
     return [...containers.flatMap(({ Names }) => Names), ...networks.map(({ Name }) => Name)];
   }
 
-  test('pulls an image, finds it the same, and removes its containers', async () => {
+  test('pulls an image, finds nothing that differs, and removes its containers', async () => {
     await using registry = await startImageRegistry(docker, built.image);
     try {
       const { exitCode, having, tables } = await runConform(['--image', registry.image]);
@@ -56,7 +56,7 @@ describeWith('docker', 'npm run conform -- --image', () => {
     }
   });
 
-  test('finds what differs, with the log but without the configuration', async () => {
+  test('reports what differs, with the log but without the configuration', async () => {
     const spoilt = await spoiltRelease(docker, built, 204);
     const config = containerConfig({ auth: 's3cret-c0nf0rm' });
     const run = await runConform(['--image', spoilt], { CONFORM_CONTAINER_CONFIG: config });

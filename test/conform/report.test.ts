@@ -60,7 +60,7 @@ describe('the output', () => {
     );
   });
 
-  test.each(['a', 'ab', 'abc'])('has no secret in base64 in it, after %s', (before) => {
+  test.each(['a', 'ab', 'abc'])('has no secret in base64 in it, with “%s” before the secret', (before) => {
     const redact = redactor(['s3cret-auth?~']);
     for (const encoding of ['base64', 'base64url'] as const) {
       const shown = redact(Buffer.from(`${before}s3cret-auth?~&z=~`).toString(encoding));

@@ -57,7 +57,7 @@ function countsOf(rows: readonly Row[]): Record<Outcome, number> {
   return { same: count('same'), differs: count('differs'), 'not tried': count('not tried') };
 }
 
-/** 1: something differs, or could not be removed. Else 3: something was not tried. Else 0. */
+/** 1: something differs, or could not be removed. Else 3: something was not tried, or there are no rows. Else 0. */
 export function exitCodeOf(reports: readonly TableReport[]): 0 | 1 | 3 {
   const { same, differs, 'not tried': not } = countsOf(reports.flatMap(({ rows }) => rows));
   if (differs > 0 || reports.some(({ remains }) => remains.length > 0)) return 1;

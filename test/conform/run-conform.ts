@@ -3,7 +3,7 @@ import { execa } from 'execa';
 import { z } from 'zod';
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url));
-/** Unsets the variables of this process, because a test must not reach a real zone with the machine's own settings. */
+/** Hides this process's variables from the command: a test must not reach a real zone with the machine's settings. */
 const NO_SETTINGS = {
   CLOUDFLARE_API_TOKEN: '',
   CLOUDFLARE_ZONE_ID: '',

@@ -14,7 +14,7 @@ const TABLES: readonly (readonly [name: string, behaviours: readonly Behaviour<n
   ['Google', googleBehaviours],
 ];
 
-test('docs/conformance.md shows as many rows of the tag server as there are', () => {
+test('docs/conformance.md counts as many rows of the tag server as there are behaviours', () => {
   const text = readFileSync(new URL('../../docs/conformance.md', import.meta.url), 'utf8');
   const [, ...counts] = /(\d+) same, (\d+) differ, (\d+) not tried; \d+ containers/.exec(text) ?? [];
   expect(counts.reduce((sum, count) => sum + Number(count), 0)).toBe(containerBehaviours.length);

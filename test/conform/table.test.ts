@@ -91,7 +91,7 @@ describe('a table', () => {
     expect(closed).toBe(1);
   });
 
-  test('differs where a behaviour takes too long', async () => {
+  test('says that a behaviour differs if it takes too long', async () => {
     const { outcomes } = await run([hangs, blinks], { timeoutMs: 20 });
     expect(outcomes).toEqual([
       ['differs', 'it took more than 20 ms'],
@@ -157,7 +157,7 @@ describe('a table', () => {
     expect(closed).toBe(1);
   });
 
-  test('says that it is unknown what remains if closing fails', async () => {
+  test('says, if closing fails, that it is unknown what remains', async () => {
     const { report } = await run([blinks], { open: { close: () => Promise.reject(new Error('no power')) } });
     expect(report.remains).toEqual(['it is unknown what remains: no power']);
   });

@@ -30,13 +30,13 @@ async function arriving(lines: readonly string[], headers: Record<string, string
 describe('a cookie of the tag server', () => {
   test.each([
     ['host-only', 'a=1; Path=/; HttpOnly'],
-    ['with an empty Domain, which browsers take for none', 'a=1; Domain=; Path=/'],
+    ['with an empty Domain, which browsers treat as no Domain,', 'a=1; Domain=; Path=/'],
     ['for the registrable domain', 'a=1; Domain=acme.example'],
     ['with a leading dot', 'a=1; Domain=.acme.example; Path=/'],
     ['in another case', 'a=1; dOMAIN=Acme.EXAMPLE'],
-    ['with space around', 'a=1 ;\tDomain\t= acme.example ; Path=/'],
+    ['with space around Domain and its value', 'a=1 ;\tDomain\t= acme.example ; Path=/'],
     ['for a subdomain', 'a=1; Domain=shop.acme.example'],
-    ['for a domain of the site that is not active', 'a=1; Domain=acme.co.uk'],
+    ['for an inactive domain of the site', 'a=1; Domain=acme.co.uk'],
     ['for a domain without a registrable part', 'a=1; Domain=box.localhost'],
     ['whose value only names a domain', 'a="Domain=evil.example"'],
     ['with a comma, as in a date', 'a=1; Expires=Wed, 21 Oct 2037 07:28:00 GMT'],
@@ -80,7 +80,7 @@ describe('a cookie of the tag server', () => {
   });
 });
 
-/** Spellings of `Set-Cookie` that make a browser send `_fpid=…`. */
+/** Spellings of `Set-Cookie` that set or delete what a browser sends as `_fpid=…`. */
 const IDS = [
   `_fpid=${'e'.repeat(32)}; Domain=acme.example; Path=/`,
   `_fpid=${'e'.repeat(32)}`,
@@ -98,15 +98,15 @@ describe('the visitor’s id', () => {
   test.each([
     ['a handler', 'GET', '/set'],
     ['a dynamic path', 'GET', '/dynamic'],
-    ['a hook before', 'GET', '/before'],
-    ['a hook after', 'GET', '/after'],
+    ['a hook `before`', 'GET', '/before'],
+    ['a hook `after`', 'GET', '/after'],
   ])('is not set by %s of a plugin, nor is a foreign cookie', async (_name, method, path) => {
     const answer = await stage.send(site.host, path, { method });
     expect(answer).toMatchObject({ status: 200, text: 'set' });
     expect(answer.headers['set-cookie']).toEqual(['own=1; Domain=acme.example']);
   });
 
-  test('is set only by the bootstrap itself, whatever hooks and plugin members add', async () => {
+  test('is set only by the bootstrap itself, whatever plugins add by hooks or to its answer', async () => {
     const answer = await stage.boot(
       site,
       { url: 'https://shop.acme.example/' },

@@ -18,7 +18,7 @@ test('a script means the same in ASCII, and V8 holds it in one byte a character'
   expect([hasOneByte(script), hasOneByte(ascii)]).toEqual([false, true]);
 });
 
-test('reads the bytes of a script, too', () => {
+test('a script may also be given as bytes', () => {
   expect(asAscii(Buffer.from("'é'"))).toBe("'\\u00e9'");
 });
 

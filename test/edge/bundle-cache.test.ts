@@ -35,9 +35,9 @@ test('an unchanged source is bundled once', async () => {
 
 test.each([
   ['changed', () => change('2')],
-  ['changed, with the previous time and size', () => change('3')],
+  ['changed, with the previous size', () => change('3')],
   ['removed', () => rm(source)],
-])('a source that was %s is bundled again', async (_how, disturb) => {
+])('after a source was %s, the bundle is built again', async (_how, disturb) => {
   await cached();
   await disturb();
   expect(await cached()).toBe('bundle 2');

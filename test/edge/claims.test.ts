@@ -12,7 +12,7 @@ function plugin(name: string, ...routes: [Route['method'], string][]): Plugin {
   };
 }
 
-describe('two plugins with one route', () => {
+describe('the check for clashes of routes', () => {
   test.each([
     ['the same method and path', [plugin('a', ['GET', '/x']), plugin('b', ['GET', '/x'])]],
     ['all methods and one of them', [plugin('a', ['ALL', '/x']), plugin('b', ['GET', '/x'])]],
@@ -23,7 +23,7 @@ describe('two plugins with one route', () => {
     ],
     ['one route twice in one plugin', [plugin('a', ['GET', '/x'], ['GET', '/x'])]],
     [
-      'the last of several routes',
+      'a route of a plugin that has several',
       [plugin('a', ['GET', '/x'], ['POST', '/x'], ['GET', '/y']), plugin('b', ['POST', '/x'])],
     ],
   ])('refuses %s', (_name, plugins) => {
@@ -49,7 +49,7 @@ describe('two routes that set the visitor’s id', () => {
   });
 });
 
-describe('two plugins with one member of the answer of /boot', () => {
+describe('the check for clashes of members of the answer of /boot', () => {
   test.each(CORE_BOOT_MEMBERS)('refuses a plugin with the name of the core’s member "%s"', (name) => {
     expect(() => refuseClashes([plugin(name)])).toThrow(`claim the member "${name}"`);
   });

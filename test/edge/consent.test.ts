@@ -79,9 +79,9 @@ describe('consentRules', () => {
       { ...own, fallback: 'none' },
     ],
     ['another part of it', 'US', 'NY', { ...own, consentMode: 'basic' }],
-    ['an unknown part of it, the strictest,', 'US', null, { ...own, consentMode: 'basic', fallback: 'none' }],
+    ['an unknown part (the strictest apply)', 'US', null, { ...own, consentMode: 'basic', fallback: 'none' }],
     [
-      'an unknown country, the strictest of all,',
+      'an unknown country (the strictest of all apply)',
       null,
       null,
       { consent: 'required', consentMode: 'basic', fallback: 'none' },
@@ -95,7 +95,7 @@ describe('consentRules', () => {
     expect(rules).toEqual({ consent: 'required', consentMode: 'advanced', fallback: 'vendor', maxDays: 395 });
   });
 
-  test('a region that is stricter nowhere does not loosen the rules of an unknown place', () => {
+  test('a region without a stricter rule does not loosen the rules of an unknown place', () => {
     const strict: ConsentSettings = {
       consent: 'required',
       consentMode: 'basic',

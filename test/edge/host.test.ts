@@ -87,7 +87,7 @@ describe('the embedded edge', () => {
     expect(Miniflare.toString()).not.toMatch(beyondAscii);
   });
 
-  test('serves the hosts that routes match, from the stores that the host writes', async () => {
+  test('serves the hostnames that routes match, from the stores that its host writes', async () => {
     await putSite();
     expect(await send('/g/collect')).toBe(530);
     await edge.setRoutes([`${host}/*`]);

@@ -133,7 +133,7 @@ describe('a plugin that a late EDGE_CONFIG may forbid', () => {
     expect(answers).toEqual([{ mayRun: true }]);
   });
 
-  test('doesn’t run if EDGE_CONFIG arrives in that time and forbids it', async () => {
+  test('doesn’t run if EDGE_CONFIG arrives within the 5 s and forbids it', async () => {
     const { ask, answers } = edgeWith({ LOADER_TOKEN_MAP: 1000 }, () => answered(3000, forbidding));
     void ask();
     await vi.advanceTimersByTimeAsync(2990);

@@ -28,7 +28,7 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   ...fields,
 });
 
-/** The longest possible record. The caller chooses the names of the events, within the edge's limits. */
+/** The longest possible record. A request chooses the names of its events, within the edge's limits. */
 const longest = record({
   requestId: crypto.randomUUID(),
   bytesIn: 99_999_999,
@@ -82,9 +82,9 @@ describe('a data point of Analytics Engine', () => {
 
   test.each([
     ['ASCII', 'x', 1],
-    ['two octets', 'é', 2],
-    ['three octets', '€', 3],
-    ['four octets', '😀', 4],
+    ['characters of two octets', 'é', 2],
+    ['characters of three octets', '€', 3],
+    ['characters of four octets', '😀', 4],
   ])('stays within 96 octets of index and 16 KB of blobs with texts of %s', (_, character, width) => {
     const text = character.repeat(20_000);
     const all = {

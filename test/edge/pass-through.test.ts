@@ -42,7 +42,7 @@ describe('a foreign host that a wildcard route catches (docs/facts.md, Cloudflar
 
   test.each([
     ['a redirect', 302, { location: 'https://elsewhere.example/next' }],
-    ['a permanent redirect to another host', 308, { location: `http://${HOST}/again` }],
+    ['a permanent redirect to the same host', 308, { location: `http://${HOST}/again` }],
     ['a client error', 404, { 'content-type': 'text/plain' }],
     ['a server error', 503, { 'retry-after': '7' }],
     ['the status below Cloudflare’s own', 519, {}],

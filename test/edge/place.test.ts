@@ -24,7 +24,7 @@ const CLAIMS = {
   'cf-region-code': 'IDF',
 };
 
-/** The runtime reads `request.cf` from this header. Clients can't send it on Cloudflare or through the embedded front. */
+/** The runtime reads `request.cf` from `mf-cf-blob`. On Cloudflare and the embedded front, clients can't send it. */
 const asPeer = (cf: object) => ({ 'cf-connecting-ip': '203.0.113.7', 'mf-cf-blob': JSON.stringify(cf) });
 const asPeerAt = ({ country, region }: Place) => asPeer({ country, regionCode: region });
 /** The headers of a request through our proxy, which is in Finland. */
@@ -82,12 +82,12 @@ describe('the visitor’s place', () => {
     );
 
   test.each([
-    ['the platform’s, of its peer', asPeerAt(BERLIN), BERLIN],
-    ['the platform’s, without a region', asPeer({ country: 'DE' }), { country: 'DE', region: null }],
-    ['none if the platform has none', asPeer({}), NOWHERE],
-    ['none if the platform’s is invalid', asPeer({ country: 'a\r\nb', regionCode: 7 }), NOWHERE],
-    ['what our proxy states, never the proxy’s own', throughProxyAt(CALIFORNIA), CALIFORNIA],
-    ['none if our proxy states none, never the proxy’s own', throughProxyAt(NOWHERE), NOWHERE],
+    ['what Cloudflare states of its peer', asPeerAt(BERLIN), BERLIN],
+    ['what Cloudflare states, without a region', asPeer({ country: 'DE' }), { country: 'DE', region: null }],
+    ['none if Cloudflare states none', asPeer({}), NOWHERE],
+    ['none if what Cloudflare states is invalid', asPeer({ country: 'a\r\nb', regionCode: 7 }), NOWHERE],
+    ['what our proxy states, never the proxy’s own place', throughProxyAt(CALIFORNIA), CALIFORNIA],
+    ['none if our proxy states none, never the proxy’s own place', throughProxyAt(NOWHERE), NOWHERE],
     ['none if our proxy states nonsense', throughProxyAt({ country: 'Neverland', region: 'X' }), NOWHERE],
   ])('at the tag server and in the log: %s, whatever the visitor claims', async (_name, headers, place) => {
     const site = await stage.site();
@@ -197,7 +197,7 @@ describe('the visitor’s place', () => {
     expect((await script(site, asPeerAt(CALIFORNIA))).text).toBe('place=US-CA');
   });
 
-  /** The proxy's own headers replace the visitor's, so those that it doesn't state are absent. */
+  /** The proxy's own headers replace the visitor's: those that it doesn't state are empty, which counts as absent. */
   function unclaimed(headers: Readonly<Record<string, string>>): Record<string, string> {
     if (!('x-tagyard-hop-secret' in headers)) return {};
     return Object.fromEntries(

@@ -116,7 +116,7 @@ describe('events', () => {
     expect(stage.upstream.received[0]?.body).toBe(body);
   });
 
-  test('of more names than a record has are counted as other', async () => {
+  test('with names beyond a record’s first 20 are counted as other', async () => {
     const body = Array.from({ length: 300 }, (_, index) => `en=event_${index % 30}`).join('\n');
     const { events } = await recordOf('/g/collect?v=2', post(body));
     expect(Object.keys(events)).toHaveLength(21);
@@ -210,7 +210,7 @@ describe('a probe of our own', () => {
       'an old one with another minute',
       () => mark({}, HOP_SECRET, 0).replace(/^0-/, `${mark().split('-')[0]}-`),
     ],
-    ['one with another name', () => mark().replace(/-[0-9a-f]{32}-/, `-${'0'.repeat(32)}-`)],
+    ['one with another random part', () => mark().replace(/-[0-9a-f]{32}-/, `-${'0'.repeat(32)}-`)],
     ['a shorter one', () => mark().slice(0, -1)],
     ['a longer one', () => `${mark()}0`],
     ['the secret', () => HOP_SECRET],
@@ -234,7 +234,7 @@ describe('a record', () => {
     expect((await recordOf(`/g/collect?v=2&gcs=${gcs}&en=x`)).consent).toBe(consent);
   });
 
-  test('has the consent that applies to a bootstrap or a report, and none for other requests', async () => {
+  test('has the consent that applies to a bootstrap, and none for a health check', async () => {
     const required = await stage.site({ consent: 'required' });
     const granted = { analytics_storage: 'granted', ad_storage: 'denied' };
     await stage.boot(required);
@@ -251,7 +251,7 @@ describe('a record', () => {
     ]);
   });
 
-  test('of a hit whose answer sets a kept cookie has only the consent that the hit states', async () => {
+  test('of a request whose answer sets a kept cookie has no consent if the request states none', async () => {
     const keeping = await stage.site({ features: { cookie_restoration: true } });
     stage.upstream.reply = () => ({ headers: { 'set-cookie': 'FPLC=abc; Path=/; Secure' } });
     const headers = { cookie: `_fpid=${'a'.repeat(32)}` };

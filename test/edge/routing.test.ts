@@ -207,7 +207,7 @@ describe('bodies', () => {
     expect(answer).toMatchObject({ status: 400, json: { code: 'malformed_request' } });
   });
 
-  test('names the invalid members', async () => {
+  test('the answer names the invalid members', async () => {
     const answer = await stage.send(site.host, '/boot', post('{"loader":"x","session":{"id":5}}'));
     expect(answer.json.errors.map(({ path }: { path: string }) => path)).toEqual(['url', 'session.id']);
   });
@@ -224,7 +224,7 @@ describe('bodies', () => {
   });
 
   test.each(['/nothing', '/l/x.js', '/mark-session-detection'])(
-    '%s reads a refused body, so that the client sees the answer',
+    'the body of a refused request to %s is read, so that the client sees the answer',
     async (path) => {
       const answer = await stage.send(site.host, path, post('x'.repeat(1_048_576)));
       expect(answer.status).toBeGreaterThanOrEqual(400);

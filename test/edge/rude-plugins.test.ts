@@ -46,7 +46,7 @@ describe('a plugin whose hooks', () => {
     ['never resolve, in the bootstrap', 'hangs_boot'],
     ['return something other than a Response', 'babbles'],
     ['read the response and fail', 'uses_up'],
-  ])('%s: every other path of the site works, and the log names the plugin', async (_how, flag) => {
+  ])('%s: the paths of all other plugins work, and the log names the plugin', async (_how, flag) => {
     await stage.seen();
     await works(await rudeSite(flag));
     const { events } = await stage.seen();

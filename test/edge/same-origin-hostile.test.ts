@@ -52,7 +52,7 @@ const visible = ({ status, headers, text }: Answer) => {
   return { status, headers: rest, text: text.replaceAll(String(id), '') };
 };
 
-/** The loader and what the tag server gets of a hit, for a request with these headers. */
+/** The answers to a loader request and a hit with these headers, and the headers of the hit at the tag server. */
 async function outcome(headers: Record<string, string>, prefix = PREFIX, host = site.host) {
   stage.upstream.received.length = 0;
   const loader = await stage.send(host, `${prefix}/l/${site.loader}.js`, { headers });
@@ -210,7 +210,7 @@ describe('cookies', () => {
   });
 
   test.each([true, false])(
-    'do not contain the master cookie for the tag server; restoration: %s',
+    'sent to the tag server do not contain the master cookie; restoration: %s',
     async (on) => {
       const own = await stage.site({
         features: { cookie_restoration: on },
@@ -224,7 +224,7 @@ describe('cookies', () => {
     },
   );
 
-  test('an id of another host identifies no visitor in a request that no server vouches for', async () => {
+  test('do not identify a visitor in a request that no server vouches for', async () => {
     const id = 'f'.repeat(32);
     const answer = await stage.send(site.host, `${PREFIX}/boot`, {
       method: 'POST',
@@ -254,7 +254,7 @@ describe('a body that means nothing', () => {
     ['HEAD', '/g/collect'],
     ['GET', '/gtm.js'],
     ['GET', '/c/:token.js'],
-  ])('%s %s with such a body is answered below a prefix as without one', async (method, path) => {
+  ])('%s %s with such a body is answered below a prefix as without a prefix', async (method, path) => {
     stage.upstream.reply = ({ url }) => (url.includes('gtm.js') ? vendorScript() : {});
     const target = path.replace(':token', `${site.domains[0]?.token}`);
     for (const framing of ['Content-Length: 3', 'Transfer-Encoding: chunked']) {
@@ -267,7 +267,7 @@ describe('a body that means nothing', () => {
   });
 });
 
-describe('a client that waits before it sends a body', () => {
+describe('a client that announces a body with Expect: 100-continue', () => {
   test.each(['', PREFIX])('gets the tag server’s answer, prefix "%s"', async (prefix) => {
     const headers = ['Expect: 100-continue', 'Content-Length: 3'];
     expect(await raw(`POST ${prefix}/g/collect`, headers, 'abc')).toContain('HTTP/1.1 200 OK');

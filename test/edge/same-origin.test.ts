@@ -66,7 +66,7 @@ describe('under the prefix', () => {
     ]);
   });
 
-  test('the id of the request’s cookie is known again', async () => {
+  test('the id in the request’s cookie is recognised', async () => {
     const { json } = await boot({ cookie: `session=secret; _fpid=${ID}` });
     expect(json.profile).toEqual({ id: ID, isNew: false });
   });
@@ -180,7 +180,7 @@ describe('what the domain’s own server states', () => {
     ['nothing', {}, undefined, undefined],
     ['a country', { 'x-tagyard-country': 'de' }, 'DE', undefined],
     ['a country and a region', { 'x-tagyard-country': 'US', 'x-tagyard-region': 'CA' }, 'US', 'CA'],
-    ['no code', { 'x-tagyard-country': 'Germany', 'x-tagyard-region': 'BE' }, undefined, undefined],
+    ['no valid code', { 'x-tagyard-country': 'Germany', 'x-tagyard-region': 'BE' }, undefined, undefined],
     [
       'the place under other names',
       { 'x-forwarded-country': 'FR', 'cf-ipcountry': 'FR' },
@@ -188,7 +188,7 @@ describe('what the domain’s own server states', () => {
       undefined,
     ],
   ])(
-    'if the domain’s server states %s, that is all that is known of the place',
+    'if the domain’s server states %s, nothing else is known of the place',
     async (_what, headers, ...place) => {
       await forward('/g/collect', { headers });
       const [received] = stage.upstream.received;

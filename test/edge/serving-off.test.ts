@@ -33,7 +33,7 @@ test('the edge answers nothing of a site whose serving is off', async () => {
   expect([boot.status, JSON.parse(boot.text).code]).toEqual([403, 'serving_off']);
 });
 
-test('nor does the edge answer anything of it behind our own proxy', async () => {
+test('behind our own proxy, too, the edge answers nothing of a site whose serving is off', async () => {
   const hop = { 'x-tagyard-hop-secret': HOP_SECRET, 'x-forwarded-host': `data.${site.domains[0]?.domain}` };
   const { status } = await stage.send(site.host, `/l/${site.loader}.js`, { headers: hop });
   expect(status).toBe(403);

@@ -20,8 +20,8 @@ const refusal = (status: number, code: number, message: string): Fault => ({
   body: JSON.stringify({ success: false, errors: [{ code, message }], messages: [], result: null }),
 });
 /**
- * The calls of one observation. Each case states how many calls fail; it may take more calls than a creation without
- * faults: a retry is one observation and its writes.
+ * The calls of one observation. A case may take more calls than a creation without faults: the failing ones (it states
+ * how many), and those of some retries, each of which begins with an observation.
  */
 const OBSERVATION = 6;
 
@@ -83,17 +83,17 @@ describe('a daemon whose Cloudflare fails', () => {
 
   test.each<[string, Fault, When, number]>([
     [
-      '429 with retry-after to everything',
+      '429 with retry-after to any call',
       { kind: 'refuse', status: 429, headers: { 'retry-after': '3' } },
       any,
       1,
     ],
-    ['429 without retry-after to everything', { kind: 'refuse', status: 429 }, any, 1],
+    ['429 without retry-after to any call', { kind: 'refuse', status: 429 }, any, 1],
     ['429 in the middle', { kind: 'refuse', status: 429, headers: { 'retry-after': '3' } }, dnsBatch, 1],
     ['500 after the records were written', { kind: 'fail after' }, dnsBatch, 1],
     ['500 after the route was made', { kind: 'fail after' }, routeCreate, 1],
     ['500 after the documents were written', { kind: 'fail after' }, kvWrite, 2],
-    ['503 with an HTML error page to everything', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
+    ['503 with an HTML error page to any call', { kind: 'refuse', status: 503, body: '<html>' }, any, 8],
     ['no answer to a read', { kind: 'hang' }, reads, 1],
     ['no answer to a write', { kind: 'hang' }, dnsBatch, 1],
     ['a connection cut before an answer', { kind: 'drop' }, routeCreate, 1],

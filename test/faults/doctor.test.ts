@@ -30,7 +30,7 @@ const children = (file: string): { pid: number; script?: string }[] =>
   JSON.parse(readFileSync(join(home.path, file), 'utf8'));
 const pidOf = (script: string) =>
   children('children.json').flatMap(({ pid, script: own }) => (own?.endsWith(script) ? [pid] : []));
-/** The tag servers of the demo, by the titles that they were started with. */
+/** The processing servers of the demo, by the titles that they were started with. */
 function containers(): number[] {
   return readdirSync('/proc').flatMap((pid) => {
     try {

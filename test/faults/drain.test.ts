@@ -81,7 +81,7 @@ describe.each(MODES)('a drain with the route and records of the mode %s', (mode)
     for (const [what, isCut] of cuts) {
       on.gate.watch(() => false);
       await create('acme');
-      // By then the daemon has discarded its state of the site's previous life.
+      // Once the site is ready, the daemon has discarded the state of its previous life.
       await eventually(() => expect(known()).toMatchObject({ reason: 'Ready' }));
       expect(known().withdrawnAt).toBeUndefined();
       on.prepare();

@@ -75,7 +75,7 @@ describe('a site that moves to another host', () => {
   const WHOLE = { containers: 2, proxy: 1 };
   const NOTHING = { containers: 0, proxy: 0 };
 
-  /** Every name of a site leads to a host on which the site's containers and proxy run. */
+  /** What a site lacks at Cloudflare, and its names that lead to a host on which it doesn't run completely. */
   function missing(): string[] {
     const world = on.snapshot();
     return ['acme', 'beta', 'core'].flatMap((site) => {
@@ -91,7 +91,7 @@ describe('a site that moves to another host', () => {
       return [...short, ...astray];
     });
   }
-  /** Ownership marks of the resources that all hosts can write to. */
+  /** The hosts in a site's ownership marks, of the resources that all hosts can write to. */
   const hostsOf = (site: string) => {
     const { kv, dns } = on.snapshot();
     const marks = [...kv.map(({ metadata }) => metadata), ...dns.map(({ comment }) => comment)];
@@ -116,7 +116,7 @@ describe('a site that moves to another host', () => {
       expect(local(from, 'acme')).toEqual(NOTHING);
       expect(on.snapshot().kv.filter(({ metadata }) => !String(metadata).includes(' acme '))).toEqual(others);
       expect(on.snapshot().dns).toEqual(expect.arrayContaining(foreign));
-      // Neither host reports a problem.
+      // Neither host writes anything more.
       writes = 0;
       for (let round = 0; round < 2; round += 1) for (const host of HOSTS) await fullPass(daemon(host));
       expect(writes).toBe(0);

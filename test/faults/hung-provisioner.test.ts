@@ -75,7 +75,7 @@ test('a late request doesn’t undo the tombstone of a container that was remove
   await becomes(body.id, 'removed');
   expect(await subjects(site)).toEqual([`Remove ${site}`, `Create ${site}`]);
   expect(await reasonOf(site)).toBe('Removed');
-  // The next container can get its domain and its ports.
+  // Another container can get the removed one's domain and ports, but not by the same idempotency key.
   const next = await create({ name: `Next ${count}` });
   expect([next.status, next.body.code]).toEqual([422, 'idempotency_key_reused']);
   const other = await world.call('POST', '/server-containers', {

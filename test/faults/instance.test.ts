@@ -144,7 +144,7 @@ describe('an instance that is killed with SIGKILL', () => {
     expect((await fetch(`${instance.run.management.url}/healthz`)).status).toBe(200);
   });
 
-  test('ends with all its processes after SIGTERM', async () => {
+  test('ends with all its processes after SIGTERM once it runs again', async () => {
     await instance.stop();
     expect(processesOf(home.path)).toEqual([]);
   });

@@ -45,7 +45,7 @@ describe('a daemon that is killed with SIGKILL', () => {
     // The modes differ in routes and records only, and no other step writes these.
     ['site', 'every route and record', ['create', 'remove'], /zones/],
   ])(
-    'of three sites reaches the same state as without the kill: mode %s, kills before and after %s',
+    'reaches the same state of three sites as without a kill: mode %s, kills before and after %s',
     {
       timeout: 30 * MINUTE,
     },
@@ -80,7 +80,7 @@ describe('a daemon that is killed with SIGKILL', () => {
     },
   );
 
-  test('at some boundaries of a hundred sites’ lives reaches the same state as without the kill', {
+  test('at one effect of each step of a hundred sites reaches the same state as without the kill', {
     timeout: 20 * MINUTE,
   }, async () => {
     const sites = Array.from({ length: 100 }, (_, number) => `site-${number}`);

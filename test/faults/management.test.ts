@@ -25,7 +25,7 @@ describeWith('postgresql', 'a management process killed before and after each ef
     postgresql = await PostgresqlFixture.start();
   });
   afterAll(() => postgresql?.stop());
-  // Each case has a new database and world: every process would check again what earlier cases have made.
+  // Each case has a new database and world: else every process would check again what earlier cases have made.
   beforeEach(async () => {
     const { urls, db, owner } = await postgresql.connections();
     world = await World.open({ db, owner, ports: { first: 20000, last: 20999 } });

@@ -17,7 +17,7 @@ describe.each([
       return on.start();
     },
   ],
-] as const)('mass deletion by accident, before %s', (_which, next) => {
+] as const)('after a mass deletion by accident, %s', (_which, next) => {
   let on: Stage;
   let daemon: RunningDaemon;
   let whole: Whole;

@@ -123,7 +123,7 @@ describe('management, when all sites seem to be removed by accident', () => {
       expect(status).toBeGreaterThanOrEqual(400);
       await world.stop();
       await world.start();
-      // Management asks again until the provisioner confirms the removal; no answer is not a confirmation.
+      // Management asks again until the provisioner confirms the removal; a missing answer confirms nothing.
       asked.mockClear();
       await eventually(() => {
         for (const site of removed)

@@ -151,7 +151,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
     expect(Object.fromEntries(used)).toEqual(countBy(own, 10));
   }
 
-  test('equal what reached the queue, with kills of management, database, runtime and instance in between', async () => {
+  test('equal what reached the bucket, with kills of management, database, runtime and instance in between', async () => {
     await underLoad(async () => {
       await further(100);
       await traffic.kill('management');
@@ -172,7 +172,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
   test.each([
     ['instance', () => killInstance()],
     ['runtime', () => traffic.kill('runtime')],
-  ] as const)('of a killed %s lack at most the batch that was not sent yet', async (_name, kill) => {
+  ] as const)('lack at most the batch that was not sent yet when the %s is killed', async (_name, kill) => {
     await burst(1);
     await allArrive(answered.slice(-1));
     const before = answered.length;

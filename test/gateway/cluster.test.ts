@@ -43,7 +43,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     expect([answer.status, answer.headers['x-upstream']]).toEqual([200, 'first']);
   });
 
-  test('serves a new name, another port and a removed name without a reload', async () => {
+  test('serves a new name on another port, and drops a removed name, without a reload', async () => {
     const before = await workers();
     const host = 'new-origin.example.net';
     const second = await startUpstream({ address, name: 'second' });
@@ -282,7 +282,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
 
   test('loses no request after its agent was killed and the next agent has taken over nginx', async () => {
     const before = await runningMaster(gateway.directory);
-    // nginx keeps the resolver's answers for less than a second, so the load begins when the next agent runs.
+    // The agent is nginx's resolver, whose answers last less than a second: the load begins when the next agent runs.
     await gateway.end('SIGKILL');
     await gateway.start();
     const load = startLoad(gateway.endpoint, HOST, { perSecond: 40 });

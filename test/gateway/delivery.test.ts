@@ -174,7 +174,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     // A custom domain without a certificate is an error, but the other names are still served.
     const more = { ...site, customDomains: CUSTOM };
     const [missing] = await changesOf(more);
-    if (missing === undefined) throw new Error('a custom domain changes what is delivered');
+    if (missing === undefined) throw new Error('a custom domain did not change what is delivered');
     await expect(applier.apply(missing, signal)).rejects.toThrow(`no certificate for ${CUSTOM[0]}`);
     expect((await ask(gateway.endpoint, { host, ca })).status).toBe(502);
     expect((await changesOf(more)).map(({ observed }) => observed?.found)).toEqual([
@@ -183,7 +183,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'what the provisioner delivers to 
     await apply();
   });
 
-  test('keeps no replaced certificate of a name, also while another name has none', async () => {
+  test('keeps no replaced certificate of a name, even while another name has no certificate', async () => {
     await using started = await provisioner();
     const { changesOf, apply } = started;
     const [lost, never] = ['lost.acme-shop.example', 'never.acme-shop.example'];

@@ -45,8 +45,8 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'a front before a gatew
   });
 
   /**
-   * Starts Debian's haproxy in place of a load balancer or a controller, with these options of its server. Resolves to
-   * its port.
+   * Starts Debian's haproxy in place of a load balancer or an Ingress controller, with these options in its `server`
+   * line. Resolves to its port.
    */
   async function front(mode: 'tcp' | 'http', to: number, options: string): Promise<number> {
     const port = (await freePort('127.0.0.1', 0)) ?? 0;
@@ -110,7 +110,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'a front before a gatew
       expect(await arrived(behind(gateway, port), headers)).toBe(CLAIMED);
     });
 
-    test('a pod that sends the header itself is seen with its own address', async () => {
+    test('a pod that sends the PROXY header itself is seen with its own address', async () => {
       const socket = connect({ port: gateway.endpoint.tlsPort, host: '127.0.0.1', localAddress: POD });
       await once(socket, 'connect');
       socket.write(`PROXY TCP4 ${CLAIMED} 127.0.0.1 1000 443\r\n`);
@@ -123,7 +123,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'a front before a gatew
       expect(text).not.toContain(CLAIMED);
     });
 
-    test('a connection without the header is refused', async () => {
+    test('a connection without the PROXY header is refused', async () => {
       await expect(ask(gateway.endpoint, { host })).rejects.toThrow();
     });
   });

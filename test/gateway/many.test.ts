@@ -24,7 +24,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'two gateways with many sites', ()
   }, 120_000);
   afterAll(() => sites?.[Symbol.asyncDispose]());
 
-  test('serve a changed, a new and a removed site without a reload', async () => {
+  test('apply a site’s change, addition and removal without a reload', async () => {
     const [first, second] = sites.upstreams;
     await reaches('site-0', 'first');
     const before = await workers();
@@ -42,7 +42,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'two gateways with many sites', ()
       }, WAIT);
     }
     expect(await workers()).toEqual(before);
-    // A custom domain is a server of its own.
+    // A site's first custom domain is a new server in nginx: it needs a reload.
     await sites.deliver('site-999', first.port, true);
     await eventually(async () => {
       const after = await workers();

@@ -15,7 +15,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a site that moves to a cluster un
   });
   afterAll(() => stage?.[Symbol.asyncDispose]());
 
-  /** Proves that no request fails while the work is done. Returns the hosts that the name has led to. */
+  /** Proves that no request fails while the work is done. Returns the hosts that the site's name has led to. */
   async function withoutLoss(work: (isSent: (seconds: number) => Promise<void>) => Promise<unknown>) {
     const load = await stage.load(PER_SECOND);
     const [done] = await Promise.allSettled([

@@ -68,7 +68,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     return report;
   }
 
-  test('find the pods of a site on both nodes, by a real controller’s EndpointSlices', async () => {
+  test('find both pods of a site, on different nodes, by a real controller’s EndpointSlices', async () => {
     const names = (await nodes.readyPods(SITES)).map(({ metadata }) => metadata.name).sort();
     await eventually(async () => expect(await answering()).toEqual(names));
   });
@@ -110,7 +110,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     );
   });
 
-  test('lose no request while all kubelets are cut off from the API server, which then lists no pod', async () => {
+  test('lose no request while all kubelets are cut off and the API server lists no ready pod', async () => {
     let healedAt = 0;
     const { failures } = await underLoad('kubelets cut off', async (load) => {
       await nodes.cutKubelets();
@@ -120,8 +120,8 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
       await nodes.healNodes();
     });
     // When the kubelets return, kube-proxy may first learn that no gateway is ready, before they report the gateways as
-    // ready. It then drops new connections to the gateways' Service until the front has noticed that, and the front ends
-    // its open ones.
+    // ready. Until the front has noticed, kube-proxy drops new connections to the gateways' Service. Then the front
+    // ends its own open connections to them.
     expect(failures.filter(({ at }) => at < healedAt - 1)).toEqual([]);
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });

@@ -76,7 +76,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
     stage.cluster.kubectl('get', what, '--namespace', namespace(name), `--output=jsonpath=${path}`);
   const askPreview = (name: Name) =>
     ask(gateway.endpoint, { host: manifests[name].hostnames.preview, timeoutMs: 70_000 });
-  /** The processing server answers, and the status is that of a site with nothing wrong. */
+  /** The processing server answers, and the site is ready, with exactly these conditions. */
   async function expectServed(name: Name, conditions: readonly object[] = []) {
     expect((await ask(gateway.endpoint, { host: manifests[name].hostnames.origin })).status).toBe(200);
     expect(await shown(name)).toEqual({ ready: true, reason: 'Ready', conditions });
@@ -103,7 +103,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
       const pods = await get('image', 'pods', '{.items[*].spec.nodeName}');
       expect(pods.split(' ')).toHaveLength(2);
     }, WAIT);
-    // The pod of the last site is scheduled only now, and no node takes it.
+    // The last site's preview pod is created only after the node is cordoned, so no node takes it.
     await stage.cluster.kubectl('cordon', stage.cluster.nodes[0]?.name ?? '');
     asked.push(askPreview('node'));
     for (const { status } of await Promise.all(asked)) expect(status).toBeGreaterThanOrEqual(500);

@@ -138,7 +138,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     }
   }
 
-  test('starts a preview server once for all requests, and assumes that it may have a pod until it is stopped', async () => {
+  test('starts a preview server once for all requests, and counts it as running until it is stopped', async () => {
     const preview = { namespace: 'sites', service: 'tag-acme-preview', port: 8_102 };
     const service = 'sites/tag-acme-preview';
     let starts = 0;

@@ -84,7 +84,7 @@ describeWith(
       const digest = await cluster.importByDigest(image, IMAGE);
       gatewayDigest = digest;
       const [node] = cluster.nodes;
-      if (node === undefined) throw new Error('the cluster has nodes');
+      if (node === undefined) throw new Error('the cluster has no node');
       edge = await startUpstream({ address: node.address.replace(/\d+$/, '1'), name: 'edge' });
 
       values = {
@@ -138,7 +138,7 @@ describeWith(
             TLS_DIR: tls,
             EDGE_UPSTREAM: `http://${node.address.replace(/\d+$/, '1')}:${edge.port}`,
             RECONCILE_INTERVAL_SECONDS: '5',
-            // The API knows it by its URL, also after a restart.
+            // Fixed: the API knows the provisioner by its URL, also after a restart.
             PROVISIONER_PORT: String(port),
             ...env,
           },
@@ -232,7 +232,7 @@ describeWith(
       const clone = await world.clone();
       const file = join(clone, `${site}.yaml`);
       const text = await readFile(file, 'utf8');
-      // There is no domain proof in this test, so the manifest must not list the domain as unproven.
+      // Without a domain proof, the API lists the domain as unproven; the gateways serve it only if unlisted.
       const others = text.replace(/^(?:customDomains|unproven):.*\n(?:[ -].*\n)*/gm, '');
       await writeFile(file, `${others}customDomains: [${CUSTOM}]\n`);
       await world.git(clone, 'commit', '--quiet', '--all', '--message', 'Add a custom domain');
@@ -276,7 +276,7 @@ describeWith(
         expect(status.updatedReplicas).toBe(status.availableReplicas);
         expect((await call('GET', `/server-containers/${id}`)).body.statusReason).toBeNull();
       }, WAIT);
-      // A pod with the settings of a tag server's, but with a program that prints the script.
+      // A pod with the settings of a tag server's pod, but with a program that prints the script.
       const { template } = (await deployment()).spec;
       const [server] = template.spec.containers;
       const program = `fetch(process.env.POLICY_SCRIPT_URL).then((answer) => answer.text(), String)
@@ -319,7 +319,7 @@ describeWith(
       // The preview server that was always running ends once it is unused.
       await eventually(async () => expect(await pods()).toEqual([]), WAIT);
       const [endpoint] = endpoints();
-      if (endpoint === undefined) throw new Error('the cluster has nodes');
+      if (endpoint === undefined) throw new Error('the cluster has no node');
       const { status, body } = await ask(endpoint, { host: hostnames.preview, timeoutMs: 60_000 });
       expect([status, body]).toEqual([200, expect.stringContaining('id=GTM-SRV12345')]);
       expect(await pods()).toHaveLength(1);
@@ -367,7 +367,7 @@ describeWith(
 
     test('has certificates that an authority issues after asking either gateway', async () => {
       const [first, second] = cluster.nodes;
-      if (first === undefined || second === undefined) throw new Error('the cluster has nodes');
+      if (first === undefined || second === undefined) throw new Error('the cluster lacks a node');
       await using names = new AsyncDisposableStack();
       const knot = names.adopt(await startKnot(), (one) => one.close());
       const pebble = names.adopt(await startPebble({ dnsPort: knot.port, httpPort: PORTS.http }), (one) =>

@@ -21,7 +21,7 @@ const CUSTOM = 'metrics.acme-shop.example.net';
 const REFUSED = /alert|handshake|reset|disconnected|hang up/i;
 const TIMEOUT = { timeoutMs: 60_000 };
 
-describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
+describeWith(['nginx', 'knot', 'pebble'], 'certificates', () => {
   let daemon: CertificatesDaemon | undefined;
   const nginx = (settings: ProxySettings) => nginxBackend({ ...settings, ...NGINX_SETTINGS });
   const open = async (
@@ -93,7 +93,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     },
   );
 
-  test('wait for a custom domain’s DNS with the reason, and block nothing else', async () => {
+  test('wait for a custom domain’s DNS, state the reason, and block nothing else', async () => {
     const { knot, push, site, isReady, reaches, call, restart, ask, certificate, ...rest } = await open();
     await knot.update('add metrics.acme-shop 1 A 192.0.2.9');
     await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
@@ -151,7 +151,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     expect(pebble.orders()).toBe(4);
   });
 
-  test('are ordered again after an outage in which the authority lost the account', async () => {
+  test('can be ordered again after an outage in which the authority lost the account', async () => {
     const { pebble, push, site, isReady, reaches, status, warnings } = await open();
     await push('acme-shop', await site('acme-shop', 1));
     await isReady('acme-shop');
@@ -168,7 +168,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     expect(warnings.join('\n')).toContain('no certificate');
   });
 
-  test('are not ordered more often than the pauses allow from an authority that refuses the name', async () => {
+  test('are ordered no more often than the pauses allow if the authority refuses the name', async () => {
     const { push, site, reaches, isReady, pebble } = await open({
       pebble: { refusedNames: [CUSTOM] },
       acme: {
@@ -193,7 +193,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     expect(pebble.requests('/order-plz')).toBe(before);
   });
 
-  test('are renewed in time and served without any request', async () => {
+  test('are renewed in time, and the new ones are served without a request to the API', async () => {
     let ahead = 0;
     // This host only reports drift, and a renewed certificate must not count as drift.
     const opened = await open({ acme: { now: () => Date.now() + ahead }, drift: { proxy: 'warn' } });
@@ -215,7 +215,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     await isReady('acme-shop');
   });
 
-  test('are served from the last valid files, and each state says what to do', async () => {
+  test('of an operator are served from the last valid files, and a reason says what is missing', async () => {
     const opened = await open();
     const { site, push, reaches, isReady, call, certificate, putFiles, restart, directory } = opened;
     const tls = join(directory, 'tls');
@@ -264,7 +264,7 @@ describeWith(['nginx', 'knot', 'pebble'], 'ordered certificates', () => {
     expect(await readdir(tls)).toHaveLength(2);
   });
 
-  test('are ordered again one by one after their store is lost', async () => {
+  test('wait for the limit on orders after their store is lost', async () => {
     const { push, site, isReady, pebble, directory, restart, reaches } = await open({
       acme: { perHour: 20 },
     });

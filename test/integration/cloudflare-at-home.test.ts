@@ -178,7 +178,7 @@ describe('Cloudflare at home', () => {
     await converge(dnsApplier({ provider, identity, zone, hostAddress: '127.0.0.1' }), manifest);
 
     const collect = () => statusAt(edge, 'shop.tagyard.localhost', '/g/collect?v=2&en=page_view');
-    // The worker sees a KV write later than the API confirms it; until then a request waits for the name's origin.
+    // The worker sees a KV write later than the API confirms it; until then it sends requests to the name's own server.
     await eventually(async () => expect(await collect()).toBe(204), { timeoutMs: 60_000 });
 
     origin.closeAllConnections();
@@ -246,7 +246,7 @@ describe('Cloudflare at home', () => {
     expect(await statusAt(edge, 'shop.tagyard.localhost')).not.toBe(530);
   });
 
-  test('as a thread, ends with its runtime, and is started again with its state', { retry: 2 }, async () => {
+  test('as a thread, ends its runtime at its end and starts again with its state', { retry: 2 }, async () => {
     const [port, apiPort] = [await freePort('127.0.0.1', 0), await freePort('127.0.0.1', 0)];
     const env = { ...settings(), EDGE_PORT: `${port}`, CLOUDFLARE_PORT: `${apiPort}` };
     const threads: Thread[] = [];

@@ -62,7 +62,7 @@ describeWith('docker', 'containers in Docker', () => {
       runtime: dockerRuntime({ docker, stopGraceSeconds: 2, keyFiles: keyFiles() }),
       image: built.image,
       kill: async (name: string) => {
-        // The engine doesn't restart a container after a kill by its own API, only after the process has died.
+        // The engine restarts a container after its process has died, but not after a kill through the engine's API.
         await signalContainer(docker, { container: name, instance: INSTANCE }, 'SIGKILL');
       },
       freeze: async (name: string) => {
@@ -123,7 +123,7 @@ describeWith('docker', 'containers in Docker', () => {
         Names.some((name) => name.includes(INSTANCE)),
       );
 
-    test('found by the next daemon as they are', async () => {
+    test('recognised and kept by the next daemon', async () => {
       const { change } = await firstChange(build(), site());
       await build().apply(change, signal);
       const [before] = await mine();

@@ -20,7 +20,7 @@ const INSTANCE = 'test-drift';
 type Accident = (container: Docker.Container, spec: ContainerSpec) => Promise<unknown>;
 type Clearing = () => Promise<unknown>;
 
-describeWith('docker', 'changes to containers from outside', () => {
+describeWith('docker', 'the applier of containers', () => {
   const docker = new Docker();
   const settings = containersSettings(INSTANCE, '127.85');
   const { signal } = new AbortController();
@@ -107,7 +107,7 @@ describeWith('docker', 'changes to containers from outside', () => {
       },
     ],
   ];
-  test.each(accidents)('is observed and repaired: a container that is %s', async (_what, accident) => {
+  test.each(accidents)('observes and repairs a container that is %s', async (_what, accident) => {
     const { spec, container } = processing();
     const clear = (await accident(container, spec)) as Clearing | Buffer | undefined; // the library answers buffers
     const { changes } = await planFor();
@@ -122,7 +122,7 @@ describeWith('docker', 'changes to containers from outside', () => {
     expect(await Promise.all(specs.map(healthOf))).toEqual([200, 200]);
   });
 
-  test('triggers a pass for each change, except for those of the applier itself', async () => {
+  test('triggers a pass for each change from outside, but for none of its own', async () => {
     const listening = new AbortController();
     let triggers = 0;
     const follow = (async () => {

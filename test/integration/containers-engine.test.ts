@@ -24,9 +24,9 @@ const SITE = 'acme';
 const ADDRESS_LABEL = 'tagyard.preview-address';
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
-describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
+describeWith(['docker', 'root'], 'containers on an engine that fails', () => {
   // Needs root: the tests stop the engine, so they start one of their own.
-  describe('with an engine of its own, as root', () => {
+  describe('and that belongs to the tests', () => {
     const settings = containersSettings(INSTANCE, '127.89', { steadyMs: 1_000 });
     let engine: OwnEngine;
     let image: string;
@@ -88,8 +88,8 @@ describeWith(['docker', 'root'], 'containers and an engine that fails', () => {
       }, TIMEOUT);
 
     test.each([
-      ['the new one has just started', 'start'],
-      ['the first old one is removed', 'remove'],
+      ['the new container has just started', 'start'],
+      ['the first old container is removed', 'remove'],
     ] as const)('end a swap by themselves after the engine is restarted when %s', async (_what, moment) => {
       await push('1');
       await settles('1');

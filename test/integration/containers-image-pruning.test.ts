@@ -32,7 +32,7 @@ describeWith('docker', 'images that no site asks for any more', () => {
   });
   afterEach(() => stack.disposeAsync());
 
-  /** A small image of its own, pulled from a registry. */
+  /** Makes a small image with other content for each name, and pulls it from a registry. */
   async function pulled(name: string): Promise<string> {
     const local = `tagyard-test/pruning-${process.pid}:${name}`;
     const tar = pack();

@@ -15,7 +15,7 @@ const [SHOP = '', NEIGHBOUR = ''] = SITES;
 
 describeWith(['docker', 'root'], 'a container of a site', () => {
   // Needs root, because it writes the firewall of a network namespace.
-  describe('in a network namespace of its own, as root', () => {
+  describe('on a host in a network namespace of its own, as root', () => {
     let lab: NetworkLab;
     let host: Awaited<ReturnType<NetworkLab['startHost']>>;
     beforeAll(async () => {
@@ -167,7 +167,7 @@ describeWith(['docker', 'root'], 'a container of a site', () => {
 
     test('has a subnet of its own, even with more than Docker’s 31 networks, and after a restart', async () => {
       host = await lab.startHost({ range: '10.213.0.0/20' });
-      // The host reaches this range by a route, and Docker has a network in the next one.
+      // Parts of the range are taken: one by a route of the host, another by a foreign network of Docker.
       await lab.exec('ip', 'route', 'add', '10.213.0.64/26', 'via', '203.0.113.2');
       const foreign = await lab.docker.createNetwork({
         Name: 'foreign',

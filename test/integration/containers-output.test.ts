@@ -145,7 +145,7 @@ describeWith('docker', 'the output of containers in Docker', () => {
     });
   });
 
-  test('is cut in a flood, and what was not kept is counted to the last line', async () => {
+  test('is cut in a flood, and each line that was not kept is counted', async () => {
     const store = await storeIn('flood', 20);
     const bare = dockerRuntime({ docker, stopGraceSeconds: 2 });
     const runtime = followedRuntime(bare, { identity: SETTINGS.identity, sink: store, log: { warn } });
@@ -162,7 +162,7 @@ describeWith('docker', 'the output of containers in Docker', () => {
     await store.close();
     const kept = lines.filter(({ kind }) => kind !== 'dropped').length;
     const dropped = lines.reduce((sum, one) => sum + (one.dropped ?? 0), 0);
-    // 250 lines a second, the flood, and the server's own few.
+    // Printed were 250 lines a second, the flood, and a few lines of the server itself.
     expect(kept).toBeLessThan(2_000);
     expect(dropped + kept).toBeGreaterThan(30_000);
     await removeContainers(docker, INSTANCE);

@@ -9,7 +9,7 @@ import { movableClock } from '../support/movable-clock.ts';
 const ZONE = 'acme.example';
 const PAGE = `www.${ZONE}`;
 const CUSTOM = `data.${ZONE}`;
-/** The host, another address in the network of the pages, and one elsewhere. */
+/** Addresses of the host, of the pages in the same network, and of a server elsewhere. */
 const [HOST, NEAR, FAR] = ['192.0.2.1', '192.0.2.200', '198.51.100.7'];
 
 let knot: Knot;
@@ -177,7 +177,7 @@ describe('a custom domain', () => {
   });
 });
 
-test('a domain is shown with its proof, where its pages load from, and how long their cookies live', async () => {
+test('a domain is shown with its proof, the base of its pages, and how long their cookies live', async () => {
   const path = `domains/${PAGE}`;
   const body = { domain: PAGE, sameOrigin: { path: '/m3trics1' } };
   await world.call('POST', `/server-containers/${id}/domains`, { as: 'owner', body });

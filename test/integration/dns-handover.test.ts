@@ -236,7 +236,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     expect(await listed()).toEqual([]);
   });
 
-  test('is made by admins only, for the client’s own containers, and a limited number of times a minute', async () => {
+  test('is made by admins only, for the client’s own containers, and refuses too many requests a minute', async () => {
     expect((await make({}, 'viewer')).status).toBe(403);
     expect((await make({}, 'stranger')).status).toBe(404);
     const other = crypto.randomUUID();

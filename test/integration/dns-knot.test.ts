@@ -242,7 +242,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     // What another client does between observation and apply, and which of its records must remain.
     test.each([
       ['takes the name', [], ['add acme-shop-origin 300 A 203.0.113.9'], { MARK: 0 }],
-      ['takes it for an alias', [], ['add acme-shop-origin 300 CNAME elsewhere.example.'], { MARK: 0 }],
+      ['gives the name an alias', [], ['add acme-shop-origin 300 CNAME elsewhere.example.'], { MARK: 0 }],
       ['marks the name', [], [`add ${MARK} 300 TXT "tgy1 prod tag-1 other 0123abcd"`], { A: 0 }],
       ['adds an address to a changed record', ['edit'], ['add acme-shop-origin 300 A 203.0.113.9'], { A: 2 }],
       ['changes the mark of a changed record', ['edit'], [`add ${MARK} 300 TXT "other"`], { MARK: 2 }],
@@ -270,7 +270,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    test('for an alias is refused where a server would ignore the update without an error', async () => {
+    test('is refused for an alias where a server would ignore the update without an error', async () => {
       const applier = applierOf();
       const { changes } = await planOf(applier, acme);
       await knot.update('add acme-shop 300 MX 10 mail');
@@ -342,7 +342,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     test('that answers from an old serial gets no update twice, and converges when it has caught up', async () => {
       const secondary = await startKnot({ primary: knot.port });
       cleanups.push(() => secondary.close());
-      // Transfers from the secondary, which forwards updates to the primary and does not learn their outcome.
+      // The applier reads the secondary, which forwards updates to the primary and keeps its old zone meanwhile.
       const applier = applierOf({ port: secondary.port });
       const { changes } = await planOf(applier, acme);
       expect(await applyAll(applier, changes)).toEqual([]);
@@ -391,7 +391,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect((await planOf(applier, acme)).changes).toEqual([]);
     });
 
-    test('every update of a key is reported as permanent, with what to do, and nothing changes', async () => {
+    test('every update by a key is reported as permanent, with what to do, and nothing changes', async () => {
       const applier = applierOf({ key: 'reader' });
       const before = await knot.serial();
       const failed = await applyAll(applier, (await planOf(applier, acme)).changes);

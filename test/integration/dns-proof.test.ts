@@ -38,7 +38,7 @@ describe('resolvers, each asked separately', () => {
   const ask = async (server: string, name: string) =>
     (await new Resolvers([server], { timeoutMs: 200 }).txt(name))[0];
 
-  test('answer a record in parts, several records, none, and no such name', async () => {
+  test('answer with a record in parts, several, or none, also for a name that doesn’t exist', async () => {
     await knot.update(
       'del parts TXT',
       'add parts 60 TXT "one" "two"',
@@ -212,7 +212,7 @@ describe('a domain of a client', () => {
     expect(reasons).toEqual([null, 'domain_unproven', 'domain_unproven', null]);
   });
 
-  test('moves to another client by that client’s record only, once the holder’s is gone', async () => {
+  test('moves to another client only by that client’s record, and only if the holder’s is gone', async () => {
     const ada = await made('ada', `shop.${DOMAIN}`);
     const adas = (await proofOf('ada', ada.id)).record.value;
     await publish(adas);

@@ -60,7 +60,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await call.reaches(id, 'active');
   });
 
-  test('has its manifest in git: one commit by the caller, with the configuration in encrypted form only', async () => {
+  test('makes one commit by the caller: the manifest, with the configuration in encrypted form only', async () => {
     const entries = await person.log(
       site,
       '%an|%(trailers:key=Site,valueonly,separator=)|%(trailers:key=Actor,valueonly,separator=)',
@@ -137,7 +137,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     expect(debug.headers['content-type']).toContain('text/html');
   });
 
-  testWith('chromium', 'loads its tags in a real browser, and its events arrive', async () => {
+  testWith('chromium', 'loads the page’s tags in a real browser, and the page’s events arrive', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const edgeUrl = `http://${edgeHost}:${new URL(instance.run.edge.url).port}`;
     const shop = buildShop({ site: () => ({ snippet: container.snippet, edgeUrl }) });
@@ -175,7 +175,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     await shop.close();
   });
 
-  test('adds a custom domain that serves the loader with its own addresses, and an operator reverts it', async () => {
+  test('adds a custom domain whose loader names that domain, and an operator reverts it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const added = await call.provisioner('POST', '/custom-domain?wait=30', {
       site,
@@ -221,7 +221,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
   });
 
-  test('switches a feature off at the edge when an operator reverts it, and the API shows it', async () => {
+  test('switches a feature off at the edge when its commit is reverted, and the API shows it', async () => {
     const { body: container } = await ok(call.management.GET('/server-containers/{id}', at(id)));
     const flag = async () => {
       const request = { loader: container.loaderToken, url: 'http://store.localhost/' };
@@ -328,7 +328,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     const hop = holding(hopSecret).filter((name) => name !== 'instance.json');
     expect(hop.every((name) => /^provisioner\/proxy\/.*\.conf$/.test(name))).toBe(true);
     expect(hop.every((name) => (statSync(join(home.path, name)).mode & 0o077) === 0)).toBe(true);
-    // Git compresses its objects: their content is visible in the history only.
+    // Git compresses its objects, so the search above misses their content; `git log` shows it.
     const { stdout: history } = await execa('git', ['-C', instance.run.sitesRepo, 'log', '--patch', '--all']);
     for (const secret of [AUTH, CONFIG, infraSecret, hopSecret, verificationSecret, cloudflareToken])
       expect(history).not.toContain(secret);

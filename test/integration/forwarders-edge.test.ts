@@ -7,7 +7,7 @@ import { type Ask, ask } from '../support/proxy/proxy.ts';
 
 /** An address that is not the forwarder's. */
 const VISITOR = '127.0.0.9';
-/** The place that the forwarder's own database has for the visitor's address; only the nginx of the tests has one. */
+/** The place that the forwarder's own database has for the visitor's address. Only the tests' nginx has a database. */
 const DATABASE = { country: 'DE', region: 'BE' };
 
 describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind a forwarder', () => {
@@ -107,7 +107,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'the edge behind 
     });
 
     test.each(['/%6d3trics1/g/collect', '//m3trics1/g/collect', '/x/..%2Fm3trics1/g/collect'])(
-      'doesn’t pass another spelling of its path to the tag server, which would answer 400: %s',
+      'doesn’t pass another spelling of the prefix to the tag server, which would answer 400: %s',
       async (path) => {
         const mark = `${kind} ${path}`;
         const { status, body } = await visit('', {

@@ -31,7 +31,7 @@ const RESTORED = Array.from(
 const COOKIES = ['_fpid', '_ga', '_ga_*', '_gcl_*', 'FPID', 'odd.name'];
 
 /** For each product: a request below the path arrives at the edge as it must, and no other request arrives there. */
-describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder by its snippet', () => {
+describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder set up by its snippet', () => {
   let directory: string;
   let ca: LocalCa;
   let edge: TlsFront;

@@ -160,7 +160,7 @@ describe('the certificate that is served for a name', () => {
     });
   });
 
-  test('that no server serves is reported with the reason', async () => {
+  test('is reported as missing, with the reason, if no server answers', async () => {
     const missing = await readServedCertificate({ name: 'a.example', address: '127.0.0.1', port: 9 }, 10_000);
     expect(missing).toEqual({
       name: 'a.example',
@@ -223,7 +223,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       expect(upstream.seen.slice(before).map(({ url }) => url)).toEqual(['/_/tagyard/other', ARRIVAL_PATH]);
     });
 
-    test('is reported correctly by a visit of the host itself', async () => {
+    test('is reported correctly by a visit that the host makes', async () => {
       const { address, tlsPort: port } = backend.endpoint();
       const visit = {
         hostAddresses: [HOST],
@@ -247,7 +247,7 @@ describeWith('nginx', 'with nginx', () => {
   arrivals('nginx', (settings) => nginxBackend({ ...settings, ...NGINX_SETTINGS }));
 });
 
-describe('a visit of the host itself', () => {
+describe('a visit that the host makes', () => {
   const visit = {
     hostAddresses: [HOST],
     edge: 'shop.example.net',

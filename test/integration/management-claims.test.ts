@@ -20,7 +20,7 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
   afterAll(() => postgresql?.stop());
 
   let world: World;
-  /** Two containers of different clients. */
+  /** Two containers of one client. */
   let ours: string;
   let theirs: string;
   beforeEach(async () => {

@@ -78,7 +78,7 @@ describeWith('postgresql', 'the database of management', () => {
       await expect(sql.raw(statement).execute(db)).rejects.toMatchObject({ code: '42501' });
     });
 
-    test('leases, holds and releases through the functions, in its own transaction', async () => {
+    test('leases and holds ports through the functions, in the transaction that calls them', async () => {
       const rolledBack = db.transaction().execute(async (trx) => {
         expect(await leasePorts(trx, 'tag-1', container)).toEqual({ processing: 20000, preview: 20001 });
         throw new Error('no');
@@ -214,7 +214,7 @@ describeWith('postgresql', 'the database of management', () => {
     test.each([
       ['a domain held twice', `insert into domain_claims values ('a.example', '${two}')`, '23505'],
       [
-        'a second operation at once',
+        'a second operation while one runs',
         `insert into operations (id, container_id, kind, step, actor, request_id)
           values (gen_random_uuid(), '${one}', 'deprovision', 'clean', '{}', 'r')`,
         '23505',

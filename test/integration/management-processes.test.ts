@@ -36,7 +36,7 @@ describeWith('postgresql', 'three processes of the API on one database', () => {
   const call = (method: string, path: string, as: string, body?: object) =>
     processes.call(sent++, method, path, { as, ...(body === undefined ? {} : { body }) });
 
-  test('runs every mutation concurrently with all others of the same container, without failures and deadlocks', async () => {
+  test('run every mutation concurrently with all others of the same container, without failures and deadlocks', async () => {
     const containers = await Promise.all(
       Array.from({ length: 3 }, async (_, index) => {
         const domain = `busy${index}.example`;

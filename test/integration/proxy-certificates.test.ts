@@ -111,7 +111,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       await expect(over('unknown.example', `${CHALLENGE}token`)).rejects.toThrow(REFUSED);
     });
 
-    test('serve TLS name by name, and continue to answer the authority', async () => {
+    test('serve TLS on each name that has a certificate, and continue to answer the authority', async () => {
       await backend.install(both());
       issued.add(CUSTOM);
       expect(await intact()).toEqual([
@@ -139,7 +139,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
     });
 
-    test('are removed with the custom domain, and with the site', async () => {
+    test('keep no files of a removed custom domain, a former origin hostname or a removed site', async () => {
       const containers = { slots: new Slots('127.93'), originPort: backend.endpoint().tlsPort };
       const certificates = home.ca;
       const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates });

@@ -58,7 +58,7 @@ describeWith('nginx', 'nginx at its limits', () => {
   const get = async (backend: ProxyBackend, site: string, more: Partial<Ask> = {}) =>
     await ask(backend.endpoint(), { host: hostOf(site), ...more });
 
-  test('isolates one bad vhost among 1,000 in 2·log2(N)+2 tests, while all others go live', async () => {
+  test('isolates one bad vhost among 1,000 in at most 2·log2(N)+2 tests, and serves all others', async () => {
     // Domains that wait for their certificate need no key: 1,000 keys would take most of this test's time.
     const certificates: CertificateSource = { ...home.ca, pathsFor: async () => null };
     const runs = join(home.directory, 'runs');
@@ -224,7 +224,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(log).toContain('"limited":"REJECTED');
   });
 
-  test('limits a site whose server hangs to its own connections', async () => {
+  test('lets a site whose server hangs use up only its own connections', async () => {
     const held: ServerResponse[] = [];
     const hanging = await upstream({
       handle(_request, response) {
@@ -332,7 +332,7 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect(alive.seen.map(({ bodyBytes }) => bodyBytes)).toEqual([5, 5, 5, 5, 5, 5]);
   });
 
-  test('writes a log for each site: valid JSON for every request, without query strings and addresses', async () => {
+  test('writes valid JSON to each site’s log, without query strings and visitors’ addresses', async () => {
     const server = await upstream();
     const backend = await start();
     await backend.install([put('acme', origin('acme', server)), put('beta', origin('beta', server))]);

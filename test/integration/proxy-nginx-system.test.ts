@@ -102,7 +102,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect(await backend.install([put('acme', custom('acme'))])).toEqual([
       { status: 'fulfilled', value: { changed: true } },
     ]);
-    // Our request settings apply to our names only: the operator's limits would refuse this path and this body.
+    // Our request settings apply to our names only: the operator's would merge these slashes and refuse this body.
     const asked = { host: 'tags.acme.example', path: '/g//collect', method: 'POST', body: 'x'.repeat(5_000) };
     const { status, body } = await ask(backend.endpoint(), asked);
     expect([status, JSON.parse(body).url, JSON.parse(body).bodyBytes]).toEqual([200, '/g//collect', 5_000]);
@@ -225,7 +225,7 @@ describeWith('nginx', 'the system’s nginx', () => {
     expect((await ask(backend.endpoint(), { host: edge })).status).toBe(200);
   });
 
-  test('ignores the operator’s own conflicts, and holds back only the site that they concern', async () => {
+  test('ignores the operator’s own conflicts; one with a site’s name blocks only that site', async () => {
     await startSystem();
     const backend = await start();
     await writeConfig(includeLine());

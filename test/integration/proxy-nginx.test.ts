@@ -25,7 +25,7 @@ import { signal as sendSignal } from '../support/signal.ts';
 import { startLoad } from '../support/steady-load.ts';
 import { startUpstream } from '../support/upstream.ts';
 
-describeWith('nginx', 'an nginx of its own', () => {
+describeWith('nginx', 'Tagyard’s own nginx', () => {
   const { signal } = new AbortController();
   let home: Awaited<ReturnType<typeof proxyHome>>;
   let edge: Awaited<ReturnType<typeof startUpstream>>;
@@ -168,7 +168,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(second.backend, 'acme');
   });
 
-  test('counts as outdated, not edited, where a newer release or setting writes other files', async () => {
+  test('reports files as outdated, not edited, if a newer release or setting writes other ones', async () => {
     const first = await start();
     await install(first.backend, 'acme', 'beta');
     const [acme] = await first.backend.installed();
@@ -252,7 +252,7 @@ describeWith('nginx', 'an nginx of its own', () => {
     await serves(backend, 'beta');
   });
 
-  test('detects a file edited by hand and a replaced certificate, and restores both', async () => {
+  test('detects a file edited by hand and a replaced certificate, and makes both vhosts intact', async () => {
     const { backend } = await start();
     await install(backend, 'acme', 'beta');
     const [acme] = await backend.installed();

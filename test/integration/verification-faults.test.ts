@@ -217,7 +217,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       fault: 'the stores name another web tag, which the vendor doesn’t know',
       breaks: () => {
         const [first, ...rest] = stage.manifest.domains;
-        if (first === undefined) throw new Error('the manifest has domains');
+        if (first === undefined) throw new Error('the manifest has no domains');
         return stage.publish({
           ...stage.manifest,
           domains: [{ ...first, webTagId: 'GTM-UNKNOWN1' }, ...rest],
@@ -226,7 +226,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       repairs: () => stage.publish(stage.manifest),
       finds: ['boot', 'script'],
       subject: 'shop.localhost',
-      fix: /Run tagyard plan.*publish that web container in Tag Manager, or correct its id/s,
+      fix: /Run tagyard plan.*publish that web container, or correct its id/s,
     },
     {
       fault: 'the edge doesn’t trust the proxy of a custom domain',
@@ -384,7 +384,7 @@ describe('checks of the host report', () => {
       /couldn’t be counted: the engine/,
       /Run tagyard apply/,
     ],
-  ])('report %s in the check $2', async (_what, change, name, detail, fix) => {
+  ])('report in the check $2: %s', async (_what, change, name, detail, fix) => {
     const report = await stage.verify(change(await stage.report()));
     const found = failing(report).filter((check) => check.name === name);
     expect(found).toHaveLength(1);

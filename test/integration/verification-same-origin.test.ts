@@ -10,7 +10,7 @@ import { startVerificationStage, type VerificationStage } from '../support/verif
 
 const TOKEN = forwarderToken('shop');
 const PREFIX = '/m3trics1';
-/** The verification's own address. If the domain's server states none, 127.0.0.1 arrives instead. */
+/** The verification's own address. If the domain's server states none, no address arrives. */
 const VISITOR = '203.0.113.50';
 /** On a busy machine one verification can exceed its budget; then it is repeated. */
 const PATIENT = { timeoutMs: 60_000 };
@@ -108,7 +108,7 @@ beforeAll(async () => {
     domains: [{ ...first, sameOrigin: { path: PREFIX, forwarder } }, ...others],
   };
   await stage.publish(manifest);
-  // The pages' server answers plain HTTP here. This file tests neither the edge nor the worker's way out.
+  // The pages' server answers plain HTTP here: this file tests neither TLS nor the worker's egress.
   stage.fault = ({ url }) => {
     // The embedded edge knows neither address nor place of its peers: the hop before it states them.
     const isCompared = url.pathname.startsWith('/l/') || url.pathname === '/_/tagyard/arrival';
@@ -147,7 +147,7 @@ async function verified(expected: readonly string[]): Promise<VerificationReport
   }, PATIENT);
 }
 
-test('a server that forwards everything as it should passes', async () => {
+test('a server that forwards everything correctly passes', async () => {
   expect(sameOrigin(await verified(['same_origin passed', 'csp passed']))).toMatchObject({
     subject: 'shop.localhost',
     detail:
@@ -166,7 +166,7 @@ test('a server that states no country passes, with what that means', async () =>
 });
 
 describe('the check is skipped, not passed, if it can’t prove', () => {
-  test('cookies, without a report of the host', async () => {
+  test('that cookies arrive, because the host reports no container id', async () => {
     await eventually(async () => {
       cache.clear();
       const host = await stage.report(manifest);

@@ -72,7 +72,7 @@ describe('a verification on a running instance', () => {
   };
   const container = async () => (await ok(call.management.GET('/server-containers/{id}', at(id)))).body;
 
-  test('prints the same by tagyard doctor, which changes nothing', async () => {
+  test('has the same checks if tagyard doctor makes it, and is not stored then', async () => {
     const { body, report } = await verify();
     const site = body.container.siteId;
     const asked = await tagyard('doctor', site, '--json');
@@ -108,7 +108,7 @@ describe('a verification on a running instance', () => {
     expect(await container()).toMatchObject({ status: 'verified', statusReason: null });
   });
 
-  test('answers the host report only to callers with the provisioner’s secret', async () => {
+  test('uses a host report that only callers with the provisioner’s secret get', async () => {
     const { siteId } = await container();
     const path = `/sites/${siteId}/host-report`;
     expect(await call.provisioner('GET', path)).toMatchObject({

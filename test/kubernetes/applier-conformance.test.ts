@@ -63,7 +63,7 @@ describeWith(['kubernetes', 'root'], 'the appliers of a cluster', () => {
     };
   }
 
-  /** Creates an object of this name without our mark; a Deployment without pods. */
+  /** Creates an object of this name without our mark. A Deployment gets no pods. */
   async function plantForeign({ spec }: Resource<ObjectSpec>) {
     const { metadata, ...object } = spec.reveal();
     const { name } = metadata;

@@ -102,7 +102,7 @@ describeWith(['kubernetes', 'root'], 'a run in a cluster', () => {
   });
 
   test('makes no call while there is nothing to do', async () => {
-    // The site's start still causes changes, which this pass observes before calls are counted.
+    // The site's start still changes its objects. This pass observes that before calls are counted.
     await runs.plan(acme);
     const own = () => cluster.requests().filter(({ user }) => user === ACCOUNT).length;
     const before = own();
@@ -213,7 +213,7 @@ describeWith(['kubernetes', 'root'], 'a run in a cluster', () => {
     await labelled();
   });
 
-  test('never takes pods from a site: each apply keeps the number of pods until others set it', async () => {
+  test('never takes pods from a site: each apply states their number until others set it', async () => {
     const [replicas, generation] = ['{.spec.replicas}', '{.metadata.generation}'];
     const get = (path: string) =>
       kubectl('get', 'deployment', PROCESSING, '--show-managed-fields', '--output', `jsonpath=${path}`);

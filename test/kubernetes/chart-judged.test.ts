@@ -41,7 +41,7 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
     ['a secret among the settings', { settings: { HOP_SECRET: 'secret' } }, /settings/],
     ['an image by its tag', { image: { repository: IMAGE, digest: 'latest' } }, /digest/],
     ['a value that the chart doesn’t have', { copies: 2 }, /copies/],
-    ['no replica', { replicas: 0 }, /replicas/],
+    ['zero replicas', { replicas: 0 }, /replicas/],
     ['a gateway without an image', { gateway: { enabled: true } }, /gateway/],
     ['routes without names', { gateway: { gatewayApi: { enabled: true, className: 'example' } } }, /hosts/],
   ])('refuses %s', async (_, values, reason) => {
@@ -113,7 +113,7 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
     expect(rendered).toMatch(/^value: 1234567$/m);
   });
 
-  test('gives no right to a Service if no Service of gateways is set', async () => {
+  test('grants access to no Service if no Service of gateways is set', async () => {
     const single = { ...VALUES, namespace: 'sites' };
     expect(await renderedChart(single)).not.toMatch(/resourceNames: \[\]|name: tagyard-tagyard-gateway/);
     const settings = { KUBERNETES_GATEWAY_SERVICE: 'front/balancer' };

@@ -127,7 +127,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
   });
 
   /**
-   * Does `work`, which may roll out a site that the chart's account has made. Fails if the site loses a request
+   * Does `work`, which must roll out a site that the chart's account has made. Fails if the site loses a request
    * meanwhile.
    */
   async function withSiteUnderLoad(work: (rollOut: () => Promise<void>) => Promise<unknown>): Promise<void> {
@@ -384,7 +384,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       '--output',
       'name',
     );
-    // Each of the two installations had a PersistentVolumeClaim of this name.
+    // Each of the two installations with one replica had a PersistentVolumeClaim of this name.
     expect(new Set(left.trim().split('\n'))).toEqual(new Set(['persistentvolumeclaim/tagyard-state']));
   });
 });

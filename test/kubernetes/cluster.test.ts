@@ -109,7 +109,7 @@ describeWith(['kubernetes', 'root'], 'a cluster for tests', () => {
 
   test('notices a node that is cut off from the API server, and one whose power is cut', async () => {
     const [first, second] = cluster.nodes;
-    if (first === undefined || second === undefined) throw new Error('the cluster has two nodes');
+    if (first === undefined || second === undefined) throw new Error('the cluster doesn’t have two nodes');
     await first.cut('api');
     await second.kill();
     await cluster.nodesAre({ [first.name]: 'Unknown', [second.name]: 'Unknown' });

@@ -110,7 +110,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     expect(await runs.plan(acme)).toEqual({ changes: [], conflicts: [] });
   });
 
-  test('loses no request in a rollout and back', async () => {
+  test('loses no request while a change is rolled out, and while it is undone', async () => {
     const answers = await withoutLoss(async () => {
       for (const env of ['2', '1']) expect((await runs.run(configured(env))).errors).toEqual([]);
       // Until the replaced pods have ended.
@@ -134,7 +134,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
 
   test('loses no request when a node’s kubelet is cut off from the API server', async () => {
     const [first, second] = cluster.nodes;
-    if (first === undefined || second === undefined) throw new Error('the cluster has two nodes');
+    if (first === undefined || second === undefined) throw new Error('the cluster lacks a node');
     expect(await pods('--field-selector', `spec.nodeName=${second.name}`)).not.toEqual([]);
     await withoutLoss(async () => {
       await second.cut('api');
@@ -175,7 +175,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
 
   test('loses no request when a node is drained, and the drain completes', async () => {
     const [, second] = cluster.nodes;
-    if (second === undefined) throw new Error('the cluster has two nodes');
+    if (second === undefined) throw new Error('the cluster lacks a node');
     const there = ['--field-selector', `spec.nodeName=${second.name}`];
     expect(await pods(...there)).not.toEqual([]);
     await withoutLoss(async () => {
@@ -185,7 +185,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     expect(await number()).toBeGreaterThanOrEqual(2);
   });
 
-  test('refuses a connection to an address that another client’s pod has got meanwhile', async () => {
+  test('refuses connections meant for another client’s pod, which had the address before', async () => {
     const ports = { processing: 20_010, preview: 20_011 };
     const theirs = { ...configured('9'), site: 'other-shop', client: OTHER_CLIENT, ports };
     expect((await runs.run(ofThree, theirs)).errors).toEqual([]);

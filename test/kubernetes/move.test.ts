@@ -19,7 +19,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
 
   beforeAll(async () => {
     cluster = await Cluster.start({ nodes: 1 });
-    // DRAIN_SECONDS: for so long, clients may use the old address of a name that they have resolved.
+    // DRAIN_SECONDS: how long clients may still use the old address of a name that they have resolved.
     hosts = await TwoHosts.open(await importTagServer(cluster), { DRAIN_SECONDS: '1' });
     tlsPort = await hosts.startMachine();
     await hosts.startCluster({ KUBECONFIG: cluster.kubeconfig, KUBERNETES_ADMIT_CIDRS: '0.0.0.0/0' });
@@ -48,7 +48,7 @@ describeWith(['kubernetes', 'root'], 'a site that moves between a machine and a 
     if (status !== 200) throw new Error(`status ${status}`);
   }
 
-  /** Asks at both names' addresses again and again while the work is done. Returns where nothing answered. */
+  /** Asks at both names' addresses again and again until the work is done. Returns where nothing answered. */
   async function gapsDuring(
     work: () => Promise<unknown>,
   ): Promise<{ gaps: string[]; seen: Set<Host | undefined> }> {

@@ -175,7 +175,7 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails or waits', () => {
     expect((await runs.run(configured(acme, '2'))).errors).toEqual([]);
   });
 
-  /** Uses up the client's quota with one pod, as pods that end do until they are gone. */
+  /** Uses up the client's quota with one pod, as ending pods do until they are gone. */
   async function takeRoom(): Promise<void> {
     const { name, spec } = ROOMY;
     onTestFinished(giveRoom);

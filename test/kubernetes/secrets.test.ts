@@ -228,7 +228,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     await expect(kubectl('get', 'configmap', nameOf(later))).rejects.toThrow('not found');
   });
 
-  test('whose removal isn’t confirmed are removed again by the next pass, although nothing shows them any more', async () => {
+  test('whose removal isn’t confirmed are removed again by the next pass, although no record shows them any more', async () => {
     const other = configured(loadedManifest('other-shop', 1, { resources }), '1');
     expect((await runs.run(configured(acme, '3'), other)).errors).toEqual([]);
     const name = nameOf(other);

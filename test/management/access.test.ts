@@ -56,7 +56,7 @@ test.each(['owner', 'admin'])('an %s may act', async (as) => {
   expect([answer.status, answer.body.name]).toEqual([200, `By ${as}`]);
 });
 
-test('a container that never existed gets the same answers', async () => {
+test('a container that never existed is answered like one of a foreign client', async () => {
   const answer = await world.call('GET', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7', {
     as: 'owner',
   });
@@ -73,7 +73,7 @@ describe('clients', () => {
     ['owner', 200],
     ['viewer', 403],
     ['stranger', 404],
-  ])('can’t be created by %s', async (as, status) => {
+  ])('can’t be created by %s, who gets %i for a change of members', async (as, status) => {
     const made = await world.call('POST', '/clients', { as, body: { name: 'Mine' } });
     const put = await world.call('PUT', `/clients/${client}/members/${as}`, { as, body: { role: 'owner' } });
     expect([made.status, put.status]).toEqual([403, status]);

@@ -31,7 +31,7 @@ const OURS = [
 ];
 
 test.each(['owner', 'admin'])(
-  'an %s reads the rows of clients with this role, the newest first',
+  'an %s reads the rows of clients where it has this role, the newest first',
   async (as) => {
     expect(await actions(as)).toEqual(OURS);
     const { items } = await audit(as);
@@ -122,7 +122,7 @@ test('the owner reads what an admin did with invitations and tokens', async () =
   ]);
 });
 
-test('members see the refused requests of members and operators, and none of strangers', async () => {
+test('an owner sees the refused requests of members and operators, and none of strangers', async () => {
   const before = await actions('owner');
   const webhook = await world.call('POST', '/webhooks', {
     as: 'owner',

@@ -341,7 +341,7 @@ describe('the issuer’s keys', () => {
     expect(notices, 'it is reported once, whatever is fetched').toEqual([expect.stringContaining('"bad"')]);
   });
 
-  test('work beside an entry that is no key, and one with the same id', async () => {
+  test('work beside an entry that is no key, and a broken key with a good one’s id', async () => {
     keys.published.unshift(null as never, { kty: 'EC', crv: 'P-256', x: 'AAAA', y: 'AAAA', kid: 'key-1' });
     expect(await check(keys, {})('key-1')).toBe('ada');
   });

@@ -36,7 +36,7 @@ const bulk = (items: unknown[], as = 'owner', query = '') =>
   world.call('POST', `/bulk${query}`, { as, body: { items } });
 const change = (id: string | undefined, body: object) => ({ verb: 'change', id, body });
 
-test('a bulk request does each item, in order for one container, and continues after one that is refused', async () => {
+test('a bulk request does each item, those of one container in order, and continues after a refusal', async () => {
   const { status, body } = await bulk([
     change(ids[0], { name: 'First' }),
     change(ids[1], { nonsense: true }),
@@ -132,7 +132,7 @@ test('an item that lacks what its verb needs, or has what it doesn’t take, is 
   ]);
 });
 
-test('a bulk request plans every verb in a dry run, and clones once for one key', async () => {
+test('a bulk request plans each item in a dry run, and makes no clone twice for one key', async () => {
   const [id] = ids;
   const clone = (name: string) => ({
     verb: 'clone',

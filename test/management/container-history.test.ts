@@ -66,7 +66,7 @@ test('the history shows each commit, newest first, with what it changed and with
   expect((await history(id, `?cursor=${'0'.repeat(40)}`)).code).toBe('unknown_commit');
 });
 
-test('the history shows an operator’s commit, and one that broke the manifest', async () => {
+test('the history shows an operator’s commit that broke the manifest', async () => {
   const { id, siteId } = await create('Broken');
   const clone = await world.clone();
   const file = join(clone, `${siteId}.yaml`);
@@ -198,7 +198,7 @@ test('a restoration brings back a removed container with its names, tokens and p
   expect(/processing: (\d+)/.exec((await world.file(before.siteId)) ?? '')?.[1]).toBe(ports);
 });
 
-test('a restoration gives other ports if the container’s own are leased, and is refused if its name is taken', async () => {
+test('a restoration gives other ports if the container’s own are leased, and is refused if its domain is taken', async () => {
   const before = await create('Moved');
   const taken = await create('Taken');
   for (const { id } of [before, taken]) {

@@ -45,7 +45,7 @@ test.each([
   ['delta.edge.example.net', ['Delta']],
   ['delta-preview', ['Delta']],
   ['shop', ['Zürich Shop']],
-])('a search finds containers by %s', async (q, expected) => {
+])('a search by %s finds %j', async (q, expected) => {
   expect(await names(`q=${encodeURIComponent(q)}`)).toEqual(expected);
   expect(await names(`view=summary&q=${encodeURIComponent(q)}`)).toEqual(expected);
 });
@@ -142,12 +142,12 @@ test.each([
   'limit=201',
   'q=',
   'view=x',
-])('refuses %s', async (query) => {
+])('a list refuses the query %s', async (query) => {
   const answer = await get(query);
   expect([answer.status, answer.body.code]).toEqual([400, 'invalid_request']);
 });
 
-test('a list refuses the cursor of another order, and takes cursors by their former name', async () => {
+test('a list refuses the cursor of another order, and takes one by the former name `after`', async () => {
   const { body } = await get('sort=name&limit=2');
   expect((await get(`sort=-name&cursor=${body.next}`)).status).toBe(400);
   const newest = (await get('limit=2')).body.next;

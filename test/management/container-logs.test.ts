@@ -111,7 +111,7 @@ test('streams resume after a given line and after an absence of the host, and en
   expect(guests.stop.signal.aborted).toBe(false);
 });
 
-test('what a policy script refuses is one event a day, and a deletion waits for the host', async () => {
+test('a policy script’s repeated refusal is one event a day, and a deletion waits for the host', async () => {
   const refusal = 'Template refused: GA4 client, set_cookies FPID: the policy rejected it';
   await print(refusal, refusal);
   const policyEvents = async () => {

@@ -252,7 +252,7 @@ test('a clone has the settings, but neither names nor tokens', async () => {
   expect(await codeOf('POST', '/clone', { ...body, webTagIds: {} })).toEqual([400, 'invalid_request']);
 });
 
-test('a clone has neither resources nor an image that the caller may not set', async () => {
+test('a clone is refused if the caller may not set its resources or its image', async () => {
   await world.call('PUT', `/clients/${client}/members/root`, { as: 'root', body: { role: 'owner' } });
   await call('PATCH', '', { resources: { processing: { memory: '4g' } } }, 'root');
   const body = { name: 'Large', domains: ['large.example'], webTagIds: { 'large.example': 'GTM-BBBB' } };
@@ -270,7 +270,7 @@ test('a clone has neither resources nor an image that the caller may not set', a
   await push((text) => text.replace(/^image: .*$/m, image));
 });
 
-test('an editor adds no domain that only the database still has', async () => {
+test('an editor can’t add a domain that git lacks, even if the database still has it', async () => {
   await call('POST', '/domains', { domain: 'late.example', webTagId: 'GTM-AAAA' });
   const option = { domain: 'late.example', webTagId: 'GTM-BBBB' };
   expect((await call('POST', '/domains', option, 'editor')).status).toBe(200);

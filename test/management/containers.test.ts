@@ -220,8 +220,8 @@ describe('an Idempotency-Key', () => {
   });
 });
 
-describe('changes', () => {
-  test('are commits in the caller’s name, and the API shows them at once', async () => {
+describe('a change', () => {
+  test('is a commit in the caller’s name, and the API shows it at once', async () => {
     const { body, domain } = await create();
     await becomes(body.id, 'active');
     const at = `/server-containers/${body.id}`;
@@ -264,7 +264,7 @@ describe('changes', () => {
     }
   });
 
-  test('changes the image for an operator, and keeps it when something else is changed', async () => {
+  test('sets the image for an operator; a change of something else keeps it', async () => {
     const { body } = await create();
     await becomes(body.id, 'active');
     const image = `registry.example/gtm@sha256:${'c'.repeat(64)}`;
@@ -308,7 +308,7 @@ describe('changes', () => {
       404,
       'unknown_domain',
     ],
-    ['nothing to change', 'PATCH', '', {}, 400, 'invalid_request'],
+    ['a body without a change', 'PATCH', '', {}, 400, 'invalid_request'],
     ['an unknown flag', 'PATCH', '', { features: { magic: true } }, 400, 'invalid_request'],
     ['an image by a tag that moves', 'PATCH', '', { image: 'gtm:stable' }, 400, 'invalid_request'],
     ['a member that isn’t known', 'PATCH', '', { status: 'verified' }, 400, 'invalid_request'],

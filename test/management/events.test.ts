@@ -159,7 +159,7 @@ test('the limit of a subject counts streams of all containers and streams of one
   stream.stop.abort();
 });
 
-test('the events of one container are read back page by page', async () => {
+test('the events of one container are read page by page, the newest page first', async () => {
   const read = async (query: string) =>
     (await world.call('GET', `/server-containers/${own}/events${query}`, { as: 'owner' })).body;
   const all = await read('');

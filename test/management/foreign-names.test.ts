@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => close());
 
-test('names of others are replaced in texts of an operation’s steps, not in its members and states', async () => {
+test('names of others are replaced in texts of an operation’s steps, not in its keys and states', async () => {
   await eventually(async () => {
     const { status, body } = await world.call('GET', `/operations/${operation}`, { as: 'viewer' });
     expect(status).toBe(200);
@@ -43,7 +43,7 @@ test('names of others are replaced in texts of an operation’s steps, not in it
   });
 });
 
-test('names of others are replaced in texts of resources, not in their members and states', async () => {
+test('names of others are replaced in texts of resources, not in their keys and states', async () => {
   await eventually(async () => {
     const answer = await world.call('GET', `/server-containers/${id}/resources`, { as: 'viewer' });
     expect(answer.status).toBe(200);

@@ -41,7 +41,7 @@ const inject = async (request: {
 describe('limits', () => {
   test.each<[string, object, (n: number) => { as: string; headers: Record<string, string> }]>([
     [
-      'an address, whatever subject and address it claims',
+      'an address, whatever the subject',
       { perAddress: 3, perSubject: 99 },
       (n) => ({ as: `someone-${n}`, headers: { 'x-forwarded-for': '192.0.2.7' } }),
     ],
@@ -212,7 +212,7 @@ test.each(REFUSED_REQUESTS)(
   },
 );
 
-test('a request that the router refuses has the same headers', async () => {
+test('the router’s own refusals have the headers that restrict browsers', async () => {
   const answer = await inject({ url: '/server-containers/%zz' });
   expect([answer.statusCode, answer.json().code]).toEqual([400, 'invalid_request']);
   expect(answer.headers).toMatchObject(BROWSER_HEADERS);
@@ -310,7 +310,7 @@ describe('the audit log', () => {
     [413, 'body_too_large', ['POST', '/clients', { body: { name: 'x'.repeat(200_000) } }], {}],
   ])('has a row for a refused mutation: %i %s', async (status, code, [method, url, options], row) => {
     const id = `audit-${method}-${code}`;
-    // The container that the previous test has created.
+    // For a row without a body: the same creation as in the test above, whose domain is in use.
     const body = method === 'POST' ? creation(client) : undefined;
     expect((await call(id, method, url, { as: 'owner', body, ...options })).status).toBe(status);
     expect(await of(id)).toMatchObject([{ actor: 'owner', status, code, ...row }]);

@@ -97,7 +97,7 @@ describe('trouble on the host', () => {
     await shows({ health: 'healthy', statusReason: null });
   });
 
-  test('includes a suspension, at first in the answer to a change, and later with the changes that wait', async () => {
+  test('includes a suspension, at first with a general text, and later with the changes that wait', async () => {
     const text = (await world.file(site)) ?? '';
     const commit = (edited: string) =>
       world.repo.commit({

@@ -130,7 +130,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(kept).toEqual([]);
   });
 
-  test('by another caller with the same key is a separate one', async () => {
+  test('by another caller with the same key is a separate one, where others may create it', async () => {
     const headers = keyed();
     const first = await post(kind, kind.body(), headers);
     const as = kind.as === 'root' ? 'root' : 'admin';
@@ -174,7 +174,7 @@ test('a bulk request is done once', async () => {
   expect(now.body.name).toBe('Later');
 });
 
-test('a dry run takes no key', async () => {
+test('a dry run doesn’t use up its key', async () => {
   const headers = keyed();
   const kind = KINDS.client as Kind;
   const tried = await world.call('POST', '/clients?dryRun=1', { as: 'root', body: kind.body(), headers });

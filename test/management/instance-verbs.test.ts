@@ -117,7 +117,7 @@ test('a plan of the newest revision can be approved, also if it was requested by
   expect([approved.status, approved.body.code]).toEqual([202, undefined]);
 });
 
-test('a plan of the newest revision can be approved only while that is the newest', async () => {
+test('a plan of the newest revision can be approved only while a new observation gives it', async () => {
   const plan = (await world.call('POST', '/plans', { as: 'root', body: {} })).body;
   expect(plan).toMatchObject({
     ref: null,
@@ -159,7 +159,7 @@ test('a plan of the newest revision can be approved only while that is the newes
   await daemon.fullPass();
 });
 
-test('the plans of a week are listed, the newest first, and so are those that wait for an approval', async () => {
+test('the plans of a week are listed, newest first, or only those that wait for an approval', async () => {
   const list = async (query = '') => (await read(`/plans${query}`)).body;
   const all = (await list()).items;
   expect(all.length).toBeGreaterThan(1);
@@ -206,7 +206,7 @@ test('a container’s readers see the tree of its resources', async () => {
   expect((await read(`/server-containers/${id}/resources`, 'other')).status).toBe(404);
 });
 
-test('the commits of the instance are listed: all to operators, those of their containers to others', async () => {
+test('the commits of the instance are listed: operators get all, others those of their containers', async () => {
   await world.call('PATCH', `/server-containers/${id}`, {
     as: 'owner',
     body: { name: 'Renamed' },
@@ -246,7 +246,7 @@ test('the commits of the instance are listed: all to operators, those of their c
   expect((await commits('stranger', `?client=${client}`)).code).toBe('unknown_client');
 });
 
-test('the answers about hosts, drift and resources say when the provisioner doesn’t answer', async () => {
+test('the answers about hosts, drift and resources say so if the provisioner doesn’t answer', async () => {
   await daemon.app.close();
   expect((await read('/hosts')).body.items).toMatchObject([{ state: 'unreachable', ports: { size: 50 } }]);
   for (const path of ['/drift', `/server-containers/${id}/resources`]) {

@@ -37,7 +37,7 @@ describe('an organisation’s member', () => {
     expect([await rename('boss'), await listed('boss')]).toEqual([404, 0]);
   });
 
-  test('has the role in each of its clients, or the client’s own role if that is stronger', async () => {
+  test('has its role in all the organisation’s clients, or a stronger one that a client gives', async () => {
     await world.db
       .updateTable('clients')
       .set({ organisation_id: organisation })

@@ -62,7 +62,7 @@ test.each([
   ['a line for a shell', '#!/usr/bin/env node\ngtag();', 'line 1: must not begin with #!'],
   ['a control character', 'gtag();\n\u0000', 'line 2: must not contain control characters'],
   ['more than 32 KiB', `// ${'ü'.repeat(20_000)}`, 'is larger than 32 KiB'],
-])('a script with %s is refused, and not run', async (_what, script, message) => {
+])('a script with %s is refused, and no script is run', async (_what, script, message) => {
   for (const query of ['', '?dryRun=1']) {
     const answer = await call('PUT', `/clients/${client}/policy${query}`, 'owner', { script });
     expect([answer.status, answer.body.code]).toEqual([422, 'invalid_policy']);

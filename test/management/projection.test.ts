@@ -281,7 +281,7 @@ describe.each<[string, ((text: string) => string) | null]>([
     await shows({ status: 'active', statusReason: null });
   });
 
-  test('can be requested again while the site waits for others', async () => {
+  test('can be requested again while the site waits for its ports', async () => {
     await operate(change);
     await shows({ status: 'removed' });
     await create(`stayer${count}.example`);

@@ -75,7 +75,7 @@ test.each<['POST' | 'PATCH' | 'DELETE', string, object?]>([
   expect(await world.file('acme-shop')).toBe(before);
 });
 
-test('the answer to a change has the tag for the next change', async () => {
+test('the answer to a change has the ETag for the next change', async () => {
   const change = (name: string, ifMatch: string) =>
     world.call('PATCH', at(), { as: 'owner', body: { name }, headers: { 'if-match': ifMatch } });
   const first = await change('First', '*');

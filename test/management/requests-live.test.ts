@@ -80,7 +80,7 @@ test('a stream drops the rows of a reader that is too slow, and says how many', 
   stop.abort();
 });
 
-test('a stream ends when the membership or the token ends, and streams are limited for each subject', async () => {
+test('a stream ends with its reader’s membership, and streams are limited for each subject', async () => {
   await world.call('PUT', `/clients/${ours}/members/guest`, { as: 'root', body: { role: 'viewer' } });
   const stream = await follow('', {}, 'guest');
   const url = `/server-containers/${own}/requests/live`;

@@ -37,7 +37,7 @@ afterAll(async () => {
 const call = async (method: 'GET' | 'DELETE', visitor: string, as = 'owner', query = '') =>
   await world.call(method, `/server-containers/${container}/profiles/${visitor}${query}`, { as });
 
-test('an owner reads and erases what is kept of a visitor, and the audit log names who has', async () => {
+test('an owner reads and erases what is kept of a visitor, and the audit log names who did it', async () => {
   const now = Date.now();
   const cookies = ['_ga', '_fbp', 'basket'].map((name) => ({
     name,
@@ -90,7 +90,7 @@ test('an owner reads and erases what is kept of a visitor, and the audit log nam
   expect(world.logs.join('')).not.toContain('value of');
 });
 
-test('only owners may, and only with the id of a visitor', async () => {
+test('only owners may read or erase a profile, and only by the id of a visitor', async () => {
   for (const method of ['GET', 'DELETE'] as const) {
     expect((await call(method, OTHER, 'admin')).body.code).toBe('forbidden');
     expect((await call(method, OTHER, 'stranger')).body.code).toBe('unknown_container');

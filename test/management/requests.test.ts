@@ -65,7 +65,7 @@ test('a search finds requests of raw logs by each member, the newest first, each
     { ...base, container: foreign, requestId: 'f1', time: ago(35) },
     { ...base, container: null, site: null, requestId: 'u1', time: ago(34) },
   ]);
-  // By day, as the edge writes them; today's in two copies, and a part of them in a third.
+  // By day, as the edge writes them; each day's in two copies, and its first record in a third.
   const days = Map.groupBy(records, ({ time }) => String(time).slice(0, 10));
   for (const day of days.values()) {
     await bucket.put(day);
@@ -116,7 +116,7 @@ test('a search finds requests of raw logs by each member, the newest first, each
   expect((await search('?from=9999-12-31T23:59:59-14:00')).body.requests ?? []).toEqual([]);
 });
 
-test('a search shows a request as soon as the edge reports it, and once when the raw logs have it, too', async () => {
+test('a search shows a request as soon as the edge reports it, and only once if the raw logs have it', async () => {
   const [report] = batchOf([{ container: own, requestId: 'new1', route: '/new' }]);
   if (report === undefined) throw new Error('no record');
   expect((await ingest([report], 'wrong')).status).toBe(401);
@@ -160,7 +160,7 @@ test('an export has all rows, and no field that a spreadsheet takes for a formul
   expect(ids(lines)).toEqual(['=HYPERLINK("http://attacker.example")', 'plain']);
 });
 
-test('a search makes a damaged or deleted cache anew, and follows what is deleted from the raw logs', async () => {
+test('a search rebuilds a damaged or deleted cache, and drops what is deleted in the raw logs', async () => {
   const key = await bucket.put(batchOf([{ container: own, requestId: 'gone', route: '/cache' }]));
   await bucket.put(batchOf([{ container: own, requestId: 'kept', route: '/cache', time: ago(1) }]));
   await restart();
@@ -171,7 +171,7 @@ test('a search makes a damaged or deleted cache anew, and follows what is delete
     (await readdir(root, { recursive: true })).filter((name) => name.endsWith('.parquet'));
   expect((await files()).length).toBeGreaterThan(0);
 
-  // A file of the right size with other content: only the query finds it.
+  // A file of the right size with other content: only a query notices the damage.
   for (const name of await files()) {
     const path = join(root, name);
     await writeFile(path, Buffer.alloc((await readFile(path)).length));
@@ -237,7 +237,7 @@ test('a search keeps and answers nothing but the members of a record', async () 
   }
 });
 
-test('tagyard logs searches and follows by the API, and says when the API doesn’t answer', async () => {
+test('`tagyard logs` searches and follows by the API, and says when the API doesn’t answer', async () => {
   await ingest(
     batchOf([
       { container: own, requestId: 'cli1', route: '/cli', time: ago(2), status: 503 },
@@ -287,7 +287,7 @@ test('tagyard logs searches and follows by the API, and says when the API doesn�
     expect((await run(...wrong)).stderr).toContain(wrong[0]);
 });
 
-test('without raw logs the search says so, and the rest works', async () => {
+test('without a cache folder the search says that it is unavailable, and the rest works', async () => {
   const { searchCache } = world.settings;
   await world.stop();
   Object.assign(world.settings, { searchCache: null });

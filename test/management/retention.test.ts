@@ -37,7 +37,7 @@ const count = async (table: 'audit_log' | 'container_events' | 'operations') => 
 test.each([
   ['audit', 'audit_log', 7],
   ['events', 'container_events', 7],
-  // The newest operation of a container is kept, however old it is.
+  // A container's newest operation is kept, however old it is: here, the last of the seven rows.
   ['operations', 'operations', 6],
 ] as const)('%s that are older than the setting are deleted in batches', async (kind, table, old) => {
   const before = await count(table);

@@ -64,7 +64,7 @@ const images = async () => {
 const subjects = async (number: number) =>
   (await world.git(world.bare, 'log', `-${number}`, '--format=%an %s', 'main')).trim().split('\n');
 
-/** The host can't change the containers of this site, which has the message in its status. */
+/** The host can't change the containers of this site. The site's status then has the error's message. */
 function breakSite(site: string | undefined): void {
   daemon.control.fault = (target, at) =>
     at !== 'observe' && target === 'containers' && at.site === site
@@ -174,7 +174,7 @@ test('a rollout changes the sites wave by wave, each by a commit, and only after
   expect(audit).toMatchObject([{ actor: 'root' }]);
   current = image;
 
-  // Again, there is nothing to change.
+  // The second time, there is nothing to change.
   const head = await world.repo.head();
   expect(states(await reaches(await start({ image }), 'succeeded'))[0]).toEqual(['0 already']);
   expect(await world.repo.head()).toBe(head);
@@ -222,7 +222,7 @@ describe('a site that fails', () => {
 test('a site that isn’t ready before the rollout is skipped, and another one is changed first', async () => {
   const [first = ''] = sites;
   breakSite(first);
-  // Another cause than an image: a rollout can’t repair it.
+  // The cause is not the image, so a rollout can’t repair the site.
   await world.call('PATCH', `/server-containers/${ids.get(first)}`, {
     as: 'owner',
     body: { name: 'Broken' },
@@ -263,7 +263,7 @@ test('a rollout stops on request after the wave that has begun', async () => {
     ['0 swapped', '1 swapped'],
     ['2 pending', '3 pending'],
   ]);
-  // What someone else has changed since isn't changed back.
+  // What someone else changed later isn't changed back.
   const other = newImage();
   const body = { image: other };
   await world.call('PATCH', `/server-containers/${ids.get(sites[1] ?? '')}`, { as: 'root', body });

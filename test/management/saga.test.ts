@@ -182,7 +182,7 @@ test('a listing of git from before the withdrawal of a creation doesn’t restor
   expect(await read(answer.body.container)).toMatchObject({ status: 'failed' });
 });
 
-test('a repeated request is answered with the container if git has restored a failed one', async () => {
+test('a repetition of a failed creation is answered with the container if git has restored it', async () => {
   world.provisioner.refuse = { status: 422, code: 'wrong_host' };
   const failed = await create('again');
   expect(failed.status).toBe(502);
@@ -386,7 +386,7 @@ test('a container that is still provisioning or has failed can be removed', asyn
   expect([await world.leased(), await claims()]).toEqual([0, []]);
 });
 
-test('the commits of a container whose file was edited while it was created are all listed', async () => {
+test('all commits of a container are listed, also one that edits its file during its creation', async () => {
   world.provisioner.auto = false;
   const made = await create();
   const { id, siteId } = made.body;

@@ -44,7 +44,7 @@ async function committed() {
 const sha256 = (token: string) => hash('sha256', token, 'hex');
 
 describe('a path of the same origin', () => {
-  test('is answered with a token and a snippet for each product; git has its hash only', async () => {
+  test('is answered with a token and a snippet for each product; git has only the token’s hash', async () => {
     const { status, body } = await set({ path: '/m3trics1' });
     expect(status, JSON.stringify(body)).toBe(200);
     const [{ sameOrigin, webTagId, snippet }] = body.domains;
@@ -84,7 +84,7 @@ describe('a path of the same origin', () => {
     expect([other.path, other.forwarderToken]).toEqual(['/other01', first.forwarderToken]);
   });
 
-  test('comes with a new domain, and the web tag id can be changed beside it', async () => {
+  test('can be set with a new domain, and together with a change of the web tag id', async () => {
     const more = `more.${domain}`;
     const body = { domain: more, webTagId: 'GTM-MORE1', sameOrigin: { path: '/morepath1' } };
     const added = await world.call('POST', at('/domains'), { as: 'admin', body });
@@ -127,7 +127,7 @@ describe('a path of the same origin', () => {
     expect(await committed()).toBeUndefined();
   });
 
-  test('is refused over another version than If-Match names, and names the blocking list', async () => {
+  test('is refused if If-Match names another version; the error says if blocking lists match', async () => {
     const stale = await world.call('POST', at('/domains'), {
       as: 'owner',
       body: { domain, sameOrigin: {} },
@@ -158,7 +158,7 @@ describe('the token', () => {
     ['viewer', ['path']],
     ['reader', ['path']],
     ['member', ['path']],
-  ])('an %s sees %j', async (as, members) => {
+  ])('is shown to some roles only: %s sees %j', async (as, members) => {
     await set({ path: '/m3trics1' });
     expect(Object.keys(await seenBy(as)).sort()).toEqual(members);
   });
@@ -195,7 +195,7 @@ describe('the token', () => {
     expect((await committed())?.forwarder).not.toHaveProperty('previous');
   });
 
-  test('can’t be rotated again before the grace time of its predecessor, unless that is given up', async () => {
+  test('can’t be rotated again in the grace time of its predecessor, unless both are given up', async () => {
     await set({});
     await rotate({ graceUntil: ahead(HOUR) });
     const refused = await rotate({ graceUntil: ahead(2 * HOUR) });

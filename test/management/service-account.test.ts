@@ -29,7 +29,7 @@ async function manifest() {
   return parsed.manifest;
 }
 
-test('a key is stored encrypted for the host; the API answers what names it, and never the key', async () => {
+test('a key is stored encrypted for the host; the API answers only what identifies it', async () => {
   expect((await read()).body.serviceAccount).toBeNull();
   const { status, headers, body } = await put(serviceAccountJson({ extra: 'dropped' }));
   expect([status, body.serviceAccount]).toEqual([200, FACTS]);
@@ -40,7 +40,7 @@ test('a key is stored encrypted for the host; the API answers what names it, and
   expect(serviceAccount).toMatchObject(FACTS);
   const { key = '' } = serviceAccount ?? {};
   expect(JSON.parse((await decryptSecret(world.identity, key)).reveal())).toEqual(serviceAccountJson());
-  // The commit's subject names no secret, and git, logs and database hold none.
+  // Neither the manifest in git nor logs, database and answer have the private key in plain text.
   const rows = await world.owner.selectFrom('containers').selectAll().execute();
   const audit = await world.owner.selectFrom('audit_log').selectAll().execute();
   for (const text of [await world.file(site), world.logs.join('\n'), JSON.stringify([rows, audit, body])]) {

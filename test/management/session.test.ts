@@ -173,12 +173,12 @@ describe('a session', () => {
   });
 
   test.each<[string, RequestInit, number]>([
-    ['a change of this origin', { method: 'POST', headers: own }, 404],
+    ['a change from this origin', { method: 'POST', headers: own }, 404],
     ['a change without a proof', { method: 'POST' }, 403],
-    ['a change of another site', { method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } }, 403],
-    ['a change of another origin', { method: 'POST', headers: { 'sec-fetch-site': 'same-site' } }, 403],
+    ['a change from another site', { method: 'POST', headers: { 'sec-fetch-site': 'cross-site' } }, 403],
+    ['a change from another origin', { method: 'POST', headers: { 'sec-fetch-site': 'same-site' } }, 403],
     ['a change with a wrong token', { method: 'DELETE', headers: { 'x-csrf-token': 'x'.repeat(43) } }, 403],
-    ['a read of another site', { headers: { 'sec-fetch-site': 'cross-site' } }, 403],
+    ['a read from another site', { headers: { 'sec-fetch-site': 'cross-site' } }, 403],
     ['a read of an address that a person typed', { headers: { 'sec-fetch-site': 'none' } }, 200],
   ])('%s: status %s', async (_what, init, status) => {
     await logIn('owner');
@@ -310,7 +310,7 @@ describe('a login', () => {
     });
   });
 
-  test('succeeds as soon as the provider signs with a new key', async () => {
+  test('succeeds again soon after the provider has begun to sign with a new key', async () => {
     await logIn('owner');
     await provider.restart(await newSigningKey('key-2'));
     visitor = new Visitor();
@@ -349,7 +349,7 @@ describe('a session’s end', () => {
     expect(await code()).toBe('expired_session');
   });
 
-  test('comes by a logout here, and then at the provider', async () => {
+  test('comes by a logout here, which also leads to a logout at the provider', async () => {
     await logIn('owner');
     const kept = visitor.cookies(host).get('tagyard-session') ?? '';
     const refused = await call('/session/logout', { method: 'POST' });
@@ -398,7 +398,7 @@ describe('a session’s end', () => {
   });
 });
 
-test('a login says when to try again while the provider is away', async () => {
+test('while the provider is away, a login says when to try again', async () => {
   await open();
   visitor = new Visitor();
   await provider.stop();

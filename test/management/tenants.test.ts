@@ -56,7 +56,7 @@ describe('a registrable domain', () => {
       expect([refused.status, refused.body.code]).toEqual([409, 'domain_in_use']);
     }
     expect(await world.leased()).toBe(2);
-    // Its own containers get any name under it.
+    // The client's own containers get any name under the domain.
     await made('ada', 'shop.acme.example');
   });
 
@@ -88,7 +88,7 @@ describe('a registrable domain', () => {
     expect((await add('ada', first, 'acme.example')).status).toBe(200);
   });
 
-  test('that two clients had before the upgrade stays with both; only the older one gets further names', async () => {
+  test('that two clients had before the upgrade stays with both; the older container’s client gets new ones', async () => {
     const older = await made('ada', 'acme.example');
     const younger = await made('bob', 'bob.example');
     // The state that an older release recorded.
@@ -254,7 +254,7 @@ describe('what a client reads', () => {
       `nginx: /sites.3/${hersShown.siteId}.conf:7 for ${hersShown.hostnames.origin}`,
       `token ${hersShown.loaderToken} of ${hers} in ${site}`,
     ].join('; ');
-    // The messages are checked while the site runs, and while it fails.
+    // The provisioner's messages reach a site that runs, one that fails, and one that is refused.
     world.provisioner.sites.set(site, { reason: 'NameTaken', message: said });
     await shows('bob', theirs, { statusReason: 'host_trouble' });
     const { statusDetail } = (await world.call('GET', `/server-containers/${theirs}`, { as: 'bob' })).body;

@@ -73,7 +73,7 @@ test('a change that can’t be projected fails and keeps its names; it is projec
     expect([patched.status, patched.body.code]).toEqual([503, 'projection_failed']);
     const added = await change('POST', '/custom-domains', { domain: name });
     expect(added.status).toBe(503);
-    // Another change of the same site ends, and releases only its own claims.
+    // The name stays claimed: another site doesn’t get it.
     const taken = await change('POST', '/custom-domains', { domain: name }, rival.id);
     expect([taken.status, taken.body.code]).toEqual([409, 'domain_in_use']);
     // Other sites are projected as before.
@@ -162,7 +162,7 @@ test('a listing that is older than a creation removes nothing', async () => {
   expect(statuses.map(({ status }: { status: string }) => status)).toEqual(['provisioning', 'active']);
 });
 
-test('a file that git deletes and brings back during a pass is not removed', async () => {
+test('a site whose file git deletes and brings back during a pass is not removed', async () => {
   const text = (await world.file(site)) ?? '';
   const tree = world.repo.tree.bind(world.repo);
   let restored = false;
@@ -183,9 +183,9 @@ test('a file that git deletes and brings back during a pass is not removed', asy
 });
 
 test.each([
-  ['hidden characters, with a warning', '"Acme \\u202epohS"', 'Acme \u202epohS', true],
-  ['half a surrogate pair, replaced', '"Acme \\ud800"', 'Acme \ufffd', false],
-])('a name in git with %s is still read', async (_what, yaml, name, isWarned) => {
+  ['hidden characters', '"Acme \\u202epohS"', 'Acme \u202epohS', true],
+  ['half a surrogate pair (replaced)', '"Acme \\ud800"', 'Acme \ufffd', false],
+])('a name in git with %s is still read, with a warning', async (_what, yaml, name, isWarned) => {
   await commit((text) => text.replace(/^name: .*/m, `name: ${yaml}`));
   await shows({ name, statusReason: null });
   const warnings = world.logs.filter((line) => line.includes('a manifest is accepted as it is'));

@@ -51,7 +51,7 @@ test.each<[string, object, string[]]>([
     { modules: { custom_loader: { enabled: false } } },
     ['modules.custom_loader.enabled'],
   ],
-  ['paths that are off', { modules: { server_proxy: { enabled: false } } }, ['modules.server_proxy.enabled']],
+  ['a disabled proxy', { modules: { server_proxy: { enabled: false } } }, ['modules.server_proxy.enabled']],
   ['a reserved path', { modules: { server_proxy: { paths: ['/l/x'] } } }, ['modules.server_proxy.paths.0']],
   ['half a surrogate pair', { name: 'Acme \ud800' }, ['name']],
   ['a right-to-left override', { name: 'Acme \u202epohS' }, ['name']],
@@ -96,7 +96,7 @@ test.each([
   },
 );
 
-test('names are accepted as people write them', async () => {
+test('domains are accepted as people write them', async () => {
   const answer = await world.call('POST', '/server-containers', {
     as: 'owner',
     body: creation(client, 'unused', {

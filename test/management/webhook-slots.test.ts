@@ -65,7 +65,7 @@ test('a long queue is interrupted for the others that are due', async () => {
     return 204;
   };
   const client = await world.client('Long');
-  // One slot of the client is free.
+  // These hold seven of the client's eight sending slots.
   await queue(await webhook(client, '/held'), uuids(7));
   await eventually(() => expect(at('/held')).toHaveLength(7));
   const [long, short] = uuids(2) as [string, string];

@@ -253,7 +253,7 @@ test.each<[string, number, string]>([
   expect((await world.call('GET', '/webhooks', { as })).body).toEqual({ items: [], next: null });
 });
 
-test('a webhook is listed, changed and deleted with what it sent', async () => {
+test('a webhook is listed, changed and deleted; the audit log records it', async () => {
   const [one, two] = [await create(), await create()];
   const page = (await world.call('GET', `/webhooks?limit=1&client=${client}`, { as: 'admin' })).body;
   expect(page.items.map(({ id }: { id: string }) => id)).toEqual([two.id]);

@@ -43,7 +43,7 @@ describe('the licences of all that is shipped', () => {
     ['another one', [{ license: { id: 'GPL-3.0-only' } }], ['x@1.0.0: GPL-3.0-only']],
     ['none', [], ['x@1.0.0: no licence is stated']],
     ['a text', [{ license: { name: 'see LICENCE' } }], ['x@1.0.0: see LICENCE']],
-  ])('of a package with %s: refused $2', (_case, licenses, refused) => {
+  ])('if a package has %s: refused $2', (_case, licenses, refused) => {
     expect(refusedLicences(bill({ name: 'x', licenses }))).toEqual(refused);
   });
 });

@@ -68,7 +68,7 @@ export async function makeDemoData({ run }: Instance, home: string): Promise<voi
   }
 }
 
-/** Requests of the last day: most in the early afternoon, few at night, some slow, few failed. The same each time. */
+/** Requests of the last day: most in the early afternoon, few at night, some slow, few failed. The seed is fixed. */
 function dayOf(container: string, rate: number): { readonly time: string }[] {
   const now = Date.now();
   let seed = rate;

@@ -44,7 +44,7 @@ describe('the member that a plugin returns from boot', () => {
     expect(Object.keys(json)).toEqual(CORE);
   });
 
-  test('is logged with the plugin’s name where JSON can’t hold it', async () => {
+  test('is logged as the plugin’s failure where JSON can’t hold it', async () => {
     const site = await stage.site({ features: { unserializable: true } });
     await stage.seen();
     await stage.boot(site);

@@ -120,7 +120,7 @@ describe('_fpid', () => {
       '; Domain=site1-0.example',
     ],
     [
-      'for a host of no domain of the site, stated by our proxy in x-forwarded-host: host-only',
+      'for a host outside the site’s domains, stated by our proxy in x-forwarded-host: host-only',
       viaCustomDomain('elsewhere.example'),
       '',
     ],

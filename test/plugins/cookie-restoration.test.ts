@@ -100,7 +100,7 @@ describe('a bootstrap restores', () => {
     expect((await restore(site, id)).cookies).toHaveLength(restored);
   });
 
-  test('nothing with the flag off: stored cookies are not restored', async () => {
+  test('nothing with the flag off: no cookies are stored', async () => {
     const site = await stage.site({ features: { cookie_restoration: false } });
     const id = await store(site, { _ga: '1' });
     expect((await restore(site, id)).cookies).toEqual([]);

@@ -120,7 +120,7 @@ describe('the snippet', () => {
     await expect(transform(script, { target: 'es2018' })).resolves.toMatchObject({ warnings: [] });
   });
 
-  test('supports another vendor, and ports', () => {
+  test('supports another vendor, and URLs with a port', () => {
     const html = renderSnippet({
       ...options,
       edgeUrl: 'http://shop.tagyard.localhost:8787',

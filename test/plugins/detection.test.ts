@@ -79,7 +79,7 @@ describe('POST /mark-session-detection', () => {
       ]);
   });
 
-  test('answers the bait, uncached and without a request to another server', async () => {
+  test('/bait/gtm.js: answered, uncached and without a request to another server', async () => {
     const site = await stage.site();
     expect(await stage.send(site.host, '/bait/gtm.js?v=1&ad_type=banner')).toMatchObject({
       status: 204,

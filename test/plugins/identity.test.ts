@@ -64,7 +64,7 @@ describe('the session', () => {
     expect((await again()).isNew).toBe(true);
   });
 
-  test('is one for hours on all hosts of the domain, and no record is written for it', async () => {
+  test('stays the same for hours on all hosts of the domain, and no record is written for it', async () => {
     const own = await restoring();
     const cookies = { _fbp: '1' };
     const first = (await stage.boot(own, { cookies })).json;
@@ -107,7 +107,7 @@ describe('the session', () => {
     expect(session).toMatchObject({ id: first.session.id, isNew: false });
   });
 
-  test('of an earlier version is continued by the profile’s record, whichever host asks', async () => {
+  test('of an earlier version is continued by the profile’s record, also if the request names no session', async () => {
     const own = await restoring();
     const at = Date.now() + 86_400_000 * 300;
     const session = { id: 'b'.repeat(32), lastSeenAt: at };
@@ -219,7 +219,7 @@ describe('the cookie store', () => {
     expect(await operations()).toEqual({ reads: [], writes: [] });
   });
 
-  test('gets one write for a new visitor with something to keep, then a read a view, and a write for a change', async () => {
+  test('gets one write for a new visitor with something to keep, then one read per view, and one write per change', async () => {
     const own = await restoring();
     const { id } = (await stage.boot(own, { cookies: { _ga: '1' } })).json.profile;
     expect(await operations()).toEqual({ reads: [], writes: [key(own, id)] });
@@ -229,7 +229,7 @@ describe('the cookie store', () => {
     expect(await operations()).toEqual({ reads: [key(own, id)], writes: [key(own, id)] });
   });
 
-  test('gets a cookie that counts hits only once in half an hour', async () => {
+  test('is written only once in half an hour for a cookie that counts hits', async () => {
     const own = await restoring();
     const { id } = (await stage.boot(own, { cookies: { _ga_X: 'GS1.1.1' } })).json.profile;
     await stage.boot(own, { fpid: id, cookies: { _ga_X: 'GS1.1.2' } });

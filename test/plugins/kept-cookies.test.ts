@@ -47,7 +47,7 @@ describe('restoring', () => {
     ).toEqual([]);
   });
 
-  test('a cookie of the edge hostname does not count as a cookie of the page', async () => {
+  test('does not count a cookie of the edge hostname as a cookie of the page', async () => {
     const site = await on();
     const { id } = (await stage.boot(site, { cookies: { _ga: '1' } })).json.profile;
     expect(names(await stage.boot(site, { fpid: id }, { cookie: '_ga=foreign' }))).toEqual(['_ga']);
@@ -124,7 +124,7 @@ describe('the ids that the tag server sets', () => {
 
   test.each([
     ['the last one', ['FPLC=abc; Domain=DOMAIN; Path=/', FPLC]],
-    ['the last one that is not deleted', [FPLC, 'FPLC=; Max-Age=0; Path=/']],
+    ['the last one that deletes nothing', [FPLC, 'FPLC=; Max-Age=0; Path=/']],
   ])('of several lines for one name, %s is kept and restored', async (_which, lines) => {
     const site = await on();
     await hit(site, lines, `_fpid=${id}`);
@@ -163,14 +163,14 @@ describe('the ids that the tag server sets', () => {
   ])('%s are not kept', async (_name, options, lines, cookie, headers) => {
     const site = await on({ features: { cookie_restoration: true }, ...options });
     await hit(site, lines, cookie, headers);
-    // The store is used in the background, in the order of the requests: this one's write comes after it.
+    // The store is used in the background, in the order of the requests: the write for `witness` is the last one.
     const witness = await on();
     await hit(witness, [FPID], `_fpid=${id}`);
     await expect.poll(() => kept(witness, id)).toEqual(['FPID']);
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toBeNull();
   });
 
-  test('are named for the page to delete, after a denial, where its scripts see them', async () => {
+  test('are deleted by Set-Cookie after a denial, and those that scripts see by the page, too', async () => {
     const site = await on();
     const { domain } = site.domains[0] ?? {};
     await hit(site, [FPID, FPLC], `_fpid=${id}`);
@@ -248,7 +248,7 @@ describe('the master cookie', () => {
     ['a value of a tag', 'GA1.1.1234567890.1700000000'],
     ['a UUID of a time', '018f4e2a-7b1c-7c3d-9e4f-1a2b3c4d5e6f'],
     ['a very long one', `${RANDOM}x`.repeat(40)],
-    ['none', ''],
+    ['an empty one', ''],
   ])('%s is not used as a key', async (_name, value) => {
     const site = await on(options);
     const { id } = (await boot(site, { cookies: { _ga: '1' } }, value)).json.profile;
@@ -260,7 +260,7 @@ describe('the master cookie', () => {
     ['base64url', 'mK3vQ9_xT2-aLr8ZpW5nYc'],
     ['a random UUID', '5f0c3f0e-2d3b-4c53-9a37-0b6f5d2c1e4a'],
     ['a value with a signature', `s%3A${RANDOM}.sig`],
-  ])('%s of 128 bits are used', async (_name, value) => {
+  ])('with 128 bits, %s can be the key', async (_name, value) => {
     const site = await on(options);
     await boot(site, { cookies: { _ga: '1' } }, value);
     expect(await keys(site)).toEqual([expect.stringMatching(/^master:/)]);
@@ -292,7 +292,7 @@ describe('the master cookie', () => {
       { cookie_restoration: true },
       { consent: { analytics_storage: 'denied', ad_storage: 'denied' } },
     ],
-  ])('%s deletes what was kept under it', async (_name, features, body) => {
+  ])('%s deletes what was kept under the key', async (_name, features, body) => {
     const site = await on(options);
     const { id } = (await boot(site, { cookies: { _ga: '1' } }, RANDOM)).json.profile;
     const [key = ''] = await keys(site);

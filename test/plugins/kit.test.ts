@@ -43,7 +43,7 @@ const vitest = (path: string) => run('node_modules/vitest/vitest.mjs', 'run', '-
 const kit = (name: string) => run('edge/kit/main.ts', name);
 
 describe('npm run plugin:new', () => {
-  test('is this script', () => {
+  test('runs edge/kit/main.ts', () => {
     expect(JSON.parse(read('package.json')).scripts['plugin:new']).toBe('node edge/kit/main.ts');
   });
 

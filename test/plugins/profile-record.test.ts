@@ -6,7 +6,7 @@ const record = { version: 1, session: null, cookies: [cookie] };
 
 test.each<[string, object]>([
   ['the least', record],
-  ['of nothing kept', { ...record, cookies: [] }],
+  ['without cookies', { ...record, cookies: [] }],
   ['with a session', { ...record, session: { id: 'a', lastSeenAt: 1 } }],
   ['with the attributes of a cookie', { ...record, cookies: [{ ...cookie, attributes: 'Path=/' }] }],
   ['with all that is optional', { ...record, startedAt: 1, browsers: [{ id: 'a', at: 1 }], isShared: true }],
@@ -25,8 +25,8 @@ test.each<[string, unknown]>([
   ['no list of cookies', { ...record, cookies: { 0: cookie, length: 1 } }],
   ['null among the cookies', { ...record, cookies: [cookie, null] }],
   ['a cookie without a name', { ...record, cookies: [{ ...cookie, name: undefined }] }],
-  ['a cookie without a value', { ...record, cookies: [{ ...cookie, value: 1 }] }],
-  ['a cookie without a time', { ...record, cookies: [{ ...cookie, setAt: '1' }] }],
+  ['a cookie whose value is a number', { ...record, cookies: [{ ...cookie, value: 1 }] }],
+  ['a cookie whose time is a text', { ...record, cookies: [{ ...cookie, setAt: '1' }] }],
   ['a cookie without an end', { ...record, cookies: [{ ...cookie, expiresAt: null }] }],
   ['attributes of null', { ...record, cookies: [{ ...cookie, attributes: null }] }],
   ['a start that is no number', { ...record, startedAt: '1' }],

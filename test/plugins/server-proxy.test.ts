@@ -147,7 +147,7 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toEqual(['https://vendor.test/gtm.js?id=GTM-SHARED']);
   });
 
-  test('is a 304 for its etag, from a new copy and from a cached one', async () => {
+  test('is a 304 for its etag, also for a weak one in a list, and a 200 for another', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => vendorScript();
     const { headers } = await script(site);

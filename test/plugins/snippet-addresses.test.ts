@@ -64,7 +64,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     // stape-io/gtm-server-side-magento-module (Magento 2): a base URL and the script's name; the query is the bare id,
     // without `id=`.
     ['gtm-server-side-magento-module', '/gtm.js?{id}', 'dataLayer', ''],
-  ])('of %s are answered with the loader: %s', async (_plugin, path, layer, query) => {
+  ])('include those of %s, which are answered with the loader: %s', async (_plugin, path, layer, query) => {
     const answer = await get(path.replace('{id}', site.domains[0]?.webTagId ?? ''));
     expect(answer.status).toBe(200);
     expect(answer.headers['content-type']).toBe('application/javascript; charset=utf-8');
@@ -98,7 +98,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
   });
 
   test.each([
-    ['an l that isn’t the name of a data layer', '/gtm.js?id={id}&l=a.b', 400, 'malformed_request'],
+    ['a parameter l that isn’t the name of a data layer', '/gtm.js?id={id}&l=a.b', 400, 'malformed_request'],
     ['a longer path without an id', '/a/gtm.js', 404, 'not_found'],
     ['an id of another site', '/a/gtm.js?id=GTM-OTHER12', 404, 'not_found'],
     ['a file of another name', '/a/xgtm.js?id={id}', 404, 'not_found'],

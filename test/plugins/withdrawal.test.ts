@@ -44,7 +44,7 @@ describe('a withdrawal', () => {
       (site: StagedSite) => stage.boot(site, { consent: DENIED }, own(site, `shop_id=${RANDOM}`)),
     ],
     [
-      'in its body',
+      'in the request’s body',
       (site: StagedSite) => stage.boot(site, { consent: DENIED, cookies: { shop_id: RANDOM } }),
     ],
   ])(
@@ -122,7 +122,7 @@ describe('a withdrawal', () => {
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toMatchObject({ cookies: [{ name: '_fbp' }] });
   });
 
-  test('a denial that is only the page’s default ends nothing in the browser', async () => {
+  test('isn’t a denial that is only the page’s default: nothing ends in the browser', async () => {
     const { site, id } = await kept();
     const answer = await stage.boot(
       site,
@@ -186,9 +186,9 @@ describe('the detection’s report', () => {
 test.each([
   ['the loader', (site: StagedSite) => `/l/${site.loader}.js`],
   ['the web tag’s script', (site: StagedSite) => `/c/${site.domains[0]?.token}.js`],
-  ['its preview', (site: StagedSite) => `/c/${site.domains[0]?.token}.js?gtm_preview=env-1`],
+  ['the script’s preview', (site: StagedSite) => `/c/${site.domains[0]?.token}.js?gtm_preview=env-1`],
 ])(
-  '%s can be requested without credentials from any page, whatever the vendor states',
+  '%s can be requested without credentials from any page, even if the vendor doesn’t allow it',
   async (_name, pathOf) => {
     stage.upstream.reply = () => ({ headers: { 'content-type': 'application/javascript' }, body: '1' });
     const site = await on();

@@ -77,7 +77,7 @@ export const KUBERNETES =
     .sort()
     .at(-1) ?? '';
 
-/** A command for each component that succeeds only where the component answers, not just where a file is present. */
+/** For each component, a command that succeeds only where the component answers, not just where a file is present. */
 const ARGV: Record<
   Exclude<Component, 'reference' | 'blocklists' | 'places' | 'root'>,
   readonly [string, ...string[]]
@@ -215,7 +215,7 @@ export function describeWith(
   });
 }
 
-/** `test` for a single case that needs a component more than its suite does. */
+/** `test` for a single case that needs one component more than its suite. */
 export function testWith(component: Component, name: string, body: () => Promise<void>): void {
   const reason = missing(component);
   if (reason !== null && allRequired()) return void test(`${name}: needs ${component}`, fail(reason));

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../gitops/base/clock.ts';
 
-/** The system's clock, which a test can move on. Sleeps that have ended by the new time end at once. */
+/** The system's clock, which a test can move on. A sleep that is over by the new time ends at once. */
 export function movableClock(): Clock & { advance(ms: number): void } {
   let later = 0;
   let moved = new AbortController();

@@ -105,7 +105,7 @@ export async function startPebble(options: PebbleOptions) {
       await exited;
       server = null;
     },
-    /** Forgets every account and order. */
+    /** Starts it again; it has forgotten every account and order. */
     async start() {
       server = await start();
     },

@@ -91,7 +91,7 @@ function leftOut(probes: Probes): string[] {
   const absent = Object.entries(probes).filter(([, reason]) => reason !== null);
   if (absent.length === 0 || allRequired()) return [];
   return [
-    'Left out, because a component is missing (test/setup-debian.sh installs them on Debian):',
+    'Left out: tests of these missing components (test/setup-debian.sh installs them on Debian):',
     ...absent.map(([component, reason]) => `  ${component.padEnd(12)}${reason}`),
     '',
   ];

@@ -33,7 +33,7 @@ export async function signalContainer(
   process.kill(State.Pid, name);
 }
 
-/** `signal` for a process that a test's own process `root` has started, for scripts that the test doesn't run itself. */
+/** For scripts that a test doesn't run itself: signals `pid` if it descends from the test's own process `root`. */
 export function signalDescendant(root: number, pid: number, name: NodeJS.Signals): void {
   refuseUnspecific(root);
   refuseUnspecific(pid);
@@ -42,7 +42,7 @@ export function signalDescendant(root: number, pid: number, name: NodeJS.Signals
 }
 
 /**
- * Signals this very process, which must be a helper of its own: `main` is its own main file. SIGKILL takes effect
+ * Signals this very process, which must be a helper program whose main file is `main`. SIGKILL takes effect
  * before the call returns.
  */
 export function signalSelf(name: NodeJS.Signals, main: string): void {
@@ -51,7 +51,7 @@ export function signalSelf(name: NodeJS.Signals, main: string): void {
 }
 
 /**
- * Makes the next process that this one signals end just before the signal, which then finds no process. `ownPath`: see
+ * When this process next sends a signal, the receiver ends just before, so the signal finds no process. `ownPath`: see
  * `signal`. Returns a function that undoes this, for the case that no process is signalled.
  */
 export function endBeforeSignal(ownPath: string): () => void {

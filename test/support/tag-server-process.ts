@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import type { EndedRole, StartedRole } from '../conform/tag-server/target.ts';
 
-/** A process of the stand-in on a free loopback port. It gets no other variables than these. */
+/** A process of the stand-in on a free loopback port. It gets only `HOST`, `PORT` and `env`. */
 export function forkTagServer(env: Readonly<Record<string, string>>): ChildProcess {
   return fork(TAG_SERVER_ENTRY, [], {
     env: { HOST: '127.0.0.1', PORT: '0', ...env },

@@ -13,7 +13,7 @@ export async function traces(home: string, site: string): Promise<Record<string,
     return result;
   };
   const [zone] = await cloudflare('/zones');
-  const account = zone === undefined ? '' : String((zone.account as { id: string }).id); // as every zone of the emulator
+  const account = zone === undefined ? '' : String((zone.account as { id: string }).id); // each emulated zone has one
   const records = await cloudflare(`/zones/${zone?.id}/dns_records?per_page=1000`);
   const routes = await cloudflare(`/zones/${zone?.id}/workers/routes`);
   const namespaces = await cloudflare(`/accounts/${account}/storage/kv/namespaces`);

@@ -5,7 +5,7 @@ import { kvBehaviours } from './kv.ts';
 import type { CloudflareTarget } from './target.ts';
 import { workerBehaviours } from './workers.ts';
 
-/** What any Cloudflare API does, within a few hundred calls. Each behaviour removes what it makes. */
+/** What the real API and the emulator both do, checked in a few hundred calls. Each behaviour removes what it makes. */
 export const cloudflareBehaviours: readonly Behaviour<CloudflareTarget>[] = [
   ...dnsBehaviours,
   ...kvBehaviours,

@@ -152,7 +152,7 @@ export const dnsBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     },
   },
   {
-    name: 'counts all records in every page of a list',
+    name: 'states the number of all records in every page of a list',
     source,
     async check(target) {
       const records = [1, 2, 3].map((last) => ({

@@ -57,7 +57,7 @@ describe('the rows of KV', () => {
     );
   }
 
-  describe('wait for the delivery of a write', () => {
+  describe('wait for a write', () => {
     let world: Awaited<ReturnType<typeof stage>>;
     beforeEach(async () => {
       world = await stage();
@@ -70,7 +70,7 @@ describe('the rows of KV', () => {
     });
 
     test('that deletes, and is seen after some reads', async () => {
-      // The first read is that of the value.
+      // The first read, before the delete, gets its real answer.
       spoilReads(world.front, 3, 200, 'text', 1);
       await world.row(DELETED);
     });
@@ -95,7 +95,7 @@ describe('the rows of KV', () => {
   test.each([
     'refuses a second write of a key within a second',
     'refuses a bulk write of a key within a second of its last write, or names the key',
-  ])('differ where a key takes two writes in a second: %s', async (name) => {
+  ])('report a difference where a key takes two writes in a second: %s', async (name) => {
     const { row } = await stage({ limits: NO_LIMITS });
     await expect(row(name)).rejects.toThrow('both were written');
   });

@@ -113,7 +113,7 @@ export const kvBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     ),
   },
   {
-    name: 'refuses a second title of a namespace',
+    name: 'refuses a second namespace with the same title',
     source,
     check: inNamespace(async (target) => {
       const namespaces = `/accounts/${target.account}/storage/kv/namespaces`;

@@ -96,7 +96,7 @@ export const untriedQuotas: readonly Behaviour<CloudflareTarget>[] = quotaBehavi
     ...behaviour,
     name,
     async check() {
-      throw new NotTried(`${cost}; only the emulator’s own tests do`);
+      throw new NotTried(`${cost}; only the emulator’s own tests try it`);
     },
   }),
 );

@@ -25,7 +25,7 @@ export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** `null`: the answer is no JSON object. */
+  /** `null`: the answer isn't JSON in the API's envelope. */
   readonly json: z.infer<typeof body> | null;
 }
 
@@ -63,7 +63,7 @@ export async function createdId(...args: Parameters<typeof call>): Promise<strin
   return identified.parse(await succeed(...args)).id;
 }
 
-/** Rejects unless the call was refused with that status and code. */
+/** Throws unless the call was refused with that status and code. */
 export function assertRefused({ status, json, text }: Answer, expected: number, code: number): void {
   assert.equal(`${status} ${json?.errors[0]?.code}`, `${expected} ${code}`, text);
   assert.equal(json?.success, false);

@@ -52,7 +52,7 @@ function withRoute(work: (target: CloudflareTarget, path: string, pattern: strin
 
 export const workerBehaviours: readonly Behaviour<CloudflareTarget>[] = [
   {
-    name: 'refuses a second route with one pattern',
+    name: 'refuses a second route with the same pattern',
     source,
     check: withRoute(async (target, path, pattern) => {
       assertRefused(await call(target, 'POST', path, { pattern }), 409, 10020);

@@ -42,7 +42,7 @@ export const gatewayBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'the gateway’s script is that of the host’s container, with or without its id',
+    name: 'the gateway’s script is that of the host’s container, whether or not the query names the id',
     source: SOURCE,
     async check(target) {
       for (const query of ['', `?id=${target.containerId}`]) {

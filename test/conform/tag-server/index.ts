@@ -6,7 +6,7 @@ import { previewNameBehaviours } from './preview-name.ts';
 import { startBehaviours } from './start.ts';
 import type { ContainerTarget, TagServerTarget } from './target.ts';
 
-/** What the stand-in of the tag server must have in common with Google's image, whatever container it runs. */
+/** What the stand-in of the tag server must have in common with Google's image, whatever GTM container it runs. */
 export const tagServerBehaviours: readonly Behaviour<TagServerTarget>[] = [
   ...startBehaviours,
   ...healthBehaviours,

@@ -25,7 +25,7 @@ function debugPath({ config: { id, auth, env } }: ContainerTarget): string {
 /** Preview servers whose name and CA only their site's processing server knows, as Tagyard runs them. */
 export const previewNameBehaviours: readonly Behaviour<ContainerTarget>[] = [
   {
-    name: 'hands /gtm/… to a preview server whose name only its hosts file has, behind a CA of NODE_EXTRA_CA_CERTS',
+    name: 'hands /gtm/… to a preview server that only the local hosts file names, with a CA of NODE_EXTRA_CA_CERTS',
     source: START,
     check: withPair(true, async (target, { tagging, previewHost, handedOver, assertReachable }) => {
       const path = debugPath(target);
@@ -42,7 +42,7 @@ export const previewNameBehaviours: readonly Behaviour<ContainerTarget>[] = [
     }),
   },
   {
-    name: 'hands over every path with /gtm/ or /gtm at its end, of any method, with the first host in Forwarded',
+    name: 'hands over every path that has /gtm/ or ends with /gtm, of any method, with its host in Forwarded',
     source: PREVIEW,
     check: withPair(true, async (target, { tagging, handedOver, assertReachable }) => {
       const asked = [

@@ -13,7 +13,7 @@ const ATTRIBUTES = 'Path=/; HttpOnly; SameSite=None; Secure';
 const debugPath = (parameters: Readonly<Record<string, string>>): string =>
   `/gtm/debug?${new URLSearchParams(parameters)}`;
 
-/** Drafts that exist beside the container's own environment: another one, and a workspace's preview. */
+/** Drafts of a container: two environments (`env-1` is the made-up container's own), and a workspace's preview. */
 const DRAFTS = ['env-1', 'env-77', 'workspace-preview_12-34'] as const;
 
 function session(id: string, auth: string, preview: string): Record<string, string> {
@@ -42,7 +42,7 @@ export const previewBehaviours: readonly Behaviour<TagServerTarget>[] = [
     },
   },
   {
-    name: 'answers no preflight of another origin on a path that no client claims',
+    name: 'answers 400 to another origin’s preflight on a path that no client claims',
     source: PATHS,
     async check({ tagging }) {
       const headers = { origin: 'https://shop.example', 'access-control-request-method': 'GET' };
@@ -107,7 +107,7 @@ export const previewBehaviours: readonly Behaviour<TagServerTarget>[] = [
     },
   },
   {
-    name: 'keeps the session and the other containers of the debug cookies',
+    name: 'keeps the session and the values of other containers in the debug cookies',
     source: SOURCE,
     async check({ preview, config: { id, auth, env } }) {
       const path = debugPath({ id, gtm_auth: auth, gtm_preview: `env-${env}` });
@@ -131,7 +131,7 @@ export const previewBehaviours: readonly Behaviour<TagServerTarget>[] = [
     },
   },
   {
-    name: 'tells Tag Manager’s interface the previews of the cookie by preview_status',
+    name: 'answers /gtm/preview_status of Tag Manager’s interface with the previews in the cookie',
     source: SOURCE,
     async check({ preview }) {
       const { status, headers, text } = await ask(preview, '/gtm/preview_status', {
@@ -186,7 +186,7 @@ export const previewBehaviours: readonly Behaviour<TagServerTarget>[] = [
       ];
       for (const headers of refused) {
         const { status } = await ask(tagging, '/unclaimed', { headers });
-        // Google's own status, or 500: 400 would be the answer of the draft.
+        // Google's own status, or 500; 400 would mean that the draft was fetched and has answered.
         ok([403, 404, 500].includes(status), `${status} to ${JSON.stringify(headers)}`);
       }
     },
@@ -206,7 +206,7 @@ export const previewBehaviours: readonly Behaviour<TagServerTarget>[] = [
     source: SOURCE,
     async check({ preview }) {
       const { text } = await ask(preview, '/gtm/debug/tagyard-conform');
-      ok(text !== 'Not Found', 'it answers itself');
+      ok(text !== 'Not Found', 'it isn’t passed on');
     },
   },
   {

@@ -83,7 +83,7 @@ export const startBehaviours: readonly Behaviour<TagServerTarget>[] = [
     },
   },
   {
-    name: 'ends in the processing role with an auth that Google refuses',
+    name: 'does not start in the processing role with an auth that Google refuses',
     source: START,
     async check({ config, startWith }) {
       const started = await startWith({ CONTAINER_CONFIG: encode(queryOf({ ...config, auth: 'bad' })) });
@@ -122,7 +122,7 @@ export const startBehaviours: readonly Behaviour<TagServerTarget>[] = [
     },
   },
   {
-    name: 'only warns of a PREVIEW_SERVER_URL in the preview role',
+    name: 'starts in the preview role with a PREVIEW_SERVER_URL over plain HTTP',
     source: CONFIG,
     async check({ config, startWith }) {
       const started = await startWith({

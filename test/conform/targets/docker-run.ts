@@ -25,7 +25,7 @@ export interface Container {
   readonly remove: () => Promise<void>;
 }
 
-/** What a container gets to run as Tagyard's processing servers do: in a network of its own. */
+/** What a container needs so that it runs as Tagyard's processing servers do: in the network of the run. */
 export interface Placement {
   /** Names in the container's hosts file, each with its address. */
   readonly hosts: Readonly<Record<string, string>>;
@@ -150,7 +150,7 @@ function placementOptions({ hosts, ca }: Placement, network: string): Docker.Hos
   return {
     NetworkMode: network,
     ExtraHosts: Object.entries(hosts).map(([name, address]) => `${name}:${address}`),
-    // Docker's resolver itself answers that a name of one label has no address.
+    // With this, Docker's resolver itself answers that a name of one label has no address.
     DnsOptions: ['ndots:1'],
     Mounts: [{ Type: 'bind', Source: ca.file, Target: ca.path, ReadOnly: true }],
   };

@@ -20,6 +20,6 @@ test.each([
   ['Missing or invalid container config parameter: id', true],
   ['TypeError: undefined is not a function', true],
   ['', true],
-])('any other end is not excused: %j', (output, isMadeUp) => {
+])('any other failure is not excused: %j', (output, isMadeUp) => {
   expect(excuseFor(output, { isMadeUp })).toBe(null);
 });

@@ -12,7 +12,7 @@ const PROBE_MS = 30_000;
 interface GoogleAddresses {
   /** `null`: the real ones. */
   readonly scripts: string | null;
-  /** The address of one container's gateway; `null`: the real one, or none beside a stand-in of the scripts. */
+  /** The address of one container's gateway; `null`: the real one, or none if `scripts` is not `null`. */
   readonly gateway: string | null;
 }
 

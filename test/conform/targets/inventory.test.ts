@@ -96,7 +96,7 @@ describe('the inventory of a zone', () => {
     expect((await cloudflare.call('GET', routes)).json.result).toEqual([]);
   });
 
-  test('lists nothing where the run has changed nothing', async () => {
+  test('makes no call where the run has changed nothing', async () => {
     expect(await objection('GET', records)).toBe(null);
     expect(await inventory.removeAll()).toEqual({ removed: 0, remains: [] });
     expect(cloudflare.calls).toEqual([]);

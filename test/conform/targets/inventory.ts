@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What a run makes in a zone and its account. Removed in this order: each thing after what uses it. */
+/** What a run makes in a zone and its account. `KINDS` is in the order of removal: each after what uses it. */
 interface Kind {
   readonly name: string;
   /** Calls that create, change or delete things of this kind, without the API's prefix. */
@@ -162,7 +162,7 @@ export function buildInventory({ call, place, prefix }: InventoryOptions) {
 
 const body = z.record(z.string(), z.unknown());
 
-/** The names in a request, a DNS batch included. A body that isn't JSON creates nothing. */
+/** The names in a request, a DNS batch included. A body that isn't JSON has none. */
 function namesIn(text: string, label: string): string[] {
   const parsed = body.safeParse(parseJson(text));
   if (!parsed.success) return [];

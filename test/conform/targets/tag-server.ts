@@ -31,7 +31,7 @@ async function openTagServer(
 ): Promise<OpenTarget<ContainerTarget>> {
   const config = given === null ? MADE_UP : decode(given);
   const run = await openDockerRun(reference, signal);
-  /** The address of a server that runs until the end, or the error of its start; each row that uses it reports that. */
+  /** The address of a server that runs until the end, or the error of its start, reported by each row that uses it. */
   const serve = async (env: Env): Promise<string | Error> => {
     try {
       const role = await start(run, env);

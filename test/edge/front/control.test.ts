@@ -40,7 +40,7 @@ test('values are read as they were written, listed with their metadata, and dele
   expect(await kv.get('text/ü')).toBeNull();
 });
 
-test('an error of the binding is the caller’s', async () => {
+test('an error of the binding reaches the caller', async () => {
   const kv = hostKv(controlOf(runtime, secret), 'ROUTES');
   await expect(kv.put('key', 'value', { expirationTtl: 1 })).rejects.toThrow(/expiration/i);
 });

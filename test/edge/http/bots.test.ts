@@ -22,13 +22,13 @@ describe('a bot', () => {
     ['Cloudflare guesses', { verifiedBot: false, score: 2 }, false],
     ['no score was computed', { verifiedBot: false, score: 0 }, false],
     ['there is no judgement', undefined, false],
-  ])('%s: %o, %s', (_name, given, expected) => {
+  ])('is judged by what Cloudflare says: %s, %o: %s', (_name, given, expected) => {
     expect(isBot(CHROME, given)).toBe(expected);
   });
 
   test.each([
-    ['no user agent', null],
-    ['an empty one', ''],
+    ['a visitor without a user agent', null],
+    ['a visitor with an empty user agent', ''],
     ['a browser', CHROME],
     ['a headless browser', CHROME.replace('Chrome/', 'HeadlessChrome/')],
     [

@@ -10,7 +10,7 @@ describe('the list that blocks a host, for pages of another domain and of its ow
     ['piwik-acme.example.net', 'EasyPrivacy', 'EasyPrivacy'],
     ['acme-tracking-pixel.example.net', 'EasyPrivacy', 'EasyPrivacy'],
     ['acme.example.net', undefined, undefined],
-    // Only the first label counts, and only the whole of it.
+    // Only the first label counts, and the whole of it unless the rule has a `*`.
     ['acme.ads.example.net', undefined, undefined],
     ['ads-acme.example.net', undefined, undefined],
     ['metrics.acme.example', undefined, undefined],
@@ -59,7 +59,7 @@ describe('the verification', () => {
       visit: () => Promise.reject(new Error('no visit is needed')),
     });
 
-  test('names Google’s own paths, which no name unblocks', () => {
+  test('names Google’s own paths, which are blocked under every hostname', () => {
     const [edge, custom, all] = check();
     expect([edge?.fix, custom?.fix, all?.fix]).toEqual([null, null, null]);
     expect(all?.detail).toContain('/g/collect?v=2');

@@ -17,7 +17,7 @@ const ALL = [
   `frame-src ${VENDOR}`,
 ];
 
-describe('the policy of an address', () => {
+describe('the needed policy', () => {
   test('names the prefix with all below it, and the vendor', () => {
     const sources = `${BASE}/ ${VENDOR}`;
     expect(neededPolicy(BASE)).toBe(
@@ -49,11 +49,11 @@ describe('the policy of an address', () => {
 describe('a page’s policy', () => {
   test.each([
     ['none of our directives', "object-src 'none'; base-uri 'self'", []],
-    ['nothing at all', '', []],
+    ['no directive at all', '', []],
     ['everything', 'default-src *', []],
     ['every secure address', 'default-src https:', []],
     ['every address, named http', 'default-src http:', []],
-    ['nothing', "default-src 'none'", ALL],
+    ['a default of none', "default-src 'none'", ALL],
     ['only itself', "default-src 'self'", ALL.filter((source) => source.endsWith(VENDOR))],
     ['upper case', `DEFAULT-SRC 'SELF' HTTPS://WWW.GOOGLETAGMANAGER.COM`, []],
     ['the vendor by a wildcard', "default-src 'self' *.googletagmanager.com", []],
@@ -83,7 +83,7 @@ describe('a page’s policy', () => {
     ['hosts without a scheme', 'default-src www.acme.example www.googletagmanager.com', []],
     ['scripts by nonce', `default-src 'self' ${VENDOR}; script-src 'nonce-abc'`, []],
     [
-      'scripts by nonce alone, as strict-dynamic',
+      'scripts by nonce alone, with strict-dynamic',
       `default-src 'self' ${VENDOR}; script-src 'nonce-abc' 'strict-dynamic'`,
       [],
     ],
@@ -93,7 +93,7 @@ describe('a page’s policy', () => {
       ALL.slice(0, 2),
     ],
     [
-      'elements by a directive of their own',
+      'script elements by a directive of their own',
       `default-src 'self' ${VENDOR}; script-src-elem 'none'`,
       ALL.slice(0, 2),
     ],

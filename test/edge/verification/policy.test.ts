@@ -108,7 +108,7 @@ test('a page that loads from another of the site’s addresses is judged by that
   expect(await check(['tags.shop.acme.example'])).toMatchObject([{ status: 'passed', fix: null }]);
 });
 
-test('a page without the snippet passes, with what its policy must allow', async () => {
+test('a page without the snippet passes, and the fix says what its policy must allow', async () => {
   pages = { 'shop.acme.example': policy("default-src 'self'") };
   expect(await check(['m.acme.example'])).toMatchObject([
     {

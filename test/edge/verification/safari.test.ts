@@ -87,13 +87,13 @@ describe('Safari limits cookies to 7 days', () => {
       'of a host with IPv6 only, for a page with IPv4 only',
       shop,
       at('2001:db8::1'),
-      /don’t both have IPv4 and IPv6/,
+      /don’t have the same kinds of addresses/,
     ],
     [
       'where only the tags have IPv6',
       shop,
       at('203.0.113.8', '2001:db8::1'),
-      /don’t both have IPv4 and IPv6/,
+      /don’t have the same kinds of addresses/,
     ],
     ['of a name that does not resolve', shop, at(), /doesn’t resolve/],
   ])('%s', (_what, page, tag, reason) => {
@@ -148,9 +148,9 @@ describe('the verdict of a domain', () => {
     });
   });
 
-  test('says how long restoration helps: as long as the browser keeps the cookie by which the record is found', () => {
+  test('says how long restoration helps: as long as the browser keeps the cookie by which the profile is found', () => {
     expect(verdict([shop], 'id')).toMatchObject({
-      detail: expect.stringContaining('restoration ends with them'),
+      detail: expect.stringContaining('restoration ends with the cookies'),
       fix: expect.stringContaining('masterCookie'),
     });
     const own = verdict([shop], 'master_cookie');
@@ -175,7 +175,10 @@ describe('the verdict of a domain', () => {
 
   test.each([
     [undefined, /^full \(by metrics\.acme\.example\)\. A browser/],
-    ['id', /; restoration ends with them, because the visitor’s id is one of them\. A browser may delete/],
+    [
+      'id',
+      /; restoration ends with the cookies, because the visitor’s id is one of them\. A browser may delete/,
+    ],
     ['master_cookie', /; restored as long as the browser keeps the site’s own shop_id masterCookie\. A brow/],
   ] as const)('that isn’t limited promises no lifetime, with restoration by %s', (restoresBy, detail) => {
     const own = { ...at('203.0.1.1'), kind: 'custom' as const };

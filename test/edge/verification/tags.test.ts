@@ -49,7 +49,7 @@ const answer = (status: number, type: string, body: object): Visit => ({
   problem: null,
 });
 
-describe('a custom domain that resolves elsewhere', () => {
+describe('a custom domain that doesn’t resolve', () => {
   test.each(['loader', 'boot', 'script', 'cors_allowed', 'cors_refused'] as const)(
     'is skipped by %s, which then checks the edge hostname only',
     async (check) => {
@@ -115,7 +115,7 @@ describe('a script with defaults for some regions', () => {
     '{"region":"region1"}',
     'function region(a){return a.region,"Undefined"}',
     '{"region":"","country":"DE"}',
-  ])('is not seen in other uses of the word “region”: %s', async (text) => {
+  ])('is not assumed for other uses of the word “region”: %s', async (text) => {
     for (const { fix } of await served(text)) expect(fix).toBeNull();
   });
 });

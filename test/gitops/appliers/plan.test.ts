@@ -111,7 +111,7 @@ describe('planResources', () => {
     expect(conflicts).toHaveLength(outcome === 'conflict' ? 1 : 0);
   });
 
-  test('has, under upsert_only, the changes of sync except the deletes', () => {
+  test('plans changes of which upsert_only allows what sync allows, except the deletes', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         const plan = planResources(wanted, things);

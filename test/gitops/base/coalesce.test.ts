@@ -43,7 +43,7 @@ describe('concurrent calls', () => {
     expect(batches.flatMap(({ items }) => items)).toHaveLength(100);
   });
 
-  test('pause only until the last expected one has arrived', async () => {
+  test('wait in a pause only until the last expected one has arrived', async () => {
     let expected = 3;
     const call = coalesce(flush(100), { windowMs: 50, restMs: () => 3_000, isExpecting: () => expected > 0 });
     const start = performance.now();

@@ -38,7 +38,7 @@ describe('the ledger of orders', () => {
     },
   );
 
-  test('counts as empty if it is missing, and is written again after an error', async () => {
+  test('counts as empty if it is missing, and can’t be written where its folder is missing', async () => {
     const ledger = new Ledger(join(home, 'folder', 'ledger.json'));
     expect(await ledger.read()).toBeNull();
     await expect(ledger.write(state(1))).rejects.toThrow('ENOENT');

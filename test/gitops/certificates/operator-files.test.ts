@@ -62,7 +62,7 @@ describe('certificates from files', () => {
     expect(await served(await asked())).toEqual({ stem: expected, serial: await serialIn(expected) });
   });
 
-  test('name the missing files and their folder', async () => {
+  test('that are missing are refused, and the error names the files and their folder', async () => {
     await expect(asked()).rejects.toBeInstanceOf(TerminalError);
     await expect(asked()).rejects.toThrow(
       `put a.example.net.pem and a.example.net.key, or _.example.net.pem and _.example.net.key into ${directory}`,
@@ -195,7 +195,7 @@ describe('certificates from files', () => {
     },
   );
 
-  test('stay in use after their end if there are no others, and the site is not ready', async () => {
+  test('stay in use after their end if there are no others, but the site then isn’t ready', async () => {
     await put(OWN, OWN);
     let now = Date.now();
     const files = await open(() => now);
@@ -274,7 +274,7 @@ describe('certificates from files', () => {
     expect((await served(before)).serial).toBe(await serialIn(HOST));
   });
 
-  test('reveal nothing of the key', async () => {
+  test('are refused with an error that reveals nothing of the key', async () => {
     await put(HOST, HOST);
     const key = await readFile(file(`${HOST}.key`), 'utf8');
     await copyFile((await ca.pathsFor('c.example.net')).key, file(`${HOST}.key`));

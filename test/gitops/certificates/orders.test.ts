@@ -20,7 +20,7 @@ describe('orders', () => {
   let ca: LocalCa;
   let store: CertificateStore;
   let ledger: Ledger;
-  /** Names in the order of their orders. */
+  /** The names that certificates were ordered for, the first one first. */
   let asked: string[];
   beforeEach(async () => {
     home = await mkdtemp(join(tmpdir(), 'tagyard-orders-'));
@@ -159,7 +159,7 @@ describe('orders', () => {
     });
   });
 
-  test('with an unexpected error reject their caller; others are placed', async () => {
+  test('hand an unexpected error to their caller; others are placed', async () => {
     const warn = vi.fn().mockImplementationOnce(() => {
       throw new Error('the log is full');
     });
@@ -182,7 +182,7 @@ test.each([
   expect(readRetryAfter(header, 0)).toBe(at);
 });
 
-test('an authority’s refusal keeps its type, message and duration', async () => {
+test('an authority’s refusal keeps its type, message and Retry-After', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-acme-'));
   const server = createServer((request, response) => {
     const at = (path: string) => `http://${request.headers.host}${path}`;

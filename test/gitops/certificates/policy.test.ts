@@ -112,7 +112,7 @@ describe('a name', () => {
       { state: 'drifted', reason: `${WRONG}; its certificate ends on 2026-12-20`, order: false },
     ],
     [
-      'has expired, and is ordered anew',
+      'has an expired certificate, and orders another',
       { certificate: aged(90) },
       {
         state: 'expired',
@@ -121,7 +121,7 @@ describe('a name', () => {
       },
     ],
     [
-      'has expired because of its DNS',
+      'has an expired certificate because of its DNS',
       { certificate: aged(91), dns: AWAY },
       { state: 'expired', reason: `the certificate ended on 2026-11-20; ${WRONG}`, order: false },
     ],
@@ -186,7 +186,7 @@ describe('DNS', () => {
       'gone.example',
       `a.example is a CNAME to gone.example, which has no address; it must be ${must}`,
     ],
-  ])('%s: the fault is $3', (_case, addresses, alias, fault) => {
+  ])('with %s: the fault is $3', (_case, addresses, alias, fault) => {
     expect(dnsFault('a.example', { addresses, alias }, expected)).toBe(fault);
   });
 

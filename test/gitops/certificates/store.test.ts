@@ -43,7 +43,7 @@ describe('the certificate store', () => {
     expect(await readdir(directory)).toEqual([`${HOST}.pem`]);
   });
 
-  test('removes the certificates of all other names, and nothing else', async () => {
+  test('removes the certificates of all names but those to keep, and nothing else', async () => {
     for (const host of [HOST, 'b.example']) await store.write(host, await issued(host), Date.now());
     await writeFile(join(directory, `${HOST}.pem.1.tmp`), '');
     await store.keepOnly(new Set([HOST]));

@@ -104,7 +104,7 @@ test('creates a container whose first creation failed', async () => {
   expect((await names()).filter((name) => name === 'six').length).toBeGreaterThan(0);
 });
 
-test('keeps what a repeated import needs: keys of the items, and the ids of new clients', async () => {
+test('keeps what a repeated import needs: idempotency keys, and ids of new clients', async () => {
   const clients = [{ name: 'Lost', members, containers: [shop('seven')] }];
   expect((await importThese(clients, '--yes')).exitCode).toBe(0);
   const keys = await world.owner.selectFrom('idempotency_keys').select('key').execute();
@@ -120,7 +120,7 @@ test.each<[string, unknown, RegExp]>([
     [{ name: 'A', containers: [shop('x', { webTagIds: {} })] }],
     /line \d+: clients\.0\.containers\.0\.webTagIds\.x\.example: is missing/,
   ],
-  ['an unknown member', [{ name: 'A', colour: 1 }], /clients\.0.*colour/],
+  ['an unknown key of a client', [{ name: 'A', colour: 1 }], /clients\.0.*colour/],
   ['a client without a name', [{ containers: [] }], /clients\.0\.name/],
   ['a client twice', [{ name: 'A' }, { name: 'A' }], /clients\.1: is listed twice/],
   ['a client id in a container', [{ name: 'A', containers: [shop('x', { clientId: 'y' })] }], /clientId/],

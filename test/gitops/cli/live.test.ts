@@ -122,7 +122,7 @@ describe('a suspended site', () => {
 });
 
 describe('a site whose serving is off', () => {
-  test('is shown by status and doctor, and its registry says so, until it is resumed', async () => {
+  test('is shown as such by status and doctor until it is resumed', async () => {
     await applied('one', 'two');
     const { revision } = await daemon.push('one', daemon.manifest('one', 0, { serving: false }));
     await daemon.hasRead(revision);

@@ -19,7 +19,7 @@ const RECORD = `import { registerHooks } from 'node:module';
   process.on('exit', () => process.stderr.write(urls.join('\\n')));`;
 const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(RECORD)}`;
 
-/** How many files a verb may load at most, including those of its libraries. */
+/** A verb must load fewer files than this, including those of its libraries. */
 const MOST = 45;
 
 test.each([['status'], ['status', 'one'], ['plan'], ['history', 'one']])(

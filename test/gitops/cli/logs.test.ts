@@ -109,7 +109,7 @@ const written = (objects: number) =>
 /** Names of the requests, by the ids that the edge has given them. */
 const names = new Map<string, string>();
 
-/** Sends a request with an id of its own. Resolves to the id that the edge gives it. */
+/** Sends a request that states an id itself, always the same. Resolves to the id that the edge gives it. */
 function send(host: string, path: string): Promise<string> {
   const { hostname, port } = edge.url;
   return new Promise((resolve, reject) => {

@@ -45,9 +45,9 @@ describe('a revert that removes the site', () => {
   });
 
   test.each([
-    ['removed with its own name', 'one', 0, 'absent'],
-    ['kept with another name', 'two', 1, 'present'],
-    ['kept with an empty answer', '', 1, 'present'],
+    ['removed if its own name is typed', 'one', 0, 'absent'],
+    ['kept if another name is typed', 'two', 1, 'present'],
+    ['kept if the answer is empty', '', 1, 'present'],
   ])('asks on a terminal for the site’s name; the site is %s', async (_what, typed, exitCode, state) => {
     await applied('one', 'two');
     const asked = await tagyardOnTerminal(url)(['revert', 'one'], `${typed}\n`);
@@ -107,7 +107,7 @@ describe('an error of the API', () => {
   });
 });
 
-describe('wrong input is refused by one line', () => {
+describe('wrong input is refused with a message', () => {
   test.each([
     [['status'], { INFRA_PROVISIONER_URL: 'nonsense' }, 'INFRA_PROVISIONER_URL=nonsense is not a URL'],
     [['status'], { TAGYARD_TIMEOUT: 'soon' }, 'TAGYARD_TIMEOUT=soon'],
@@ -133,7 +133,7 @@ describe('wrong input is refused by one line', () => {
   });
 });
 
-test('a reason in any alphabet is recorded as it was typed', async () => {
+test('a reason in any alphabet is recorded as it was typed, on one line', async () => {
   await applied('one');
   const reason = 'Störung – 調査中 €';
   expect((await tagyard(['suspend', 'one', '--reason', `${reason}\nSite: two`])).exitCode).toBe(0);

@@ -133,7 +133,7 @@ describe('tagyard exits with 1 and prints the error', () => {
     'resume one',
     'prune',
     'doctor',
-  ])('if no provisioner answers, in this process: %s', async (words) => {
+  ])('if no provisioner answers, because the command throws a CliError: %s', async (words) => {
     const command = program({ INFRA_PROVISIONER_URL: 'http://127.0.0.1:1' });
     await expect(command.parseAsync(words.split(' '), { from: 'user' })).rejects.toThrow(CliError);
   });
@@ -146,8 +146,8 @@ function splitAtLast(text: string, mark: string): [before: string, after: string
 }
 
 // `script` of util-linux provides the terminal. Other systems have a different command of that name.
-describe.skipIf(process.platform !== 'linux')('on a terminal', () => {
-  test('apply shows a progress line, erases it at the end, and keeps its exit code', async () => {
+describe.skipIf(process.platform !== 'linux')('tagyard', () => {
+  test('apply shows progress on a terminal, erases it at the end, and keeps its exit code', async () => {
     await applied('one', 'two');
     daemon.world('kv').clear();
     const { exitCode, stdout } = await tagyardOnTerminal(url)(['apply']);

@@ -166,7 +166,7 @@ describe('tagyard revert', () => {
     expect(daemon.objectCount('one')).toBeGreaterThan(0);
   });
 
-  test('undoes a given commit with all later ones, and a creation by a tombstone', async () => {
+  test('undoes a given commit with all later ones; a creation is undone by a tombstone', async () => {
     await applied('one');
     const second = await daemon.push('one', daemon.manifest('one', 0, { name: 'Second' }));
     await daemon.push('one', daemon.manifest('one', 0, { name: 'Third' }));
@@ -181,7 +181,7 @@ describe('tagyard revert', () => {
   test.each([
     ['a site that never existed', ['nosuch'], 'no commit ever touched'],
     ['a commit of another site', ['two', 'HEAD'], 'did not touch'],
-    ['no commit at all', ['one', 'nowhere'], 'no such revision'],
+    ['a word that is no revision', ['one', 'nowhere'], 'no such revision'],
   ])('refuses %s', async (_what, args, words) => {
     await applied('two', 'one');
     expect(await tagyard(['revert', ...args])).toMatchObject({
@@ -244,7 +244,7 @@ describe('tagyard diff', () => {
 });
 
 describe('tagyard validate', () => {
-  test('refuses files that claim the same name, port or token, and shows no escape sequence of a file’s name', async () => {
+  test('refuses files that claim the same port or token, and shows no escape sequence of a file’s name', async () => {
     const alone = { INFRA_PROVISIONER_URL: '' };
     const path = (name: string) => join(daemon.dir, name);
     const write = (name: string, number: number, extra: object = {}) =>
@@ -287,7 +287,7 @@ describe('tagyard validate', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('checks files without a provisioner, and names file, line and path', async () => {
+  test('checks files without a provisioner, and names a problem’s file, line and key', async () => {
     const good = join(daemon.dir, 'good.yaml');
     const bad = join(daemon.dir, 'bad.yaml');
     await writeFile(good, formatManifest(daemon.manifest('good', 0)));

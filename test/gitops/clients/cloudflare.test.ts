@@ -41,10 +41,10 @@ describe('the Cloudflare client', () => {
 
   describe('after a 429', () => {
     test.each([
-      ['by a number of seconds', { 'retry-after': '7' }, 7],
-      ['by a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
-      ['without saying how long', {}, 60],
-    ])('pauses every call %s', async (_name, headers: Record<string, string>, seconds) => {
+      ['that states seconds', { 'retry-after': '7' }, 7],
+      ['that states a date', { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }, 3600],
+      ['that doesn’t say how long', {}, 60],
+    ])('%s, pauses every call', async (_name, headers: Record<string, string>, seconds) => {
       const client = clientOf();
       faulty.plan({ kind: 'refuse', status: 429, headers });
       const first = await failure(client.routes(zone, signal));
@@ -175,7 +175,7 @@ describe('the Cloudflare client', () => {
       expect(await failure(clientOf().dnsRecords(zone, {}, signal))).toBeInstanceOf(RetryableError);
     });
 
-    test('reads every record of them once ids and counts are true', async () => {
+    test('reads every record of them if each id is unique and the total is right', async () => {
       const total = recorded.flatMap(({ result }) => result).length;
       recorded.forEach((page, number) => {
         const result = page.result.map((record, index) => ({ ...record, id: `${number}-${index}` }));

@@ -21,7 +21,7 @@ const kept = (line: string | object, stream: 'stdout' | 'stderr' = 'stdout') => 
   return read && Object.fromEntries(Object.entries(read).filter(([, value]) => value !== null));
 };
 
-test('the common shape of templates is kept without bodies, headers and queries', () => {
+test('a line in the shape that templates print is kept without bodies, headers and queries', () => {
   const shape = { Name: 'Facebook', TraceId: TRACE, EventName: 'purchase' };
   const request = {
     ...shape,

@@ -74,7 +74,7 @@ describe('a registrable domain in which two clients have sites', () => {
     await daemon.reaches('acme-2', 'Ready');
   });
 
-  test('may be used by both clients if both were applied before the upgrade, but not by a third', async () => {
+  test('may be used by both clients if an older release applied both sites, but not by a third', async () => {
     await daemon.push('acme', acme());
     const { revision } = await daemon.push('aaa-rival', rival());
     // The state that an older release recorded after it applied both.
@@ -171,7 +171,7 @@ describe('claims of several domains', () => {
   const two = site('two', 2, ['a.example', 'b.example']);
   const three = site('three', 3, ['b.example']);
 
-  test('a site that lost one domain loses its claims to all others', () => {
+  test('a site that lost one domain holds none of its other, unapplied domains', () => {
     expect(judge([one, two, three])).toEqual([['two', 'a.example', 'one']]);
     expect(judge([two, one, three])).toEqual([
       ['one', 'a.example', 'two'],

@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const at = (...path: string[]) => join(op.clone, ...path);
-/** Moves the manifest in the clone to a folder that exists. */
+/** Moves the manifest in the clone to this path, whose folder must exist. */
 const move = (to: string) => renameSync(at('one.yaml'), at(to));
 const folder = (name: string) => mkdirSync(at(name));
 
@@ -186,7 +186,7 @@ test.each<[string, (() => Promise<unknown>)[]]>([
     [() => op.git('mv', 'one.yaml', 'archive.txt'), () => op.git('mv', 'archive.txt', 'archive2.txt')],
   ],
   [
-    'a link in its place is removed',
+    'renamed, and a link in its place removed',
     [
       async () => {
         await op.git('mv', 'one.yaml', 'archive2.txt');
@@ -344,7 +344,7 @@ test.each<[string, (text: string) => string | null]>([
   },
 );
 
-test('a removed site isn’t kept because a text in another client’s manifest names it', async () => {
+test('a text in another client’s manifest that names a removed site doesn’t keep that site', async () => {
   await op.refresh();
   await daemon.push('two', daemon.manifest('two', 1, { name: 'Two, site: one' }));
   await op.refresh();

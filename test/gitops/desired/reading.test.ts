@@ -31,7 +31,7 @@ async function given(text: string) {
 }
 
 describe('the CONTAINER_CONFIG that a person has encrypted', () => {
-  test('the sample has padding, and digits in which the two alphabets differ', () => {
+  test('has, in this sample, padding and digits in which the two alphabets differ', () => {
     expect(CANONICAL).toMatch(/[+/].*=$/);
   });
 

@@ -12,7 +12,7 @@ afterEach(() => daemon.close());
 
 const JSON_KEY = JSON.stringify(serviceAccountJson());
 
-test('a service account that can’t be used keeps what is applied, and says what is wrong without the key', async () => {
+test('a site with an unusable service account stays as applied, and says why without showing the key', async () => {
   daemon = await memoryDaemon();
   const elsewhere = await identityToRecipient(await generateIdentity());
   const account = async (text: string, extra = {}, recipient = daemon.recipient) => ({

@@ -37,7 +37,7 @@ test('files of clients and organisations are no sites, whatever they contain', a
   ]);
 });
 
-test('the text of a client’s file keeps no removed site', async () => {
+test('a site is removed even if the text of a client’s file names it', async () => {
   for (const [index, site] of ['two', 'three', 'four', 'five'].entries()) {
     await daemon.push(site, daemon.manifest(site, index + 1));
     await daemon.reaches(site, 'Ready');

@@ -29,7 +29,7 @@ test('a client that trusts the authority reaches a server under its certificateâ
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has a port');
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
   const ask = async (servername: string, ca = '') => {
     const request = get({ host: '127.0.0.1', port: address.port, servername, ca, agent: false });
     const [response] = await once(request, 'response');

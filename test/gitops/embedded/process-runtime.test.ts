@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-test('a key folder that can’t be read fails a start, and the next one tries again', async () => {
+test('a start fails if the key folder can’t be read, and the next start reads it again', async () => {
   const [spec] = containerSpecs(loadedManifest(), { slots: new Slots('127.93'), originPort: 443 });
   if (spec === undefined) throw new Error('the site has no containers');
   const keys = join(home, 'keys');

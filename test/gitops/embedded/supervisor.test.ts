@@ -16,7 +16,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((one) => one.stop(0)));
 });
 
-/** Supervises `node -e <script>` and records every process, end and delay. */
+/** Supervises `node -e <script>` and records every process, every end and each count of failures. */
 function superviseScript(script: string, options: Partial<SupervisorOptions> = {}) {
   const processes: ChildProcess[] = [];
   const ends: ProcessEnd[] = [];
@@ -69,7 +69,7 @@ test('counts failures from zero again after a minute of service', async () => {
   expect(failures.slice(0, 3)).toEqual([1, 1, 1]);
 });
 
-test('doesn’t count the time until a process is ready as service', async () => {
+test('doesn’t count as service the time until a process is ready', async () => {
   let time = 0;
   const { failures, until } = superviseScript('', {
     readiness: { timeoutMs: 60_000, onReady: () => undefined },

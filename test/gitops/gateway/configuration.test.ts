@@ -70,7 +70,7 @@ describe('the configuration of what is delivered', () => {
       },
       /names\.0\.host must be/,
     ],
-  ])('is refused with the reason and no value: %s', (_case, data, reason) => {
+  ])('is refused with a reason that contains no value: %s', (_case, data, reason) => {
     expect(() => readDelivered(stored(site('a'), data))).toThrow(reason);
   });
 
@@ -196,7 +196,7 @@ describe('the configuration of what is delivered', () => {
   });
 });
 
-test('a report is read from a Lease as it was written, with at most ten reasons', () => {
+test('a report is read from a Lease as it was written, but refusals and failures are cut', () => {
   const refused = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`s${index}`, 'why']));
   const failed = Object.fromEntries(
     Array.from({ length: 200 }, (_, index) => [

@@ -51,7 +51,7 @@ describe('the peers of a service', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.1', '10.0.0.2']);
   });
 
-  test('are gone at once if others of the service are left', () => {
+  test('are gone at once when they are no longer listed, if others of the service are', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2, 3, 4, 5), 0);
     peers.listed('a/b', ready(1, 2, 3, 4), 1);
@@ -175,7 +175,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).not.toContain('10.0.0.1');
   });
 
-  test('survive a restart while the API server is away, and not the end of their service', () => {
+  test('survive a restart while the API server is away, but not the end of their service', () => {
     const before = new Peers();
     before.listed('a/b', ready(1, 2), 0);
     const peers = new Peers();

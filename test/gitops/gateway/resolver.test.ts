@@ -42,7 +42,7 @@ describe('the resolver of pods', () => {
 
   test.each([
     ['a service without pods', 'none.sites.peers', 'ENOTFOUND'],
-    ['a service that fails', 'unknown.sites.peers', 'ESERVFAIL'],
+    ['a service whose addresses can’t be read', 'unknown.sites.peers', 'ESERVFAIL'],
     ['a name of another zone', 'example.net', 'EREFUSED'],
     ['a name with more labels', 'x.none.sites.peers', 'EREFUSED'],
   ])('answers with an error for %s', async (_case, name, code) => {
@@ -83,7 +83,7 @@ test('an answer over UDP that is too long has no records and asks for TCP (RFC 1
     Buffer.from([0, 1, 0, 1]),
   ]);
   const query = readQuery(message);
-  if (query === null) throw new Error('it is a query');
+  if (query === null) throw new Error('the query was not recognised');
   const answer = (count: number) =>
     answerTo(query, { code: 0, addresses: Array(count).fill('10.0.0.1'), seconds: 1 }, true);
   expect([answer(30).length <= 512, answer(30).readUInt16BE(2) & 0x0200]).toEqual([true, 0]);

@@ -21,7 +21,7 @@ function stage() {
   return { clock, state, starts, start, warnings };
 }
 
-test('a service is started once for all of its requests', async () => {
+test('a service is started once for all of its requests within 55 seconds', async () => {
   const { clock, state, start } = stage();
   await Promise.all(Array.from({ length: 20 }, start));
   expect(state.calls).toBe(1);
@@ -48,7 +48,7 @@ test('an error is the outcome of all requests for five seconds, and is logged', 
   expect(state.calls).toBe(2);
 });
 
-test('a started service may have a pod until it is stopped, and is started again at once if it was ready', async () => {
+test('a started service may have a pod until it is stopped; once it was ready, a request starts it again', async () => {
   const { state, starts, start, warnings } = stage();
   expect(starts.isAsked(SERVICE)).toBe(false);
   await start();

@@ -30,7 +30,7 @@ test('of several gateways, the latest use counts', () => {
   expect(uses.latest(leases, 60_000)).toEqual(new Map([[PREVIEW, 58_000]]));
 });
 
-test('a use that a gateway of an earlier version reports with a time counts when it is first seen', () => {
+test('a use stated as a time, by a gateway of an earlier version, counts as new when first seen', () => {
   const { 'tagyard/gateway-unused': _, ...annotations } = report({});
   const old = lease('old', '1', { ...annotations, 'tagyard/gateway-used': `{"${PREVIEW}":1767225600}` });
   expect(readReport(old)?.unused).toEqual({ [PREVIEW]: 0 });

@@ -29,7 +29,7 @@ describe('the disk', () => {
   const folder = async () =>
     stack.adopt(await mkdtemp(join(tmpdir(), 'tagyard-disk-')), (path) => rm(path, { recursive: true }));
 
-  test('passes if there is enough space, and keeps no file', async () => {
+  test('passes if there is enough space, and no file of the check stays', async () => {
     const path = await folder();
     expect(await checkDisk(path, 1)).toMatchObject({
       status: 'passed',
@@ -57,7 +57,7 @@ describe('the disk', () => {
 });
 
 describe('the disk of Docker', () => {
-  test('passes, fails with what is free, and fails if the engine does not answer', async () => {
+  test('passes, fails and says how much is free, and fails if the engine doesn’t answer', async () => {
     const path = await mkdtemp(join(tmpdir(), 'tagyard-disk-'));
     stack.defer(() => rm(path, { recursive: true }));
     expect(await checkDockerDisk(async () => path, 1)).toMatchObject({

@@ -8,7 +8,7 @@ import { checkPreviewPath } from '../../../gitops/host-report/preview-path.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const NAME = 'acme-shop-preview-01234';
-/** Not a multiple of three: no part of the limit may be a fraction of a millisecond. */
+/** Not a multiple of three: the check must round the third that it reserves to whole milliseconds. */
 const LIMIT_MS = 6_500;
 /** The limit in tests with servers that never answer. */
 const SHORT_MS = 151;
@@ -62,7 +62,7 @@ describe('the path from the processing server to the preview server', () => {
   test.each([
     [400, /runs without PREVIEW_SERVER_URL/, /^Run tagyard apply/],
     [502, /reaches the proxy, but the preview server doesn’t answer/, /preview container/],
-  ])('is reported by the processing server’s answer %i', async (code, problem, fix) => {
+  ])('is reported if the processing server answers %i', async (code, problem, fix) => {
     const { manifest, settings } = await siteWith(status(code));
     const deps = { containerSettings: settings(9), gateway: async () => '127.0.0.1' };
     expect(await checkPreviewPath(manifest, deps, LIMIT_MS)).toEqual({
@@ -100,7 +100,7 @@ describe('the path from the processing server to the preview server', () => {
     expect(await checkPreview(lazy.manifest, deps)).toMatchObject({ name: 'preview', status: 'skipped' });
   });
 
-  test('is reported in time if Docker doesn’t answer either', async () => {
+  test('is reported in time even if Docker doesn’t answer', async () => {
     const { manifest, settings } = await siteWith(status(500));
     const gateway = () => new Promise<never>(() => undefined);
     expect(await checkPreviewPath(manifest, { containerSettings: settings(1), gateway }, SHORT_MS)).toEqual({

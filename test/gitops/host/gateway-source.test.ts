@@ -38,7 +38,7 @@ async function sourceOf(settings: NodeJS.ProcessEnv) {
     ...settings,
     HOST_KIND: 'kubernetes',
   });
-  if (env.HOST_KIND !== 'kubernetes') throw new Error('it is the environment of a cluster');
+  if (env.HOST_KIND !== 'kubernetes') throw new Error('it isn’t the environment of a cluster');
   return await gatewaySource(env, stack, {
     log: { info() {}, warn() {} },
     now: Date.now,
@@ -76,7 +76,7 @@ test('the document of the instance has the values of the settings', async () => 
 test('an operator’s certificate and its key are delivered as two separate texts', async () => {
   const delivered = await sourceOf(GATEWAY);
   const pair = await delivered?.source.pairs.pairFor({ host: 'acme-origin.example.net', tls: 'files' });
-  if (!pair) throw new Error('there is a wildcard');
+  if (!pair) throw new Error('there is no pair for the wildcard');
   expect(new X509Certificate(pair.cert).checkPrivateKey(createPrivateKey(pair.key))).toBe(true);
   expect(pair.cert).not.toContain('PRIVATE');
   expect(pair.key).not.toContain('CERTIFICATE');

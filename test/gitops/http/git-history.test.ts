@@ -18,7 +18,7 @@ const git = (args: readonly string[], input = '') => {
   }).trim();
 };
 
-/** A commit with this text of acme.yaml as its only file. */
+/** A commit whose only file is acme.yaml, with this text. */
 function commit(text: string, ...parents: string[]): string {
   const blob = git(['hash-object', '-w', '--stdin'], text);
   const tree = git(['mktree'], `100644 blob ${blob}\tacme.yaml\n`);

@@ -3,7 +3,7 @@ import { checkReconciler } from '../../../gitops/http/health.ts';
 
 const WELL = { lastError: null, passRunsMs: 5_000, ready: true };
 
-test('the reconciler passes while passes observe, plan and end', () => {
+test('the reconciler’s check succeeds while passes observe, plan and end', () => {
   expect(checkReconciler(WELL)).toMatchObject({ name: 'reconciler', status: 'passed', fix: null });
 });
 
@@ -12,10 +12,10 @@ test.each([
   [
     'passes that can’t plan',
     { lastError: new Error('git is away') },
-    'newer revisions are unknown: git is away',
+    'the newest revision could not be planned: git is away',
   ],
   ['no full pass since the start', { ready: false }, 'no pass has observed everything'],
-])('the reconciler fails: %s', (_what, state, detail) => {
+])('the reconciler’s check fails: %s', (_what, state, detail) => {
   expect(checkReconciler({ ...WELL, ...state })).toMatchObject({
     status: 'failed',
     detail: expect.stringContaining(detail),

@@ -35,7 +35,7 @@ const metrics = async () => {
 };
 
 describe('a quota', () => {
-  test('is shown as near by host, site, check and metrics, and keeps no site from being ready', async () => {
+  test('that is near shows at host, site, check and metrics and keeps no site from being ready', async () => {
     limit = 16;
     for (let number = 0; number < 10; number += 1) {
       const note = { type: 'TXT', name: `note-${number}`, content: '"theirs"' };
@@ -71,7 +71,7 @@ describe('a quota', () => {
     expect(await check()).toMatchObject({ status: 'passed', fix: null });
   });
 
-  test('isn’t shown as near by the metrics if only an unused record fails the check', async () => {
+  test('isn’t near in the metrics if only an unused record fails the check', async () => {
     limit = 100;
     const mark = formatMark({ instance: 'test', host: 'tag-2' }, '-', '0123abcd');
     const unused = { type: 'A', name: '*.example.net', content: '198.51.100.9', comment: mark };
@@ -131,7 +131,7 @@ describe('a quota', () => {
     await eventually(() => expect(daemon.loop.status('two')).toMatchObject({ ready: true }));
   });
 
-  test('fails as a check while a host without sites has a wildcard in the zone', async () => {
+  test('fails its check while a host without sites has a wildcard in the zone', async () => {
     limit = 100;
     await provision('one', 1);
     expect(await check()).toMatchObject({ status: 'passed' });

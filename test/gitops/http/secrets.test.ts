@@ -27,7 +27,7 @@ describe('a request without the secret', () => {
     ['a malformed query', 'POST', '/prune?wait=never'],
     ['a path below /healthz', 'GET', '/healthz/x'],
   ] as const)('learns nothing of %s', async (_what, method, url) => {
-    // The secret is checked before a route uses any part of the daemon, so none is given.
+    // The secret is checked before a route uses any part of the daemon, so no other part is given.
     app = buildDaemon({ secrets: ['right'] } as unknown as DaemonDeps);
     for (const headers of [{}, { 'x-secret': 'wrong' }]) {
       const answer = await app.inject({ method, url, headers });

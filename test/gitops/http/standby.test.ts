@@ -30,7 +30,7 @@ test('a replica whose leader is gone or names no address answers 503, and when t
   }
 });
 
-test('two replicas that take each other for the leader pass a request on only once', async () => {
+test('a request that one replica has passed on isn’t passed on again by the next', async () => {
   const third = await standby(null, 'three');
   const second = await standby(third.url, 'two');
   const first = await standby(second.url);

@@ -188,7 +188,7 @@ test('each resource has its state, and a failed one its error and next retry', (
   expect(statuses('soon')[2]).not.toHaveProperty('nextRetry');
 });
 
-test('a resource that couldn’t be observed has the status that is known of it', () => {
+test('a resource that couldn’t be observed keeps its status, but is pending if its content is new', () => {
   const before = [
     { target: 'dns', key: 'same', state: 'applied', hash: 'h1' },
     { target: 'dns', key: 'other', state: 'applied', hash: 'h0' },
@@ -242,7 +242,7 @@ describe('a failure', () => {
     ['by an invalid manifest', { reason: 'InvalidManifest', message: 'why' }, [], false],
     ['by a taken name', { reason: 'NameTaken', message: 'why' }, [], false],
     ['by a foreign object', { reason: 'Conflict', message: 'why' }, [], false],
-    ['without a cause', null, [], false],
+    ['with neither an error nor an obstacle', null, [], false],
   ] as const)('%s is the host’s fault: $3', (_what, found, failures, expected) => {
     expect(isHostFault(found, failures)).toBe(expected);
   });

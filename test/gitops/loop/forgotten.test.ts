@@ -10,13 +10,13 @@ beforeEach(async () => {
 });
 afterEach(() => daemon.close());
 
-/** What the loop keeps, and all that it works with, apart from the cache of recent runs, which has a limit. */
+/** What the loop and the objects it works with keep, apart from the cache of recent runs, which has a limit. */
 const kept = () =>
   Object.fromEntries(
     Object.entries(privateEntries(daemon.loop)).filter(([path]) => !path.includes('#recent.')),
   );
 
-/** A site comes, is repaired, fails, recovers and is removed; the next revision ends its status. */
+/** A site comes, is repaired, fails and is removed; the next revision ends its status. */
 async function live(site: string, number: number): Promise<void> {
   await daemon.push(site, daemon.manifest(site, number));
   await daemon.reaches(site, 'Ready');

@@ -45,7 +45,7 @@ describe('a site that was given up', () => {
 });
 
 describe('an image', () => {
-  test('is changed by one commit, and only if it is another image', async () => {
+  test('is changed by one commit, and only if the request names another one', async () => {
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');
     const image = `sha256:${'c'.repeat(64)}`;
@@ -60,7 +60,7 @@ describe('an image', () => {
   test.each([
     ['one', { image: 'nginx:latest' }, 400, 'malformed_request'],
     ['missing', { image: `sha256:${'c'.repeat(64)}` }, 404, 'unknown_site'],
-  ])('is refused for %s: %j', async (site, body, status, code) => {
+  ])('is refused for the site %s: %j', async (site, body, status, code) => {
     await daemon.push('one', daemon.manifest('one', 1));
     await daemon.reaches('one', 'Ready');
     expect(await daemon.call('POST', `/sites/${site}/image`, body)).toMatchObject({ status, body: { code } });

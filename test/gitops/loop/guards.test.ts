@@ -21,7 +21,7 @@ async function applied(names: readonly string[], options: LoopOptions = {}, extr
 const nothingRemoved = (names: readonly string[]) =>
   expect(names.filter((name) => daemon.objectCount(name) === 0)).toEqual([]);
 
-describe('sites whose removal is not confirmed stay', () => {
+describe('sites whose removal may be an accident stay', () => {
   const sites = ['one', 'two', 'three'];
 
   test.each([

@@ -64,7 +64,7 @@ describe('the daemon', () => {
     expect(configOf(after?.text)).toContain('BEGIN AGE');
   });
 
-  test('applies a commit without a trigger, and a revert of a removal', async () => {
+  test('applies a commit that no request announces, and a revert of a removal', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     expect(await call('POST', '/deprovision?wait=10', { site: 'acme' })).toMatchObject({ status: 200 });
@@ -149,7 +149,7 @@ describe('the daemon', () => {
     await reaches('acme', 'Removed');
   });
 
-  test('gives a contested name to the older site', async () => {
+  test('keeps a contested name with the site that claimed it first', async () => {
     await push('acme', manifest('acme', 1));
     await reaches('acme', 'Ready');
     await push('rival', manifest('rival', 2, { hostnames: manifest('acme', 1).hostnames }));
@@ -245,7 +245,7 @@ describe('the HTTP interface', () => {
     ['not a host name', '*.acme.example', 400, 'malformed_request', 'domain'],
     ['a URL', 'https://acme.example/', 400, 'malformed_request', 'domain'],
     ['the site’s own hostname', 'tags.acme.example', 422, 'invalid_manifest', 'customDomains.0'],
-  ])('reports the path of a custom domain that is %s', async (_what, domain, status, code, path) => {
+  ])('names the field at fault for a custom domain that is %s', async (_what, domain, status, code, path) => {
     const { hostnames } = manifest('acme', 1);
     await call(
       'POST',

@@ -91,7 +91,7 @@ describe('an operation', () => {
   });
 });
 
-test('operations that an earlier process ran are queued again', () => {
+test('operations that an earlier process didn’t finish are queued again', () => {
   const { id } = operations.create('shop', 'provision', 'r1');
   const done = operations.create('shop', 'apply', 'r1');
   operations.step('shop', [id], step('a'));
@@ -137,7 +137,7 @@ describe('a wait for an operation', () => {
     expect(await endsBy(act)).toBe(expected);
   });
 
-  test('ends at once where it is finished, and waits no longer than the timeout for an unknown one', async () => {
+  test('ends at once for a finished operation, and at the timeout for an unknown one', async () => {
     expect(await endsBy(() => undefined, true)).toBe(true);
     const unknown = operations.finished('no-such-id', 1000);
     clock.advance(1000);

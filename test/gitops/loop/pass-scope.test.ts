@@ -18,7 +18,7 @@ test.each([
   ['no reason', {}, []],
   ['a site of the desired state', { sites: new Set(['one']) }, ['one']],
   [
-    'a site that git no longer has, which a full pass must confirm',
+    'a site that git no longer has (a full pass must confirm that)',
     { sites: new Set(['one', 'gone']) },
     null,
   ],

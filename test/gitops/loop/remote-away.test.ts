@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 test('enforces the last revision while the remote is unreachable for an hour, and continues when it is reachable again', async () => {
-  // The daemon's clock is an hour ahead at the end, five minutes at a time.
+  // The daemon's clock is set ahead by five minutes at a time, by an hour in all.
   let aheadMs = 0;
   const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
   daemon = await memoryDaemon({ pollSeconds: 0.05, intervalSeconds: 300, clock });
@@ -147,7 +147,7 @@ describe('a remote that doesn’t answer in time', () => {
     await eventually(async () => expect([await reason(), await ready()]).toEqual(['Ready', 200]));
   });
 
-  test('is not reported while it always answers late', async () => {
+  test('is not reported if each late answer comes within a minute', async () => {
     const head = vi.spyOn(daemon.repo, 'head');
     for (let round = 0; round < 3; round += 1) {
       await repairs();
@@ -172,7 +172,7 @@ test.each([
   ['is gone', (bare: string) => rm(join(bare, 'refs', 'heads', 'main'))],
   ['is damaged', (bare: string) => writeFile(join(bare, 'refs', 'heads', 'main'), '')],
   ['is away with its repository', (bare: string) => rename(bare, `${bare}.away`)],
-])('a local branch that %s keeps the last revision enforced, and removes no site', async (_what, breakIt) => {
+])('while the local branch %s, the last revision is enforced and no site removed', async (_what, breakIt) => {
   daemon = await memoryDaemon();
   await daemon.push('one', daemon.manifest('one', 1));
   await daemon.reaches('one', 'Ready');

@@ -93,7 +93,7 @@ describe('of many failing sites', () => {
     expect(retries.due()).toHaveLength(1);
   });
 
-  test('a run with another desired state doesn’t count', () => {
+  test('a run with another desired state doesn’t count towards the eight', () => {
     for (const site of sites) {
       fail(site);
       retries.started(site, desiredSite(site));

@@ -29,7 +29,7 @@ test('a failed full pass is due after a pause that doubles; failures during the 
 
 test.each([
   ['as long as the other side asks for', [3600], 3600],
-  ['for the longest of several answers', [60, 7200, 1], 7200],
+  ['the longest time that any of several answers asks for', [60, 7200, 1], 7200],
 ])('the next full pass waits %s', (_what, answers, seconds) => {
   schedule.failed(answers.map((retryAfter) => new RetryableError('too many calls', { retryAfter })));
   expect(schedule.at).toBe(seconds * 1000);

@@ -108,7 +108,7 @@ describe('the time when DNS was removed', () => {
   const at = new Date('2026-01-01T00:00:00.000Z');
   beforeEach(() => statuses.dnsRemoved('shop', at));
 
-  test('is kept while the site is removed', () => {
+  test('is kept while the site is being removed', () => {
     statuses.started(planAt('r1', {}, []), 'shop', 1);
     settle(planAt('r1', {}, []), failed, false);
     expect(statuses.dnsRemovedAt('shop')).toEqual(at);

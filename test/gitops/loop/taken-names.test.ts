@@ -126,7 +126,7 @@ describe.each([
     expect(await routes()).toEqual([mode === 'site' ? 'shop.example.net/*' : WILDCARD_ROUTE]);
   });
 
-  test('is still served while it runs, also with a new manifest', async () => {
+  test('is still served if it ran before, also with a new manifest', async () => {
     await create();
     await daemon.reaches('portal', 'Ready');
     zone.forget('portal');
@@ -171,7 +171,7 @@ describe.each([
   test.each([
     ['is repaired', async () => undefined],
     ['is repaired after a restart', async () => await daemon.restart()],
-  ])('that runs %s while DNS can’t be observed', async (_what, meanwhile) => {
+  ])('by no one else, and that runs, %s while DNS can’t be observed', async (_what, meanwhile) => {
     await create();
     await daemon.reaches('portal', 'Ready');
     hideRecords();
@@ -181,7 +181,7 @@ describe.each([
     await eventually(async () => expect(await keys('ROUTES')).toEqual([NAME]));
   });
 
-  test('gets records that were not observed at first, whatever happens to drift', async () => {
+  test('by no one else gets records not observed at first, even if drift is only reported', async () => {
     await daemon.restart({ drift: { dns: 'warn' } });
     hideRecords();
     await create();

@@ -45,11 +45,11 @@ describe('the names of data layers', () => {
       ({ namespace }) => namespace === 'SITE_REGISTRY',
     )?.value;
 
-  test('are in the registry, so that they don’t depend on one store', () => {
+  test('are in the registry too, so that they don’t depend on one store', () => {
     expect(registryOf({ dataLayers: ['shopLayer', '$'] })).toMatchObject({ dataLayers: ['shopLayer', '$'] });
   });
 
-  test('are not in the documents of a manifest without the option', () => {
+  test('are not in the registry of a site without the option', () => {
     expect(registryOf({})).not.toHaveProperty('dataLayers');
   });
 });

@@ -30,7 +30,7 @@ test.each([
   });
 });
 
-test('reports the first of many problems, and how many others there are', () => {
+test('of many problems, the first 19 are reported, and how many others there are', () => {
   const keys = Array.from({ length: 100 }, (_, number) => `k${number}: 1\n`).join('');
   const parsed = parseManifest(`${formatManifest(manifestInput())}${keys}`, 'acme-shop.yaml');
   const problems = parsed.ok ? [] : parsed.problems;

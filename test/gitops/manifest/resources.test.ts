@@ -59,7 +59,7 @@ test('a manifest without resources is written without them, and one with a range
   expect(again).toMatchObject({ ok: true, manifest: { resources } });
 });
 
-test('a host with Docker runs the minimum of a range, and what a cluster requests changes no container there', () => {
+test('a host with Docker runs the minimum of a range, and a pod’s requests change no container there', () => {
   const specs = (processing: object) => {
     const manifest = loadedManifest('acme', 0, { resources: { processing } });
     return containerSpecs(manifest, { slots: new Slots('127.77'), originPort: 443 });

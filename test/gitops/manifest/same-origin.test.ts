@@ -65,7 +65,7 @@ describe('the manifest', () => {
   test.each([
     ['/webhooks', ['path']],
     ['/webhook1', []],
-  ])('with the forwarded paths /webhooks/*, the prefix %s has the faults %j', (path, expected) => {
+  ])('with the forwarded paths /webhooks/* and the prefix %s has the faults %j', (path, expected) => {
     const own = { ...manifestInput(), modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } };
     const { error } = manifestSchema.safeParse({
       ...own,
@@ -78,7 +78,7 @@ describe('the manifest', () => {
     ['/t1a2b3c4', '/t1a2b3c4', ['path']],
     ['/t1a2b3c4', '/t1a2b3c4/deep', ['path']],
     ['/t1a2b3c5', '/t1a2b3c4', []],
-  ])('the prefix %s with the tag serving path %s has the faults %j', (path, tagServingPath, expected) => {
+  ])('with the prefix %s and the tag serving path %s has the faults %j', (path, tagServingPath, expected) => {
     const { error } = manifestSchema.safeParse({
       ...manifestInput(),
       modules: { server_proxy: { tagServingPath, passthrough: true } },
@@ -97,7 +97,7 @@ describe('the manifest', () => {
     ['gtm.js', []],
     ['assets/a.js', []],
   ])(
-    'the loader’s address %s below a prefix, with forwarded paths, has the faults %j',
+    'with the loader’s address %s below a prefix and with forwarded paths has the faults %j',
     (scriptPath, expected) => {
       const { error } = manifestSchema.safeParse({
         ...manifestInput(),
@@ -114,8 +114,8 @@ describe('the manifest', () => {
   test.each([
     ['a token in place of its hash', { tokenHash: 'ft_abc' }, 'forwarder.tokenHash'],
     ['a hash in upper case', { tokenHash: 'A'.repeat(64) }, 'forwarder.tokenHash'],
-    ['no generation', { generation: 0 }, 'forwarder.generation'],
-    ['a day', { previous: { tokenHash: HASH, until: '2027-12-01' } }, 'forwarder.previous.until'],
+    ['the generation 0', { generation: 0 }, 'forwarder.generation'],
+    ['a day as `until`', { previous: { tokenHash: HASH, until: '2027-12-01' } }, 'forwarder.previous.until'],
     ['an unknown key', { token: 'ft_abc' }, 'forwarder'],
   ])('refuses a forwarder with %s', (_what, wrong, path) => {
     expect(problems({ path: '/m3trics1', forwarder: { ...forwarder, ...wrong } })).toContain(path);

@@ -6,7 +6,7 @@ import { loadedManifest } from '../../support/manifest.ts';
 const at = (holder: string, port = 20000) => ({ site: 'shop', port, holder });
 
 describe('slots', () => {
-  test('suffice for 1,000 sites with 16 replicas in three swaps, without duplicates', () => {
+  test('suffice for three images of each of 1,000 sites with 16 replicas, without duplicates', () => {
     const slots = new Slots('127.77');
     const taken = new Map<string, string>();
     const collisions: string[] = [];
@@ -41,7 +41,7 @@ describe('slots', () => {
     expect(slots.edition('shop')).toBe(0);
   });
 
-  test('are taken from the existing containers, whatever was assigned before', () => {
+  test('are those of the existing containers, whatever was assigned before', () => {
     const slots = new Slots('127.77');
     slots.addressOf(at('a'));
     slots.addressOf({ ...at('b'), site: 'other' });
@@ -54,7 +54,7 @@ describe('slots', () => {
     expect(slots.edition('shop')).toBe(1);
   });
 
-  test('are released once two calls in a row don’t name their holder, and are assigned again only after all others', () => {
+  test('are released once two keepOnly in a row omit their holder, and are assigned again only after all others', () => {
     const slots = new Slots('127.77');
     slots.addressOf(at('a'));
     slots.addressOf({ ...at('b'), site: 'removed' });
@@ -78,7 +78,7 @@ describe('slots', () => {
     expect(slots.addressOf(at('next'))).toMatch(/^127\.77\./);
   });
 
-  test('of a copy are assigned nowhere else', () => {
+  test('that a copy assigns stay free in the original', () => {
     const slots = new Slots('127.77');
     slots.addressOf(at('a'));
     const copy = slots.copy();

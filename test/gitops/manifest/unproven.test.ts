@@ -84,7 +84,7 @@ test('the names of an unproven domain are no claims: a site that has proven them
   expect([...contestedNames([whole, rival]).keys()].sort()).toEqual(['acme', 'rival']);
 });
 
-test('a manifest without `unproven` is proven and keeps its text; an entry must be a registrable domain', () => {
+test('a manifest without `unproven` is written without it; each entry must be a registrable domain', () => {
   expect(formatManifest(manifestInput('acme', 1, EXTRA))).not.toContain('unproven');
   const text = formatManifest(manifestInput('acme', 1, { ...EXTRA, unproven: ['other.example'] }));
   expect(text).toContain('unproven:\n  - other.example\n');

@@ -43,7 +43,7 @@ describe('the keys of a site', () => {
     expect([keys('one'), keys('two'), keys('one', 'two')]).toEqual([['c'], ['b'], ['b', 'c']]);
   });
 
-  test('include what a run adds, and what its manifest asked for when it was settled', () => {
+  test('include what a run adds, and what the site’s manifest asked for when the site was settled', () => {
     inventory.add('kv', 'one', 'a');
     inventory.add('kv', 'one', 'b');
     inventory.settle({ site: 'one', resources: [status('c', null), status('d', null, 'dns')] }, null);

@@ -109,7 +109,7 @@ describe('a newer revision', () => {
     expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
   });
 
-  test('replaces the runs of a site that the limit still holds back, and a stop doesn’t wait for those', async () => {
+  test('replaces a site’s runs that wait because of the limit, and a stop doesn’t wait for these', async () => {
     await applied('one', 'two');
     await daemon.restart({ runsAtOnce: 1 });
     let gate = Promise.withResolvers<void>();
@@ -227,7 +227,7 @@ describe('failing sites', () => {
     expect(most).toBeLessThanOrEqual(8);
   });
 
-  test('are tried at once when their manifest changes', async () => {
+  test('are tried again immediately when their manifest changes', async () => {
     daemon.control.fault = (target, at) =>
       target === 'kv' && at !== 'observe' && at.desired?.hash !== undefined && at.summary.includes('bad')
         ? new RetryableError('not yet', { retryAfter: 3600 })

@@ -15,7 +15,7 @@ test.each([
   ['more than is allowed now', 300, 200, 1, [], 'quota_reached'],
   ['sites that wait for all of the room', 194, 200, 3, [site('dns', 3), site('dns', 3)], 'quota_reached'],
   [
-    'sites that wait for only a part of their room',
+    'sites that wait for only some of their records',
     194,
     200,
     3,

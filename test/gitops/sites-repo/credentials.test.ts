@@ -23,7 +23,7 @@ test.each([
   ['https://bot:a%40b@git.example/s.git', 'https://git.example/s.git', ['bot', 'a@b']],
   ['https://token@git.example/s.git', 'https://git.example/s.git', ['token', undefined]],
   ['https://token:@git.example/s.git', 'https://git.example/s.git', ['token', '']],
-])('the URL of %s has no credentials', (given, url, credentials) => {
+])('from %s, git gets a URL without credentials', (given, url, credentials) => {
   const clean = withoutCredentials(given);
   expect(clean.url).toBe(url);
   const { TAGYARD_GIT_USERNAME: name, TAGYARD_GIT_PASSWORD: password } = clean.env;

@@ -4,12 +4,12 @@ import { SitesRepoError, wrapGitError } from '../../../gitops/sites-repo/errors.
 test.each([
   ['an error', new Error('fatal: not found'), 'git fetch: fatal: not found'],
   [
-    'a password',
+    'an error without its password',
     new Error("unable to access 'https://bot:s3cret@git.example/x'"),
     "git fetch: unable to access 'https://git.example/x'",
   ],
   [
-    'two passwords',
+    'an error without its two logins',
     new Error('https://a:b@x.example and ssh://c@y.example'),
     'git fetch: https://x.example and ssh://y.example',
   ],

@@ -28,17 +28,17 @@ test.each<[string, Line[], object]>([
   ],
   ['a removed file', [removed('shop.yaml', a)], { gone: { movedTo: null, hiddenBy: null } }],
   [
-    'a file with another ending',
+    'a file that gets another ending',
     [removed('shop.yaml', a), added('shop.yml', b)],
     { gone: { movedTo: 'shop.yml', hiddenBy: null } },
   ],
   [
-    'a file in a folder',
+    'a file that moves into a folder',
     [added('old', c, '040000'), added('old/Shop.yaml', b), removed('shop.yaml', a)],
     { gone: { movedTo: 'old/Shop.yaml', hiddenBy: null } },
   ],
   [
-    'a file with another name, and the same content',
+    'a file that gets another name and keeps its content',
     [added('other', a), removed('shop.yaml', a)],
     { gone: { movedTo: 'other', hiddenBy: null } },
   ],

@@ -49,7 +49,7 @@ describe.each([
     });
 
   test.each(['config.lock', 'HEAD.lock', 'packed-refs.lock', 'refs/heads/main.lock'])(
-    '%s: the repository opens, reads and commits, and names the lock',
+    '%s: the repository opens, reads and commits, and names a lock that it removes',
     async (name) => {
       await put(await open(), 'x: 1\n');
       const lock = join(own(), name);
@@ -59,7 +59,7 @@ describe.each([
       expect(await repo.head()).toBe(revision);
       expect((await repo.readSite(revision, 'acme'))?.text).toBe('x: 2\n');
       await repo.indexHistory();
-      // Git doesn't need each of these locks: one that it doesn't need stays, and no notice names it.
+      // Some of these locks don't stop git: such a lock stays, and no notice names it.
       expect(notices).toEqual(existsSync(lock) ? [] : [expect.stringContaining(lock)]);
       if (name.startsWith('refs/')) expect(notices).toHaveLength(1);
     },

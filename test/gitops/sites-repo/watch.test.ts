@@ -12,7 +12,7 @@ test('reports a path that can’t be watched, and yields for changes of the othe
   const heads = join(dir, 'refs', 'heads');
   mkdirSync(heads, { recursive: true });
   writeFileSync(join(dir, 'HEAD'), 'ref: refs/heads/main');
-  // Not even root can read a link to itself.
+  // A link that points to itself can't be read, not even by root.
   symlinkSync('packed-refs', join(dir, 'packed-refs'));
 
   const stop = new AbortController();

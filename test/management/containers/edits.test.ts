@@ -102,7 +102,7 @@ describe('a rotation', () => {
     expect(ten.previousLoaderTokens).toHaveLength(10);
     expect(ten.previousLoaderTokens[0]).toEqual({ token: 'lt_0000000000000008', until: '2030-01-31' });
     expect(ten.previousLoaderTokens.at(-1)?.token).toBe(current.loaderToken);
-    // The date is that of an old token, not the grace of the current one.
+    // The message has the date of an old token, not the one that the current token would get.
     expect(() => rotate(ten, 10, '2030-01-15')).toThrow(
       expect.objectContaining({
         code: 'too_many_loader_tokens',

@@ -29,7 +29,7 @@ test.each<[string, string, string | undefined, string | null]>([
   ['root', 'an allowed image', `gcr.io/google/gtm:stable@${digest}`, null],
   ['root', 'the image of new sites', ofNewSites, null],
   ['root', 'an image of another registry', `evil.example/gtm@${digest}`, 'image_not_allowed'],
-  ['root', 'a longer name', `gcr.io/google/gtm/evil@${digest}`, 'image_not_allowed'],
+  ['root', 'an image with a longer name', `gcr.io/google/gtm/evil@${digest}`, 'image_not_allowed'],
   ['root', 'a local image', digest, 'image_not_allowed'],
 ])('%s sets %s (refused: $3)', (subject, _what, image, refusal) => {
   const judge = () => demandImage(image, current, { subject, name: subject, email: '' }, settings);

@@ -13,7 +13,7 @@ test('hours of earlier releases are known to have no quarters', async () => {
   await migrate(db);
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
   const from = state.quarters_from?.getTime();
-  // They include an hour in which a process of the earlier release may still count.
+  // One to two hours later: until then, a process of the earlier release may still count.
   expect(Number(from) % HOUR_MS).toBe(0);
   expect(Number(from)).toBeGreaterThanOrEqual(before + HOUR_MS);
   expect(Number(from)).toBeLessThanOrEqual(Date.now() + 2 * HOUR_MS);

@@ -29,7 +29,7 @@ describe('the record of a domain', () => {
     ['one has it, one lacks it, one fails', [ours, none, fails], 'unknown'],
     ['all fail', [fails, fails, fails], 'unknown'],
     ['there are no resolvers', [], 'unknown'],
-  ])('is judged where %s: $2', (_, answers, expected) => {
+  ])('is judged by the resolvers’ answers: where %s, it is $2', (_, answers, expected) => {
     expect(judgeRecord(answers, 'token')).toBe(expected);
   });
 
@@ -55,9 +55,9 @@ describe('the state of a proof', () => {
   test.each<[string, ProofState, Parameters<typeof nextProof>[1], number, ProofState]>([
     ['is pending until the record is there', pending, 'absent', 5, pending],
     ['is proven by the record', pending, 'present', 5, { ...proven, seenAt: at(5) }],
-    ['stays where the resolvers fail', proven, 'unknown', 100, proven],
+    ['stays proven while the resolvers fail', proven, 'unknown', 100, proven],
     ['stays proven when the record vanishes', proven, 'absent', 1, missing],
-    ['keeps the day on which it vanished', missing, 'absent', 14.9, missing],
+    ['keeps the day on which the record vanished', missing, 'absent', 14.9, missing],
     ['is not lost by failing resolvers', missing, 'unknown', 100, missing],
     ['is lost after fourteen days of absence', missing, 'absent', 15, lost],
     ['is proven again by the record', missing, 'present', 14, { ...proven, seenAt: at(14) }],
@@ -80,7 +80,7 @@ describe('the state of a proof', () => {
     expect(describeProof('acme.example', missing, record)).toContain('from 2030-01-16 on');
   });
 
-  test('is checked often while a client waits, else once a day', () => {
+  test('is checked often in the first three days of waiting, else once a day', () => {
     expect(nextCheckMs({ status: 'pending', ageMs: DAY })).toBe(600_000);
     expect(nextCheckMs({ status: 'pending', ageMs: 4 * DAY })).toBe(DAY);
     expect(nextCheckMs({ status: 'proven', ageMs: 0 })).toBe(DAY);

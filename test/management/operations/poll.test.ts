@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { isPollDue } from '../../../management/operations/poll.ts';
 
 test.each([
-  ['never polled', null, 0, true],
+  ['not polled yet', null, 0, true],
   ['young, polled a moment ago', 100, 1_000, false],
   ['young, polled one interval ago', 500, 1_000, true],
   ['young, with a timer that fired early', 451, 1_000, true],

@@ -48,7 +48,7 @@ describe('a site whose wave begins', () => {
   });
 });
 
-test('the waves that are shown as following are those that will begin', () => {
+test('the waves shown after those that have begun are the ones that begin if no site fails', () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f'];
   const sites = names.map((site_id) => ({ site_id, state: 'pending' as const, wave: null }));
   expect(allWaves(sites, [1, 2]).map((wave) => wave.sites.map(({ site_id }) => site_id))).toEqual([

@@ -46,15 +46,15 @@ describe('a version of a site’s file', () => {
 });
 
 test.each([
-  ['an unknown site', undefined, true],
-  ['the same text', { blob: 'a', reason: null, step: null }, false],
-  ['new text', { blob: 'b', reason: null, step: null }, true],
-  ['text that was refused before', { blob: 'a', reason: 'port_taken', step: null }, true],
-  ['a failed verification', { blob: 'a', reason: 'checks_failed', step: null }, false],
-  ['an operation that hasn’t committed yet', { blob: 'b', reason: null, step: 'commit' }, 'later'],
-  ['the same text, before an operation has settled', { blob: 'a', reason: null, step: 'commit' }, false],
-  ['an operation that waits for the provisioner', { blob: 'b', reason: null, step: 'follow' }, true],
-] as const)('%s is due: $2', (_what, site, expected) => {
+  ['of an unknown site', undefined, true],
+  ['with the same text', { blob: 'a', reason: null, step: null }, false],
+  ['with new text', { blob: 'b', reason: null, step: null }, true],
+  ['with text that was refused before', { blob: 'a', reason: 'port_taken', step: null }, true],
+  ['with the same text, after failed checks,', { blob: 'a', reason: 'checks_failed', step: null }, false],
+  ['with new text, before an operation settles,', { blob: 'b', reason: null, step: 'commit' }, 'later'],
+  ['with the same text, before an operation settles,', { blob: 'a', reason: null, step: 'commit' }, false],
+  ['with new text, while the provisioner works,', { blob: 'b', reason: null, step: 'follow' }, true],
+] as const)('a site’s file %s is due: $2', (_what, site, expected) => {
   expect(isDue(site, { blob: 'a' })).toBe(expected);
 });
 
@@ -63,8 +63,8 @@ test.each<[string, Partial<KnownSite>, boolean]>([
   ['is removed already', { status: 'removed' }, false],
   ['was never accepted by the provisioner', { isRecorded: false }, false],
   ['is being withdrawn', { step: 'withdraw' }, false],
-  ['is being followed', { step: 'follow' }, true],
-])('a site without a file that %s counts as deleted: $2', (_what, extra, expected) => {
+  ['waits for the provisioner', { step: 'follow' }, true],
+])('a site without a file counts as deleted if it %s: $2', (_what, extra, expected) => {
   const site: KnownSite = {
     id,
     siteId: 'acme-shop',
@@ -96,7 +96,7 @@ function absence(extra: Partial<ManifestInput>) {
   return { isProven: true, detail: '', last };
 }
 
-test('a refusal names file, line and path', () => {
+test('a refusal names the file, and for an invalid manifest also line and key', () => {
   expect(describeRefusal('acme-shop.yaml', parsed())).toBe(
     'acme-shop.yaml: names a container other than that of this site',
   );

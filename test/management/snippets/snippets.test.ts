@@ -39,7 +39,7 @@ describe('values', () => {
     ['cookies', ['*']],
     ['cookies', ['a*b']],
     ['cookies', []],
-  ])('that no product can quote are refused: %s %j', (name, value) => {
+  ])('that a product can’t quote are refused: %s %j', (name, value) => {
     expect(() => renderSnippets({ ...VALUES, [name]: value })).toThrow();
   });
 
@@ -48,7 +48,7 @@ describe('values', () => {
     ['li_fat_id', true],
     ['a%b', false],
     ['a#', false],
-  ])('of the cookie %s can be quoted: %s', (name, quotable) => {
+  ])('with the cookie %s can be quoted: %s', (name, quotable) => {
     expect(isQuotableCookie(name)).toBe(quotable);
   });
 });
@@ -87,7 +87,7 @@ const pairs = (cookie: string | undefined) =>
     .filter((pair) => pair !== '')
     .sort();
 
-/** The functions of these platforms run here, in Node: each is a module without imports. */
+/** The functions for Vercel, Netlify and Next.js run here, in Node: each is a module without imports. */
 describe('a function', () => {
   const seen: (IncomingMessage & { body?: string })[] = [];
   const edge = createServer(async (request, response) => {

@@ -50,7 +50,7 @@ const inGit = async (name: string): Promise<string> => {
   return (await world.repo.readSite(head, name))?.text ?? '';
 };
 
-test('a caller reads who is calling, and the caller’s role in each client and organisation', async () => {
+test('a caller reads its own subject, and its role in each client and organisation', async () => {
   const organisation = await newOrganisation('mia', 'editor');
   const client = await newClient({ organisation });
   const { status, body } = await world.call('GET', '/me', { as: 'mia' });
@@ -323,7 +323,7 @@ describe('a transfer', () => {
       expect(read.body.clientId).toBe(to);
       expect(await world.file(read.body.siteId)).toContain(`client: ${to}\n`);
     }
-    // Admins of either client read in the audit log who gave them.
+    // Admins of either client read in the audit log who transferred the containers.
     const put = { as: 'root', body: { role: 'admin' } };
     await world.call('PUT', `/clients/${to}/members/receiver`, put);
     const rows = (
@@ -348,7 +348,7 @@ describe('a transfer', () => {
     expect(taken.body.code).toBe('domain_in_use');
   });
 
-  test('moves no container of a registrable domain if another container of it is refused', async () => {
+  test('moves no container of a registrable domain if another of that domain is refused', async () => {
     const [from, to] = [await newClient(), await newClient()];
     const ids = [await newContainer(from, 'pair.example'), await newContainer(from, 'deep.pair.example')];
     const [broken, whole] = ids;
@@ -378,7 +378,7 @@ describe('a transfer', () => {
   });
 });
 
-test('an organisation’s admin can’t make a client with an owner; its owner can', async () => {
+test('an organisation’s admin can’t make a client with an owner; the organisation’s owner can', async () => {
   const organisation = await newOrganisation('chief');
   const put = `/organisations/${organisation}/members/second`;
   expect((await world.call('PUT', put, { as: 'chief', body: { role: 'admin' } })).status).toBeLessThan(300);

@@ -156,7 +156,7 @@ describe('a client in git', () => {
     expect((await patch('root')).body.organisation).toBe(organisation);
   });
 
-  test('a manifest that names an unknown client is refused, and the container stays where it is', async () => {
+  test('must exist: a manifest with an unknown one is refused, and the container is not moved', async () => {
     const client = await world.client();
     const { body } = await world.call('POST', '/server-containers', { as: 'owner', body: creation(client) });
     const read = async () => (await world.call('GET', `/server-containers/${body.id}`, { as: 'owner' })).body;

@@ -48,7 +48,7 @@ test('only owners invite owners, and only owners and admins invite', async () =>
   expect((await invite('owner', { role: 'owner' })).status).toBe(201);
 });
 
-test('a revoked invitation is refused, and one whose inviter has lost the role', async () => {
+test('a revoked invitation is refused, and so is one whose inviter is no longer a member', async () => {
   const revoked = (await invite('admin', { role: 'viewer' })).body;
   const at = `/clients/${client}/invitations/${revoked.id}`;
   expect((await world.call('DELETE', at, { as: 'viewer' })).body.code).toBe('forbidden');
@@ -85,7 +85,7 @@ test('an organisation invites too', async () => {
   expect(listed.body.items).toMatchObject([{ id: organisation, role: 'admin' }]);
 });
 
-test('a caller lists all that the caller manages, page by page; an operator lists all there are', async () => {
+test('callers list the invitations that they manage, page by page; an operator lists anyone’s', async () => {
   const members = [{ subject: 'mara', role: 'owner' }];
   const make = async (path: string) =>
     (await world.call('POST', path, { as: 'root', body: { name: 'Mara', members } })).body.id;
@@ -141,7 +141,7 @@ test('after an outage of the repository, only the same person can accept again',
   expect((await accept('early', token)).body.code).toBe('unknown_invitation');
 });
 
-test('what a service token makes ends with it at the latest', async () => {
+test('what a service token creates expires no later than the token', async () => {
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
   const later = new Date(Date.now() + 7_200_000).toISOString();
   const body = { name: 'CI', client, scopes: ['admin'], expiresAt };

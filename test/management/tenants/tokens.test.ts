@@ -28,7 +28,7 @@ const read = (token: string) => world.call('GET', `/server-containers/${containe
 const list = async (as: string) => (await world.call('GET', '/tokens', { as })).body.items;
 
 describe('a service token', () => {
-  test('acts with its role beside JWTs, and is shown once and stored as a digest', async () => {
+  test('acts with its role where a JWT would, is shown once, and is stored as a digest', async () => {
     const { status, body } = await make('admin');
     expect(status).toBe(201);
     const { value, ...shown } = body;
@@ -168,7 +168,7 @@ describe('a service token', () => {
     expect(put.status).toBe(400);
   });
 
-  test('is refused once there are as many as the settings allow', async () => {
+  test('is not made if there are already as many as the settings allow', async () => {
     for (let made = 0; made < 12; made += 1) await make('owner');
     expect((await make('owner')).body.code).toBe('limit_reached');
   });

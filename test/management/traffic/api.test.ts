@@ -209,7 +209,7 @@ describe('usage', () => {
     ]);
   });
 
-  test('is paged, by client and container, for those who may see it', async () => {
+  test('is paged, can be limited to a client or container, and has only what a caller may see', async () => {
     const first = (await get(`/usage?from=${day}&to=${day}&limit=1`, 'root')).body;
     const second = (await get(`/usage?from=${day}&to=${day}&limit=1&cursor=${first.next}`, 'root')).body;
     const found = [...first.items, ...second.items].map(({ containerId }) => containerId);
@@ -240,7 +240,7 @@ describe('usage of zones whose days don’t begin at a full hour of UTC', () => 
     ['2026-04-03T13:30', 2],
     ['2026-04-04T13:29', 4],
     ['2026-04-04T13:30', 8],
-    // Adelaide’s days begin at 13:30 of UTC until the 5th, and at 14:30 from then on.
+    // In Adelaide, the 5th and earlier days begin at 13:30 of UTC, the 6th and later ones at 14:30.
     ['2026-04-05T13:45', 16],
     ['2026-04-05T14:29', 32],
     ['2026-04-05T14:30', 64],
@@ -277,7 +277,7 @@ describe('usage of zones whose days don’t begin at a full hour of UTC', () => 
     expect(body.missing).toEqual([]);
   });
 
-  test('is missing where an earlier release has counted the hours', async () => {
+  test('is missing where an earlier release has kept no sums by quarter of an hour', async () => {
     await sql`update traffic_state set quarters_from = '2026-04-05T00:00:00Z'`.execute(world.db);
     const path = `/usage?container=${container}&from=2026-04-04&to=2026-04-05&timeZone=`;
     const missing = async (timeZone: string) => (await get(`${path}${timeZone}`, 'bob')).body.missing;

@@ -22,7 +22,7 @@ test.each([
   'from=0001-01-01&to=0001-01-02',
   'from=0000-01-01&to=0000-01-01&timeZone=Europe/Berlin',
   'to=1000-01-01&timeZone=Asia/Kathmandu',
-])('usage of days that no zone’s calendar has is refused: %s', async (query) => {
+])('usage of days outside the permitted years is refused: %s', async (query) => {
   expect(await refusal(`/usage?${query}`)).toEqual([400, 'invalid_request']);
 });
 
@@ -30,12 +30,12 @@ test.each([
   'from=9999-12-01T00:00:00Z&to=9999-12-31T23:59:59Z&step=86400',
   'from=0000-01-01T00:00:00Z&to=0000-01-02T00:00:00Z&step=86400',
   'to=0000-01-01T00:00:00Z&step=3600',
-])('traffic of times that the database doesn’t have is refused: %s', async (query) => {
+])('traffic of years that the database doesn’t read is refused: %s', async (query) => {
   for (const path of ['/traffic', `/server-containers/${container}/traffic`])
     expect(await refusal(`${path}?${query}`)).toEqual([400, 'invalid_request']);
 });
 
-test('an operator reads a container’s requests and logs, as its traffic; strangers don’t', async () => {
+test('an operator may read a container’s traffic, requests and logs; strangers may not', async () => {
   const of = (path: string, as: string) =>
     world.call('GET', `/server-containers/${container}/${path}`, { as });
   for (const path of ['traffic', 'requests', 'requests/live', 'container-logs', 'container-logs/live']) {

@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 
 const parts = () => collectorParts(db, bucket.objects);
-/** A process that has just been started. No other process has any part. */
+/** A process that has just been started. No other process leases a part of the objects. */
 async function started(): Promise<Collector> {
   await db.updateTable('traffic_leases').set({ holder: null, until: null }).execute();
   await db.deleteFrom('traffic_collectors').execute();
@@ -150,7 +150,7 @@ describe('the collector', () => {
     expect(await requests(SHOP)).toBe(4);
   });
 
-  test('finds late objects in the days before, and none in days that are over', async () => {
+  test('finds late objects as far back as `lateDays`, and none of earlier days', async () => {
     await collect();
     await deliver(bucket.objects, batchOf(some(4, daysAgo(TRAFFIC.lateDays))));
     await deliver(bucket.objects, batchOf(some(8, daysAgo(TRAFFIC.lateDays + 1))));

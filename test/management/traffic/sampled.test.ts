@@ -266,7 +266,7 @@ describe('traffic of Analytics Engine', () => {
   });
 
   test('says from when on something is known', async () => {
-    // Until tomorrow: later than now at each time of day.
+    // `to` is tomorrow, so it is later than now whatever the time of day.
     const [world] = worlds as [World];
     const { body } = await world.call('GET', `/traffic?from=${at(-3)}&to=${at(37)}`, { as: 'root' });
     expect(body.missing).toEqual([
@@ -317,7 +317,7 @@ describe('traffic of Analytics Engine', () => {
     }
   });
 
-  test('of a refused query names the reason', async () => {
+  test('with a refused query names the reason', async () => {
     const client = new AnalyticsClient({ url: exact.url, token: EMULATOR_TOKEN, dataset: ANALYTICS_DATASET });
     await expect(client.query('SELECT nullif(1, 0) AS x')).rejects.toThrow(
       '422: Input was invalid: unsupported function: nullif',

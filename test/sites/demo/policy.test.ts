@@ -8,7 +8,7 @@ const REJECTED = 'the policy rejected it';
 test.each([
   ['nothing', '', null],
   ['true', rule('send_http', 'return true;'), null],
-  ['nothing of this permission', rule('get_cookies', 'return false;'), null],
+  ['nothing for this permission', rule('get_cookies', 'return false;'), null],
   ['false', rule('send_http', 'return false;'), REJECTED],
   ['false for all', rule('all', 'return permission !== "send_http";'), REJECTED],
   ['false for this container', rule('all', 'return container !== "GTM-A";'), REJECTED],
@@ -16,10 +16,10 @@ test.each([
   ['true, then false', `${rule('all', 'return true;')}${rule('all', 'return false;')}`, REJECTED],
   ['an error', rule('all', 'throw new Error("not here");'), `${REJECTED}: not here`],
   ['an endless loop', rule('all', 'for (;;);'), `${REJECTED}: Script execution timed out after 1000ms`],
-])('a function that answers %s: the refusal is $2', (_what, script, refusal) => {
+])('a script that answers %s: the refusal is $2', (_what, script, refusal) => {
   expect(runPolicy(script, 'GTM-A').refusal('send_http', { url: 'x' })).toEqual(refusal);
 });
 
-test('a script that can’t be run', () => {
+test('a script that can’t be run causes an error', () => {
   expect(() => runPolicy('gtag(', 'GTM-A')).toThrow(/^The policy script can't be run: /);
 });

@@ -39,7 +39,7 @@ describe('the stand-in’s settings', () => {
     });
   });
 
-  test('takes flags before the environment, and the old name of the preview role', () => {
+  test('prefers flags to the environment, and knows the old name of the preview role', () => {
     const settings = readSettings(['--port=9090'], env({ PORT: '8081', RUN_AS_DEBUG_SERVER: 'TRUE' }));
     expect(settings).toMatchObject({ port: 9090, role: 'preview' });
     expect(readSettings([], env({ PREVIEW_SERVER_URL: 'HTTPS://p' })).previewServerUrl).toBe('HTTPS://p');
@@ -173,7 +173,7 @@ describe('paths that the tag server’s clients claim', () => {
     expect((await events(server.url)).events[0]).toMatchObject({ path: '/tagyard/detection', body });
   });
 
-  test('only the last 500 are kept, and the others are counted', async () => {
+  test('only the last 500 requests are kept, and the others are counted', async () => {
     await using server = await startTagServer();
     for (let number = 0; number < 502; number += 1) await request(`${server.url}/g/collect?n=${number}`);
     const { events: recorded, dropped } = await events(server.url);

@@ -45,7 +45,7 @@ export async function expectNothingKnown(at: ConsentVisit, mode: Mode, site: Bro
   expect(await site.profiles()).toEqual([]);
 }
 
-/** Expects that the page's last bootstrap had the visitor's choices and cookies, and that the edge keeps these. */
+/** Expects that the page's last bootstrap had the visitor's choices and cookies, and that the edge has the cookies. */
 export async function expectKnown(at: ConsentVisit, site: BrowserSite) {
   const { profile, choices } = (await state(at.page)) ?? {};
   expect(choices).toEqual(GRANTED);

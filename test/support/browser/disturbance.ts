@@ -14,7 +14,7 @@ export function noteFailure(errorText: string | undefined): void {
  */
 export const UNLESS_DISTURBED = { retry: { count: 5, condition: new RegExp(CHANGED) } };
 
-/** Adds the aborted requests of a failed test to its last error. */
+/** Gives a failed test a last error that says that requests were aborted, if any were. */
 export function sayDisturbances(): void {
   afterEach(({ task }) => {
     const was = disturbed;

@@ -8,9 +8,9 @@ import { type SiteOptions, type Stage, type StagedSite, startStage } from '../ed
 export interface EdgePage {
   readonly stage: Stage;
   readonly site: StagedSite;
-  /** URLs of the page, of its frame and of the page with the snippet twice. */
+  /** URLs of the page, of one that has it in a frame, and of one with the snippet twice. */
   readonly url: { readonly page: string; readonly framed: string; readonly twice: string };
-  /** Names that the browser must resolve to this page; see `launchChromium`. */
+  /** The edge's name and the address to which the browser must resolve it; see `launchChromium`. */
   readonly hosts: Readonly<Record<string, string>>;
   /** The number of requests for the vendor's script, the snippet's fallback. */
   readonly direct: () => number;

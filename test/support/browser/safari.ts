@@ -1,7 +1,7 @@
 import type { BrowserContext, Response } from 'playwright-core';
 
 const DAY_SECONDS = 86_400;
-/** How long Safari keeps a cookie of a script, or of a host that it takes for another owner's. */
+/** How long Safari keeps a cookie set by a script, or by a host that seems to have another owner than the page. */
 const CAP_SECONDS = 7 * DAY_SECONDS;
 
 /** Reports to the test which cookies scripts write. */

@@ -50,9 +50,9 @@ export interface BrowserStage {
   readonly port: number;
   readonly tagServerUrl: string;
   readonly edge: Pick<EdgeHost, 'kv'>;
-  /** Creates a site `shop<n>` at edge, proxy and tag server. Its custom domains begin with `metrics.`. */
+  /** Creates a site `shop<n>` at edge and proxy. Its custom domains begin with `metrics.`. */
   site(manifest?: Partial<ManifestInput>): Promise<BrowserSite>;
-  /** Serves a page at a path of every host except edge and vendor. */
+  /** Serves a page at a path of every host except edge, vendor and custom domains. */
   serve(path: string, html: string, headers?: Readonly<Record<string, string>>): void;
   /** Chooses the fault of a request to the edge hostname. Unset: none. */
   fault: (path: string) => Fault | undefined;

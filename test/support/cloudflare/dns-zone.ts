@@ -10,7 +10,7 @@ export const OTHER_HOST = '198.51.100.5';
 export const WILDCARD = `*.example.net A ${HOST}`;
 export const { signal: SIGNAL } = new AbortController();
 
-/** The DNS records of sites, in the zone of the emulator that `world` returns at each call. */
+/** The DNS records of sites in an emulator's zone. Each call uses the world that `world` returns at that moment. */
 export function dnsZone(world: () => CloudflareWorld) {
   const path = () => `/zones/${world().emulator.zone.id}/dns_records`;
   const dns = (mode: 'auto' | 'site' | 'wildcard', { host = 'tag-1', hostAddress = HOST } = {}) =>

@@ -9,7 +9,7 @@ import type { CloudflareWorld } from './world.ts';
 const { signal } = new AbortController();
 const identity = { instance: 'test', host: 'tag-1' };
 
-/** The edge's appliers and passes with them, in the emulator that `current` returns. */
+/** The edge's appliers, and functions that plan and apply with them, in the world that `current` returns. */
 export function edgeZone(current: () => CloudflareWorld) {
   const kv = () => kvApplier({ ...current(), identity, settings: { originPort: 443 } });
   const routeOptions = () => ({

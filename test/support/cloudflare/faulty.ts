@@ -89,7 +89,7 @@ export async function startFaultyCloudflare(upstream: string) {
     calls,
     /** Which of the calls went wrong, by their places in `calls`. */
     faulted,
-    /** Plans a fault for the next `times` calls that `when` picks (all, where it is left out). */
+    /** Plans a fault for the next `times` calls for which `when` is true (by default, for any). */
     plan(fault: Fault, when: Planned['when'] = () => true, times = 1) {
       planned.push({ fault, when, left: times });
     },

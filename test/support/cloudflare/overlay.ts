@@ -2,7 +2,7 @@ import type { Overlay } from '../openapi.ts';
 
 /**
  * What the API has, but not the OpenAPI document by which the traffic is checked. Sources: the types of the official
- * SDK (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage); for the last three paths, the calls of
+ * SDK (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage); for the last path, the calls of
  * wrangler 4; for the query parameters and the optional member, what wrangler 4, certbot and the SDK send.
  */
 const text = { type: 'string' };

@@ -18,7 +18,7 @@ export function limitRecords({ emulator, faulty }: CloudflareWorld, limit: numbe
   );
 }
 
-/** The zone refuses every further Workers route, by default with a code that no document has. */
+/** The zone refuses every further Workers route, by default with a code that Cloudflare doesn't document. */
 export function refuseRoutes({ faulty }: CloudflareWorld, code = 10_999): void {
   faulty.plan(
     { kind: 'refuse', status: 400, body: refusal(code, 'Route limit reached.') },

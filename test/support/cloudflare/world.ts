@@ -14,7 +14,7 @@ export async function cloudflareWorld(limits: Partial<ApiLimits> = {}) {
     emulator,
     faulty,
     client,
-    /** The clock of the emulator's windows. */
+    /** The clock that the emulator reads. */
     clock,
     store: edgeStore(client, EMULATOR_SCRIPT),
     async breakObserve() {

@@ -76,7 +76,7 @@ export class ConsoleStage {
     return body.id;
   }
 
-  /** Reports requests as the edge does. They are in no sums. */
+  /** Reports requests live, as the edge does. The sums of traffic don't contain them. */
   async report(records: readonly object[]): Promise<void> {
     const body = batchOf(records)
       .map((record) => JSON.stringify(record))

@@ -8,8 +8,8 @@ import { temporaryFolder } from '../package/folder.ts';
 const PROGRAMS = ['/bin/sh', 'git', 'nginx'];
 
 /**
- * An image of this machine's own Node, git and shell, in place of the published base, which only a registry has. Disposing
- * removes it.
+ * An image of this machine's own Node, git, nginx and shell, in place of the published base, which only a registry
+ * has. Disposing removes it.
  */
 export async function baseImage(tag: string): Promise<AsyncDisposable> {
   using folder = temporaryFolder();

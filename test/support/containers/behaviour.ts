@@ -58,7 +58,7 @@ export function containersBehaviour(
   });
 
   // Needs root, because the file is given to the container's user.
-  testWith('root', 'reads the key of a service account from a file of its own', async () => {
+  testWith('root', 'gives each container the key of a service account in a file of its own', async () => {
     const applier = build();
     await up(applier, site());
     expect(await stage.world.keys()).toEqual([]);

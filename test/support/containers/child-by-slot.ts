@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The child of this process with `address:port` in its environment (Linux: `/proc`). */
+/** The child of this process with the slot as HOST and PORT in its environment (Linux: `/proc`). */
 export function childBySlot(slot: { address: string; port: number } | null): number {
-  if (slot === null) throw new Error('it does not run');
+  if (slot === null) throw new Error('no slot: the container does not run');
   const wanted = [`HOST=${slot.address}`, `PORT=${slot.port}`];
   for (const entry of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {

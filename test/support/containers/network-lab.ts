@@ -15,7 +15,7 @@ import type { IsolatedHostRequest, IsolatedHostSettings } from './isolated-host.
 
 export const INSTANCE = 'lab';
 export const ORIGIN_PORT = 8443;
-/** The port of every listener of the lab, except the preview server's. */
+/** The port of the lab's listeners, apart from the preview host's and port 53 outside. */
 export const PORT = 9000;
 const RANGE = '10.213.0.0/16';
 
@@ -127,7 +127,7 @@ export async function startNetworkLab() {
     await stop();
   });
   await start();
-  // Docker's bridge exists now. A preview server answers on it, on the proxy's port.
+  // Docker's bridge exists now. On it, a listener on the proxy's port plays the preview servers.
   await listen(machine, HOST.docker, ORIGIN_PORT);
   const image = await buildDemoImage({ docker, repository: 'tagyard-test/lab' });
   const { Config } = await docker.getImage(image).inspect();

@@ -73,7 +73,7 @@ export async function changedRelease(docker: Docker, built: BuiltImage, code: st
   return await derive(docker, built, 'changed', `ENTRYPOINT ${JSON.stringify(entry)}`);
 }
 
-/** An image with a health check, like the real image, that runs every second. */
+/** An image that, like the real one, has a health check; here it runs every second. */
 export async function checkedRelease(docker: Docker, built: BuiltImage): Promise<string> {
   const { Config } = await docker.getImage(built.image).inspect();
   const [node = ''] = [Config.Entrypoint ?? []].flat();

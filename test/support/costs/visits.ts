@@ -32,7 +32,7 @@ export const PROGRAM: readonly Kind[] = Array.from({ length: 20 }, (_, index) =>
 const BETWEEN_VISITS_MS = 86_400;
 /** When the views of a visit begin; a bot has the first one only. */
 const VIEWS_MS = [0, 20_000, 40_000];
-/** When a page's requests follow, after its view began. */
+/** Milliseconds from the start of a view to each of its requests. */
 const AT_MS = { loader: 0, boot: 200, script: 400, report: 1500 };
 const BOT = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)';
 const BROWSER =

@@ -14,7 +14,7 @@ export const KNOT_ZONE = 'example.net';
 
 /** Names that the key `half` may write. */
 const HALF = ['acme-shop', 'acme-shop-origin', 'acme-shop-preview'];
-/** The rights of each key: the applier's own, a read-only one, one for some names, and a foreign one. */
+/** The keys: the applier's own, one that only reads, one for some names, and one of a foreign person. */
 const KEYS = ['tagyard', 'reader', 'half', 'person'] as const;
 export type KnotKey = (typeof KEYS)[number];
 const secrets = Object.fromEntries(KEYS.map((name) => [name, randomBytes(32).toString('base64')]));
@@ -94,7 +94,7 @@ export async function startKnot({ primary, zones = [] }: KnotOptions = {}) {
       const input = [...head, ...lines, 'send', ''].join('\n');
       await execa('knsupdate', ['-v', '-k', keyFile('person')], { env, input });
     },
-    /** Makes a secondary fetch the zone. */
+    /** On a secondary: fetches the zone from the primary. */
     async refresh(): Promise<void> {
       await execa('knotc', ['-c', config, '-b', 'zone-retransfer', KNOT_ZONE], { env });
     },

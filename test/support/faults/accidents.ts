@@ -12,7 +12,7 @@ export interface Whole {
   readonly tip: string;
 }
 
-/** An accident after which all sites seem to be removed at once, though none of them should be. */
+/** An accident after which all or most sites seem to be removed, though none of them should be. */
 interface Accident {
   readonly name: string;
   happen(whole: Whole): Promise<void> | void;
@@ -79,7 +79,7 @@ export const ACCIDENTS: readonly Accident[] = [
     repair: restore,
   },
   {
-    name: 'another branch is pushed over it',
+    name: 'another branch is pushed over main',
     happen: (whole) => replaceBy(whole, `${git(whole, ['ls-tree', whole.tip, '--', 'site-3.yaml'])}\n`),
     says: /vanished|rewritten/,
     repair: putBack,

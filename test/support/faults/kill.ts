@@ -24,7 +24,7 @@ export interface Outcome {
   readonly writes: number;
 }
 
-/** For each step of a life, the state once it is fully applied. */
+/** For each step of the sites' life (`lifeOf`), the state once it is fully applied. */
 type Reference = ReadonlyMap<string, { readonly world: Snapshot; readonly files: unknown }>;
 
 /**
@@ -51,8 +51,8 @@ export async function reference(stage: Stage, life: readonly Asked[], of = /./) 
 
 /**
  * Sends the requests of a step, kills the daemon at `cut`, starts another and waits until it has converged. Returns the
- * running daemon and the outcome; the outcome is `null` if the step ended before `cut`, because it has no more
- * boundaries. A creation begins without wildcards, like the first one in a zone.
+ * running daemon and the outcome; the outcome is `null` if the step ended before `cut`, because it has fewer effects
+ * than that. A creation begins without wildcards, like the first one in a zone.
  */
 export async function killOnce(
   stage: Stage,
@@ -108,7 +108,7 @@ export async function killOnce(
   return { daemon: next, outcome: { asked: name, cut, label: label ?? 'commit', writes } };
 }
 
-/** A name never leads to a missing target: a resource exists only if those of the kinds before it exist. */
+/** A name never leads to something missing: a resource exists only if those of the kinds before it exist. */
 function expectFoundations(world: Snapshot, sites: readonly string[]): void {
   for (const site of sites) {
     const counts = Object.values(standing(world, site));
@@ -148,7 +148,7 @@ async function files(stage: Stage): Promise<unknown> {
   return head === null ? [] : (await stage.repo.read(head)).map(({ site, text }) => ({ site, text }));
 }
 
-/** A line for each boundary: for a kill before and after it, how many effects the next start needed to converge. */
+/** A line for each commit or effect: how many effects the next start needed if the kill was before it, or after it. */
 export function table(outcomes: readonly Outcome[]): string {
   const rows = Map.groupBy(outcomes, ({ asked, cut }) => `${asked} ${cut.kind} ${cut.index}`);
   const lines = [...rows.values()].map((both) => {

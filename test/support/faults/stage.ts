@@ -150,8 +150,8 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
       );
     },
     /**
-     * Adds foreign resources, with names of their own and with names that Tagyard uses. In a zone of the instance's own,
-     * they don't include records and routes that make others' names lead anywhere.
+     * Adds foreign resources, with names of their own and with names that Tagyard uses. Others' names
+     * and routes that keep an instance from wildcards are added only in a shared zone.
      */
     async plantForeign() {
       const zone = `/zones/${emulator.zone.id}`;

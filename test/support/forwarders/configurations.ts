@@ -35,7 +35,7 @@ events {}
 http {
   access_log off;
   ${['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${directory}/${kind};`).join('\n  ')}
-  # As a shop may have it: what its pages need is not for the forwarder.
+  # A shop may set this for its own pages; the forwarder must not send it to the edge.
   proxy_set_header X-Shop "secret";
   server {
     listen 127.0.0.1:${port} ssl http2;

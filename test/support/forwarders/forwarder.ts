@@ -55,7 +55,7 @@ async function startReal(kind: Server, options: ForwarderOptions): Promise<Runni
   return { port, stop };
 }
 
-/** Where Cloudflare's peer is, as the platform states it to the worker. */
+/** The place of the client that connects to Cloudflare, as the platform states it to the worker. */
 export const WORKER_PLACE = { country: 'US', regionCode: 'CA' };
 
 /**

@@ -34,7 +34,7 @@ export interface ForwardedShop {
   close(): Promise<void>;
 }
 
-/** As the tag server records it. */
+/** An arrived request, as the tag server records it. */
 interface Recorded {
   readonly path: string;
   readonly headers: readonly (readonly [name: string, value: string])[];

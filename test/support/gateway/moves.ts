@@ -11,7 +11,7 @@ import { GATEWAYS, type GatewayProcess, GatewayStage } from './stage.ts';
 const WAIT = { timeoutMs: 180_000, intervalMs: 500 };
 
 /**
- * Two hosts, a machine and a cluster with a gateway, and a site that moves between them. Needs root and nginx.
+ * Two hosts (a machine, and a cluster with a gateway), and a site that moves between the two. Needs root and nginx.
  */
 export class MoveStage implements AsyncDisposable {
   readonly hosts: TwoHosts;

@@ -42,7 +42,7 @@ export class NameServer {
           apiVersion: `${apiGroup}/v1`,
           kind: 'ClusterRoleBinding',
           metadata: { name: NAME },
-          // A role of Kubernetes. It allows more than CoreDNS needs, but not the kinds in the ClusterRole below.
+          // A role of Kubernetes. It allows more than CoreDNS needs, but not nodes; the ClusterRole below does.
           roleRef: { apiGroup, kind: 'ClusterRole', name: 'view' },
           subjects: [{ kind: 'ServiceAccount', ...META }],
         },

@@ -43,7 +43,7 @@ const apart = (app: string) => [
   },
 ];
 
-/** Puts both pods on this node, as long as it takes pods. */
+/** Puts both pods on this node while it accepts pods. */
 const together = (node: string) => ({
   nodeAffinity: {
     preferredDuringSchedulingIgnoredDuringExecution: [

@@ -115,7 +115,7 @@ export class GatewayStage {
     await this.cluster.kubectl('delete', 'secret', name, '--namespace', GATEWAYS);
   }
 
-  /** Delivers a site with an origin and lists its pods. */
+  /** Delivers a site with an origin, and writes its pods' EndpointSlice. */
   async serve(site: string, port: number, addresses: readonly string[]): Promise<string> {
     const host = `${site}-origin.example.net`;
     const service = `tag-${site}-processing`;
@@ -128,7 +128,7 @@ export class GatewayStage {
     return host;
   }
 
-  /** Lists a service's endpoints, as the cluster's controller does. */
+  /** Writes a service's EndpointSlice, as the cluster's controller does. */
   async list(
     service: string,
     port: number,

@@ -40,7 +40,7 @@ export type LoopOptions = Partial<
 
 /**
  * A provisioner in this process: the real application and loop on a real repository. The objects of each target are in a
- * map, apart from the targets of `real`.
+ * map, except for the targets of `real`.
  */
 export async function memoryDaemon(
   { pollSeconds, containerLogs, ...options }: LoopOptions = {},

@@ -123,7 +123,7 @@ export class Cluster {
     await this.kubectl('apply', '--filename', file);
   }
 
-  /** Creates an object that doesn't exist yet, as others than the provisioner do. */
+  /** Creates an object that doesn't exist yet, as a program other than the provisioner would. */
   async create(object: object): Promise<void> {
     const file = await writeJson(join(this.folder, 'created.json'), object);
     await this.kubectl('create', '--filename', file);
@@ -152,7 +152,7 @@ export class Cluster {
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
   }
 
-  /** Imports the image of a `docker save` file, named by repository and digest. Returns the digest: `sha256:…`. */
+  /** Imports the image of a `docker save` file as `<repository>@<digest>`. Returns the digest: `sha256:…`. */
   async importByDigest(file: string, repository: string): Promise<string> {
     const digests = await Promise.all(this.nodes.map((node) => node.importByDigest(file, repository)));
     return digests[0] ?? '';

@@ -32,7 +32,7 @@ type CutFrom = 'api' | 'pods' | 'all';
 
 /**
  * A node with a real kubelet, containerd and kube-proxy. They and its pods are in namespaces of their own. The network
- * namespace keeps all that is the node's out of the machine's tables. With the namespaces of processes and mounts, the end
+ * namespace keeps its routes and rules out of the machine's. With the namespaces of processes and mounts, the end
  * of the first process ends and unmounts everything, as if the machine lost its power.
  */
 export class ClusterNode {
@@ -118,7 +118,7 @@ export class ClusterNode {
   }
 
   /**
-   * Refuses connections from an address to a port of the node's pods, like a network plugin that enforces policies;
+   * Drops packets from an address to a port of the node's pods, like a network plugin that enforces policies;
    * `--delete` ends it.
    */
   async refuse(from: string, port: number, verb: '--insert' | '--delete' = '--insert'): Promise<void> {

@@ -22,7 +22,7 @@ export class ProvisionerProcess implements AsyncDisposable {
   readonly url: string;
   /** Resolves to its exit code and what it has written to stderr. */
   readonly exited: Promise<{ readonly code: number | null; readonly errors: string }>;
-  /** Resolves when it has begun its passes. One of several replicas begins them when it leads. */
+  /** Resolves when it has begun its passes. If it is one of several replicas, it begins them when it leads. */
   readonly ready: Promise<void>;
   readonly #child: ChildProcess;
   readonly #secret: string;

@@ -12,7 +12,7 @@ const DRY = 'dryRun=All';
 
 const labels = { app: 'sample' };
 const resources = { requests: { cpu: '1m' }, limits: { cpu: '1m' } };
-/** The smallest valid object of each kind, without its name. */
+/** A small object of each kind, without its name; valid for the kinds that Tagyard may create. */
 const SAMPLES: Readonly<Record<string, { apiVersion: string; kind: string; spec?: object }>> = {
   namespaces: { apiVersion: 'v1', kind: 'Namespace' },
   resourcequotas: { apiVersion: 'v1', kind: 'ResourceQuota', spec: { hard: { pods: '5' } } },

@@ -28,7 +28,7 @@ export function startServiceLoad({
   port: number;
   perSecond: number;
 }) {
-  // The one that was idle for longest is used first, so that none is idle for long.
+  // The connection that was idle for longest is used first, so that none is idle for long.
   const kept = new http.Agent({ keepAlive: true, maxSockets: KEPT, scheduling: 'fifo' });
   const failures: string[] = [];
   const answers = new Set<string>();

@@ -114,7 +114,7 @@ interface DeploymentSpec {
 }
 
 /**
- * A pod counts as soon as it is ready. Pods ask for little, so that a machine can hold those of many sites. The imported
+ * A pod is available as soon as it is ready. Pods ask for little, so that a machine can hold many sites. The imported
  * image replaces that of the test manifests.
  */
 function atOnce(object: KubernetesObject): KubernetesObject {

@@ -58,7 +58,7 @@ export class KeycloakStage {
     return new KeycloakStage(keycloak, { world, url, realm, clock });
   }
 
-  /** Opens the address that begins a login, up to the provider's page or, with `until`, an address that matches. */
+  /** Begins a login, and follows redirects to the provider's page or, with `until`, an address that matches. */
   async begin(visitor: Visitor, until?: RegExp): Promise<Visit> {
     return await visitor.visit(`${this.url}/session/login?returnTo=/session`, until);
   }
@@ -98,7 +98,7 @@ export class KeycloakStage {
     return user.id;
   }
 
-  /** Ends all sessions of the account there, as an administrator. */
+  /** Ends all sessions of the account at the provider, as an administrator. */
   async endAll(username: string): Promise<void> {
     await this.#keycloak.admin('POST', `/realms/${this.realm}/users/${await this.idOf(username)}/logout`);
   }
@@ -108,7 +108,7 @@ export class KeycloakStage {
     await this.#keycloak.admin('PUT', `/realms/${this.realm}/users/${await this.idOf(username)}`, change);
   }
 
-  /** Seconds that tokens from now on are valid. */
+  /** Sets for how many seconds new tokens are valid. */
   async setLifespan(accessTokenLifespan: number): Promise<void> {
     await this.#keycloak.admin('PUT', `/realms/${this.realm}`, { accessTokenLifespan });
   }

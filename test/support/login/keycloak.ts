@@ -18,7 +18,7 @@ const ADMIN = { username: 'admin', password: 'admin' };
 const START_MS = 120_000;
 const JAVA_OPTS = '-Xms64m -Xmx384m -XX:MaxMetaspaceSize=256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1';
 
-/** Keycloak, which others wrote, with its data in memory. Browsers and the API reach it by a relay. */
+/** Keycloak itself, not a stand-in, with its data in memory. Browsers and the API reach it by a relay. */
 export class Keycloak {
   /** Where its clients reach it. */
   readonly url: string;
@@ -103,7 +103,7 @@ export class Keycloak {
     return (await answer.json()) as Record<string, string>;
   }
 
-  /** Runs `work` while no connection reaches it. */
+  /** Runs `work` while clients can't reach Keycloak. */
   async whileAway<T>(work: () => Promise<T>): Promise<T> {
     await this.#relay.close();
     try {

@@ -40,7 +40,7 @@ export class LoginProvider {
     this.#running = await serveIssuer({ ...this.#options, signingKey });
   }
 
-  /** Its private key. */
+  /** The private key that it was first started with. */
   async key() {
     return await importJWK(this.#options.signingKey, 'ES256');
   }

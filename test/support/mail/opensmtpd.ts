@@ -11,7 +11,7 @@ import { eventually } from '../eventually.ts';
 /** Debian's `daemon`, who owns what is delivered. */
 const DAEMON = 1;
 
-/** Its spool and its socket are at fixed places of the machine: a mount namespace hides them. */
+/** OpenSMTPD's spool and socket have fixed paths: in a mount namespace, each server has its own there. */
 const PRIVATE = 'mount -t tmpfs tmpfs /var/spool && mount -t tmpfs tmpfs /run && exec smtpd -d -f "$0"';
 
 /** An OpenSMTPD with a folder and a port of its own, which takes mails for anyone into one mailbox. Needs root. */

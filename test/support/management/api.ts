@@ -46,7 +46,7 @@ export async function ok<Data>(
 /** Parameters of an endpoint of one container. */
 export const at = (id: string) => ({ params: { path: { id } } });
 
-/** The three services of a running instance, each called as its users call it. */
+/** The services of a running instance, each called as its users call it. */
 export function api(run: Run, token = run.demo.token) {
   const management = createClient<CommittedPaths>({
     baseUrl: run.management.url,
@@ -71,7 +71,7 @@ export function api(run: Run, token = run.demo.token) {
   /** A custom domain, on the proxy's plain port. */
   const proxy = (host: string, method: Method, path: string, headers: Record<string, string> = {}) =>
     call(`${run.proxy.url}${path}`, method, { host: `${host}:${new URL(run.proxy.url).port}`, ...headers });
-  /** Waits until a container has the status `wanted`. Throws at once where it is `failed` instead. */
+  /** Waits until a container has the status `wanted`, for a minute at most, also if it is `failed`. */
   const reaches = (id: string, wanted: string) =>
     eventually(
       async () => {

@@ -30,7 +30,7 @@ class Engine {
     return new Engine(pglite, await schemaOf(pglite), rows);
   }
 
-  /** For one database. Closing it gives the engine back; nothing reaches the engine from then on. */
+  /** The engine as one database. Closing the database gives the engine back; its later queries throw. */
   lend(): PGlite {
     this.#uses += 1;
     let isClosed = false;
@@ -93,7 +93,7 @@ class Engine {
   }
 }
 
-/** An engine whose closing gives it back for the next call, unless its schema was changed. `make` makes equal ones. */
+/** An engine that a later call may get again once it is closed. All engines of `make` are equal. */
 export async function lendEngine(make: () => Promise<PGlite>): Promise<PGlite> {
   const engine = idle.pop() ?? (await Engine.from(await make()));
   return engine.lend();

@@ -7,7 +7,7 @@ import { mortalReport, type mortalSettings, mortalTask } from './mortal-settings
 
 const MAIN = fileURLToPath(new URL('mortal-main.ts', import.meta.url));
 
-/** A management process that kills itself at a boundary. The next one is started while the first one runs. */
+/** Management processes, each of which may kill itself at a boundary. While one runs, the next one is started. */
 export class Mortals {
   readonly #settings: z.input<typeof mortalSettings>;
   readonly #all: ChildProcess[] = [];

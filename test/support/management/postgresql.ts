@@ -20,7 +20,7 @@ export interface DatabaseUrls {
   readonly api: string;
 }
 
-/** A PostgreSQL cluster for one suite, on loopback. The server refuses to run as root, so it runs as `postgres`. */
+/** A PostgreSQL cluster for one suite, on loopback. The server refuses root: for root, it runs as `postgres`. */
 export class PostgresqlFixture {
   readonly #dir: string;
   readonly #launch: () => ChildProcess;
@@ -63,7 +63,7 @@ export class PostgresqlFixture {
     return fixture;
   }
 
-  /** A new, empty database, with a connection of its owner and one of a role that owns nothing. */
+  /** A new, empty database: the URL for its owner, and that for a role that owns nothing. */
   async database(): Promise<DatabaseUrls> {
     return await this.#create('template1');
   }

@@ -8,7 +8,7 @@ import type { DatabaseUrls } from './postgresql.ts';
 import { VERIFIER_SECRET } from './verifier.ts';
 import { type Answer, SECRET, type World } from './world.ts';
 
-/** Several processes of the API on the database, repository and provisioner of one stopped world. */
+/** Several processes of the API on the database, repository and provisioner of a world whose own API is stopped. */
 export class ManagementProcesses {
   readonly #children: ChildProcess[] = [];
   readonly #urls: string[] = [];
@@ -66,7 +66,7 @@ export class ManagementProcesses {
     return processes;
   }
 
-  /** Sends a request to the next process, in rotation. */
+  /** Sends a request to the process with the number `at`, in rotation. */
   async call(
     at: number,
     method: string,

@@ -68,7 +68,7 @@ export async function startRawLogs(): Promise<RawLogsBucket> {
   };
 }
 
-/** A batch of records as the edge makes them: one for each of these. */
+/** A batch of records as the edge makes them: one for each of `records`, with its members. */
 export function batchOf(
   records: readonly object[],
   batch: string = crypto.randomUUID(),

@@ -367,7 +367,7 @@ export function proxyBehaviour(
   });
 }
 
-/** The headers of a request that can claim an address, a host or a scheme, and the hop secret. */
+/** Those of a request's headers that can claim an address, a place, a host or a scheme, and the hop secret. */
 function stated(headers: Seen['headers']) {
   const names = [...Object.keys(SPOOFED), 'x-tagyard-hop-secret'];
   return Object.fromEntries(Object.entries(headers).filter(([name]) => names.includes(name)));

@@ -7,7 +7,7 @@ import type { NginxSettings } from '../../../gitops/appliers/proxy/nginx/setting
 import type { put } from './proxy.ts';
 
 /**
- * Shows what would be on the disk after a power failure. Copies the prefix before each operation on the file system
+ * Shows what would be on the disk after a power failure. Copies nginx's folder before each operation on the file system
  * while the second batch of changes is installed, and empties in the copy each file that wasn't synced by then.
  *
  * Arguments: the settings as JSON, the certificates' folder, the folder for the copies (0, 1, 2, …), and two batches

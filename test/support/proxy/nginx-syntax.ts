@@ -9,7 +9,7 @@ type Token = { readonly word: string } | { readonly mark: ';' | '{' | '}' };
 
 /**
  * Reads nginx's language as `ngx_conf_read_token` does, but more strictly. These are errors here, because that function
- * has to guess their meaning: a quote within a word, an escape, a control character, text right after a closing quote.
+ * has to guess their meaning: a quote in a word, most escapes, a control character, text right after a closing quote.
  */
 export function parseNginx(text: string): Directive[] {
   const tokens = [...tokensOf(text)];

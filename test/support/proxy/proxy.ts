@@ -13,7 +13,7 @@ import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 export const HOP_SECRET = 'hop-secret-of-the-tests-0123456789';
 export const IDENTITY: Identity = { instance: 'test', host: 'tag-1' };
 
-/** A folder with a local CA, and settings of a proxy that live in it. */
+/** A folder with a local CA, and settings of a proxy that keeps its files there. */
 export async function proxyHome(identity: Identity = IDENTITY) {
   const directory = await mkdtemp(join(tmpdir(), 'tagyard-proxy-'));
   const ca = await ensureLocalCa(join(directory, 'ca'));

@@ -40,7 +40,7 @@ export function servedPool(): { readonly pool: string; readonly file: string } |
   return pool === undefined || file === undefined ? null : { pool, file };
 }
 
-/** The files of a pool that needs a network of its own run in another process, if this one may start it there. */
+/** The files of a pool that needs a network of its own run in another process, if this one may create one. */
 export async function openPool(pool: Pool, filters: readonly string[]): Promise<PoolRun> {
   // A container's root may have no right to namespaces.
   const isOwn =

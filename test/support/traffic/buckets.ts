@@ -64,7 +64,7 @@ export async function cloudflareBucket(): Promise<TestBucket> {
   };
 }
 
-/** A server of S3 that others wrote, on a folder. */
+/** A third-party S3 server (versitygw) on a folder. */
 export async function s3Bucket(): Promise<TestBucket> {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-s3-'));
   await mkdir(join(dir, RAW_LOG_BUCKET));

@@ -13,7 +13,7 @@ import { collectorParts } from './collector.ts';
 
 /**
  * A process that collects, with `once` only once. It kills itself at the boundary number `end`, counted from 1. Each
- * read of the bucket is a boundary, and so is each write to the database that others can see.
+ * read of the bucket is a boundary, and so is each write to PostgreSQL that others can see.
  */
 const given = z
   .object({

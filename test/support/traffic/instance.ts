@@ -125,7 +125,7 @@ export function trafficOf(home: string, { run }: Instance) {
         duck.close();
       }
     },
-    /** As an operator, who sees unknown hosts too. */
+    /** Asks management as an operator, who sees records of unknown hosts too. */
     async ask(path: string, headers: Record<string, string> = {}) {
       const { token } = await embeddedAccess({ home }, OPERATOR);
       const authorization = `Bearer ${await token()}`;

@@ -1,4 +1,4 @@
-/** A name, a mail address, a card, a token and an id: each in every request, in many places. */
+/** A name, a mail address, a card, a token, an id and an IP address: each in every request, in many places. */
 export const SECRETS = [
   'Erika',
   'Mustermann',

@@ -19,7 +19,7 @@ const { signal } = new AbortController();
 
 type Wanted = Resource<ContainerSpec>;
 
-/** The processing container of a site, and the launch that makes it. */
+/** The processing container of a site; if `onDemand`, its preview container, on demand. */
 function wanted(env = '1', onDemand = false): Wanted {
   const manifest = {
     ...loadedManifest('acme-shop', 0, { resources: { preview: { onDemand } } }),

@@ -43,7 +43,7 @@ describe('the containers of a manifest', () => {
     ['another name', (m) => ({ ...m, name: 'Renamed' }), []],
     ['other features', (m) => ({ ...m, features: { ...m.features, multi_domain: true } }), []],
   ];
-  test.each(changes)('%s changes exactly the containers that use it', (_what, change, touched) => {
+  test.each(changes)('have new keys exactly if they use what has changed: %s', (_what, change, touched) => {
     const manifest = loadedManifest();
     const before = desired(manifest).map(({ key }) => key);
     const after = desired(change(manifest)).map(({ key }) => key);

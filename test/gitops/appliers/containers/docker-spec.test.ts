@@ -13,7 +13,7 @@ const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'
 const [processing, preview] = launches.map((launch) => createOptions(launch, { caFile: '/var/ca.pem' }));
 
 describe('a container in Docker', () => {
-  test('gets the policy script’s host, at the preview’s address, and its URL in the processing role only', () => {
+  test('has the policy script’s URL and its host (the preview’s address) in the processing role only', () => {
     const policy = { text: 'x', hash: '0123456789abcdef' };
     const settings = {
       slots: new Slots('127.77'),
@@ -106,7 +106,7 @@ describe('a container in Docker', () => {
     expect(readSlot({ 'tagyard.slot': '10.0.0.1 10.0.0.1 80' })).toBeNull();
   });
 
-  test('mounts the CA read-only, so that the engine creates nothing in place of a missing file', () => {
+  test('mounts the CA read-only, and by Mounts, so that a missing file gets no folder in its place', () => {
     expect(processing?.HostConfig?.Binds).toBeUndefined();
     expect(processing?.HostConfig?.Mounts).toEqual([
       { Type: 'bind', Source: '/var/ca.pem', Target: '/etc/tagyard/ca.pem', ReadOnly: true },

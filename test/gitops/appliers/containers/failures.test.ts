@@ -41,7 +41,7 @@ describe('the fault of a failed start', () => {
     expect(faults[4]).toBeInstanceOf(TerminalError);
   });
 
-  test('is the site’s where another container could start within two minutes', () => {
+  test('is the site’s if another container has started in the last two minutes', () => {
     const failures = failuresOf(2);
     clock.advance(119_000);
     expect(failures.count('a', failure(NO_DNS)).isOfSite).toBe(true);
@@ -110,7 +110,7 @@ describe('a container that fails to start', () => {
     const failures = failuresOf(3);
     const [, , error] = [1, 2, 3].map(() => failures.count('a', broken));
     expect(error).toBeInstanceOf(GivenUpError);
-    expect(error?.message).toContain('its output can’t be shown without its secrets');
+    expect(error?.message).toContain('its output isn’t shown, because its secrets can’t be removed');
     expect(error?.message).not.toContain(AUTH);
   });
 

@@ -94,7 +94,7 @@ describe('waiting for health', () => {
     );
     await using server = await serve((_, response) => response.writeHead(200).end());
     expect(await wait(server.endpoint)).toBe('healthy');
-    // None of their probes is over yet.
+    // At least one of their probes is not over yet.
     expect(open).toBeGreaterThan(0);
     expect(await Promise.all(others)).toEqual(['unreachable', 'unreachable', 'unreachable']);
   });
@@ -112,7 +112,7 @@ describe('waiting for health', () => {
       clock,
     };
     expect(await waitForHealth(server.endpoint, options, signal)).toBe('unhealthy');
-    // Each is the end of the first probe after a check was due: a probe takes 50 ms, and the next starts 100 ms later.
+    // The end of the first probe (50 ms, with 100 ms before the next) after each check was due, and the deadline.
     expect(askedAt).toEqual([1_100, 2_150, 4_250, 8_000]);
   });
 });

@@ -43,6 +43,6 @@ test('a folder that can’t be read is an error, not an empty one', async () => 
   await expect(new KeyFiles(join(home, 'file'), null).names()).rejects.toThrow('ENOTDIR');
 });
 
-test('there are no files before the first one', async () => {
+test('a folder that doesn’t exist yet has no files', async () => {
   expect(await new KeyFiles(join(home, 'none'), null).names()).toEqual([]);
 });

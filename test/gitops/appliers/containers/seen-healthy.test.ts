@@ -47,7 +47,7 @@ test.each([
   },
 );
 
-test('an observation of a replacement that is removed before the last probe ends proves nothing', async () => {
+test('an observation proves nothing of a replacement removed before the last probe ends', async () => {
   const seen = Promise.withResolvers<void>();
   const oldIsProbed = Promise.withResolvers<number>();
   let observing: Promise<unknown> | undefined;

@@ -45,7 +45,7 @@ test('an observation of some sites releases no slot', async () => {
   expect(addressOf(applier)).toBe(before);
 });
 
-test('a preview assigns no slot, releases none and prunes no image', async () => {
+test('previewing a revision assigns no slot, releases none and prunes no image', async () => {
   const images: ReadonlySet<string>[] = [];
   const pruning = {
     start: (used: ReadonlySet<string>) => void images.push(used),
@@ -61,6 +61,6 @@ test('a preview assigns no slot, releases none and prunes no image', async () =>
     expect(changes.map(({ op }) => op)).toEqual(desired.map(() => 'create'));
   }
   expect([addressOf(applier, SHOP), applier.edition?.(SHOP), images]).toEqual([before, editions, []]);
-  // The previewed site has the same port, whose first address is free, because no preview assigned it.
+  // `other` has the port of the previewed site: its first address is free, because no preview assigned it.
   expect(addressOf(applier, loadedManifest('other', 1))).toBe('127.86.0.1');
 });

@@ -52,7 +52,7 @@ test('the file is there again for a site that was removed and comes back days la
   expect(await readFile(file, 'utf8')).toBe(`${ca.trim()}\n${OWN}\n`);
 });
 
-test('a container with a policy script trusts that name’s CA, too', async () => {
+test('a container with a policy script also trusts the CA of the name that serves it', async () => {
   const cas = await inside();
   const policyHost = 'acme-policy-01234';
   const own = await trustedCas(at('own.pem'), cas);
@@ -63,7 +63,7 @@ test('a container with a policy script trusts that name’s CA, too', async () =
   for (const part of [...(await Promise.all(parts)), OWN]) expect(text).toContain(part);
 });
 
-test('a folder that an engine created in place of the file for containers is replaced', async () => {
+test('a folder is replaced if an engine created it in place of the file for containers', async () => {
   const file = (await (await trustedCas(at('own.pem'), await inside())).caFileOf?.(SPEC)) ?? '';
   await replaceByFolder(file);
   const again = await trustedCas(at('own.pem'), await inside());
@@ -78,7 +78,7 @@ test('without networks, child processes read the operator’s file itself', asyn
 describe.each([
   ['with networks', inside],
   ['without networks', async () => null],
-])('an operator’s CA %s', (_how, authorities) => {
+])('%s, an operator’s CA', (_how, authorities) => {
   test.each([
     ['doesn’t exist yet', () => rm(at('own.pem')), /ENOENT/],
     ['is an empty folder, as a mount point is', () => replaceByFolder(at('own.pem')), /EISDIR/],

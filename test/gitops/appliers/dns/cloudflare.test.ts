@@ -61,7 +61,7 @@ describe('DNS at Cloudflare', () => {
     expect(failed.map(({ key }) => key)).toEqual(['shop-7-origin.example.net/A']);
     expect(errorsOf(outcomes)[0]).toBeInstanceOf(RetryableError);
     expect(await records()).toHaveLength(60);
-    // The next observation finds the owner of the name.
+    // The next observation finds the record that has the name.
     const { conflicts } = await planOf(...sites);
     expect(conflicts).toMatchObject([{ site: 'shop-7', key: 'shop-7-origin.example.net/A' }]);
   });
@@ -139,7 +139,7 @@ describe('DNS at Cloudflare', () => {
       { type: 'HTTPS', data: { priority: 1, target: '.', value: 'alpn="h2"' }, content: '1 . alpn="h2"' },
       false,
     ],
-  ])('reports a foreign record on the name, %s, as a conflict: $2', async (_name, record, conflict) => {
+  ])('knows whether a foreign record on the name, %s, is a conflict: $2', async (_name, record, conflict) => {
     await create({ name: 'acme-shop', ...record });
     const { changes, conflicts } = await planOf(loadedManifest());
     expect(conflicts.map(({ key }) => key)).toEqual(conflict ? ['acme-shop.example.net/AAAA'] : []);
@@ -161,7 +161,7 @@ describe('DNS at Cloudflare', () => {
     expect(await planOf()).toEqual({ changes: [], conflicts: [] });
   });
 
-  test('refuses a name outside the zone, which Cloudflare would extend', async () => {
+  test('refuses a name outside the zone, to which Cloudflare would append the zone’s name', async () => {
     const manifest = loadedManifest('acme-shop', 0, {
       hostnames: {
         edge: 'acme.other.example',

@@ -19,7 +19,7 @@ beforeEach(async () => {
 afterEach(() => world.close());
 const { dns, plant, forget, records, planOf, pass, resolve, namesOf } = dnsZone(() => world);
 
-describe('two passes at once', () => {
+describe('passes of one host', () => {
   const first = loadedManifest('first', 1);
   const second = loadedManifest('second', 2);
 
@@ -84,7 +84,7 @@ describe('two hosts that start at once', () => {
   const wildcards = async () => (await records()).filter((one) => one.startsWith('*'));
   const wildcardOf = (host: Host) => `*.example.net A ${ADDRESS[host]}`;
 
-  /** Passes of both hosts until nothing changes, with a check of each host's names after every change. */
+  /** Passes of both hosts until nothing changes, with `check` after every change and all names checked last. */
   async function settle(appliers: Record<Host, ReturnType<typeof start>>, check: () => Promise<void>) {
     for (let round = 0; round < 4; round += 1) {
       for (const host of HOSTS) {

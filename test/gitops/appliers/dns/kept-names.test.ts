@@ -21,7 +21,7 @@ describe('where others’ records come and go at or below a covered name', () =>
       const applier = dns('wildcard');
       await pass(applier, ...sites(1));
       await plant(challenge);
-      // Until the next full pass, the name has no address: only a record that exists can be observed.
+      // Until the next full pass, the name has no address: a pass sees the challenge only once it exists.
       expect(resolve(origin)).toBeNull();
       await pass(applier, ...sites(1));
       expect(resolve(origin)).toBe(HOST);

@@ -20,7 +20,7 @@ test.each([
   ['enterprise', '2020-01-01T00:00:00Z', 3_500],
   ['something new', '2026-01-01T00:00:00Z', null],
   [undefined, '2026-01-01T00:00:00Z', null],
-])('the plan %s of %s allows %s records', (plan, created_on, quota) => {
+])('the plan %s of a zone created at %s allows %s records', (plan, created_on, quota) => {
   expect(quotaOfPlan({ ...(plan === undefined ? {} : { plan: { legacy_id: plan } }), created_on })).toBe(
     quota,
   );
@@ -108,7 +108,7 @@ test.each([
   ['answers with another shape', { kind: 'change' as const, change: () => ({ success: true, result: [] }) }],
 ])('if the API %s, the last quota stays, and records are still read', async (_what, fault) => {
   let now = Date.parse('2026-11-21T00:00:00Z');
-  // Two calls of this test may have no answer.
+  // Short: where the API does not answer, this test waits for it twice.
   const client = world.emulator.client({ url: world.faulty.url, timeoutMs: 1_500 });
   const applier = await dns.create(
     settings({}),

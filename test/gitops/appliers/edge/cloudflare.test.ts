@@ -59,7 +59,7 @@ describe('the edge at Cloudflare', () => {
 
   test('waits before it writes a document whose last write is less than a second ago', async () => {
     const [first] = sites(1);
-    if (first === undefined) throw new Error('there is one');
+    if (first === undefined) throw new Error('there is no site');
     await converge(kv(), first);
     const applier = kvApplier({ ...world, identity, settings: { originPort: 8443 } });
     const before = world.clock.now();

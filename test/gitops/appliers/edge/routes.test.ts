@@ -25,7 +25,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
     world.emulator.call('POST', `/zones/${world.emulator.zone.id}/workers/routes`, route);
   const writes = () => world.faulty.calls.filter((call) => !call.startsWith('GET'));
 
-  describe('with one wildcard route for the zone', () => {
+  describe('one wildcard route for the zone', () => {
     test('is created by one call for all sites that need it, and kept when the last one is removed', async () => {
       const applier = wildcardRoutes();
       const { changes } = await planOf(applier, ...sites(3).toReversed());
@@ -64,7 +64,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
       expect(await planOf(applier, ...sites(2))).toEqual({ changes: [], conflicts: [] });
     });
 
-    test('prevents the deletion of the sites’ own routes if it vanishes before', async () => {
+    test('that vanishes before the sites’ own routes are deleted stops their deletion', async () => {
       await converge(kv(), ...sites(2));
       await converge(routeApplier(routeOptions()), ...sites(2));
       const own = await patterns();
@@ -120,7 +120,7 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
       expect(conflicts.map(({ site }) => site)).toEqual(concerned);
     });
 
-    test('names outside the domain keep a route of their own', async () => {
+    test('doesn’t cover names outside the domain: they keep a route of their own', async () => {
       const applier = routeApplier({ ...routeOptions(), mode: 'wildcard', domain: 'eu.example.net' });
       await converge(applier, ...sites(1));
       expect(await patterns()).toEqual(['shop-000.example.net/*']);

@@ -267,7 +267,7 @@ describe('a gateway with many refusals', () => {
     await expect(stage.served()).rejects.toThrow(/gateway one refuses too many Secrets to name .*its log/);
   });
 
-  test('of an earlier version may have more refusals than the ten that it reports', async () => {
+  test('may, in an earlier version, have more refusals than the ten that it reports', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     const refused = async (count: number) => {

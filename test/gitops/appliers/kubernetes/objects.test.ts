@@ -259,7 +259,7 @@ describe('the objects of a site in a cluster', () => {
     });
   });
 
-  test('let in the admitted ranges, or only the gateway; without both, no connection', () => {
+  test('let in the admitted ranges or the gateway; with neither, only the site’s pods to its preview', () => {
     const from = (settings: Partial<ClusterSettings>, role = 'processing') =>
       find('NetworkPolicy', loadedManifest(), { ...CLUSTER, ...settings }, role).spec.ingress?.[0].from;
     expect(from({})).toEqual([

@@ -26,7 +26,7 @@ const stored = (replicas: number, manager: string, operation: 'Apply' | 'Update'
   spec: { replicas, template: {} },
 });
 
-test('a Deployment that no autoscaler scales is applied as it is', () => {
+test('a Deployment that no autoscaler scales is applied as rendered', () => {
   expect(withReplicas(rendered, stored(4, 'tagyard', 'Apply'), null)).toBe(rendered);
 });
 

@@ -18,7 +18,7 @@ test('a rollout that fails again and again is retried, then terminal, then given
   expect(kinds('b').at(-1)).toBe(TerminalError);
 });
 
-test('what is known of templates that no site uses any more is forgotten', () => {
+test('what is known of rollouts that no site asks for any more is forgotten', () => {
   const failures = new RolloutFailures();
   for (const hash of ['a', 'b', 'c']) failures.errorOf(hash, 'it failed', FAILURE);
   failures.errorOf('b', 'it failed', FAILURE);

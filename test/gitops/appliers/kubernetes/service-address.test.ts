@@ -21,11 +21,7 @@ describe('what the status of a Service states', () => {
   test.each([
     ['an address', service({ ip: '9.9.9.9' }), ['9.9.9.9']],
     ['a name', service({ hostname: 'lb-1.cloud.example' }), ['lb-1.cloud.example']],
-    [
-      'several addresses, in one order',
-      service({ ip: '9.9.9.10' }, { ip: '1.1.1.1' }),
-      ['1.1.1.1', '9.9.9.10'],
-    ],
+    ['several addresses, sorted', service({ ip: '9.9.9.10' }, { ip: '1.1.1.1' }), ['1.1.1.1', '9.9.9.10']],
     ['a public address beside a private one', service({ ip: '10.0.0.4' }, { ip: '9.9.9.9' }), ['9.9.9.9']],
     [
       'a name of a balancer that also has an address',
@@ -83,7 +79,7 @@ describe('the address that names point to', () => {
     expect(address.current()).toBe('9.9.9.9');
   });
 
-  test('stays until another one answers, and while the Service still has it', async () => {
+  test('stays until another one answers and the Service no longer has it', async () => {
     objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
     answering.add('9.9.9.9');
     const address = follow();

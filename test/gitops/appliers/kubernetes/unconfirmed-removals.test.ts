@@ -10,7 +10,7 @@ const secret = (name: string) => ({
   ref: { address: { kind: 'Secret', namespace: 'shops', name } as const, uid: name, client: null },
 });
 
-test('a removed Secret is shown while its record is missing, until the removal has ended', () => {
+test('a Secret whose removal has begun is shown without a record, until the removal has ended', () => {
   const removals = new UnconfirmedRemovals(testClock());
   const [one, two] = [secret('one'), secret('two')];
   removals.begin(one);

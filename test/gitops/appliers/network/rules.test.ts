@@ -39,7 +39,7 @@ describe('the firewall’s rules', () => {
       true,
     ],
     [
-      'with their jump in FORWARD, which has none to Docker’s chain',
+      'with their jump in FORWARD, which doesn’t jump to Docker’s chain',
       { FORWARD: [`${jump} ${names.forward}`] },
       true,
     ],
@@ -61,7 +61,7 @@ describe('the firewall’s rules', () => {
     expect(isIntact(names, desired, written(extra))).toBe(intact);
   });
 
-  test('are replaced in one transaction that names every jump once', () => {
+  test('are replaced in one transaction, after which every jump exists once', () => {
     const input = restoreInput(names, desired, written({ INPUT: ['-j ACCEPT', `${jump} ${names.input}`] }));
     const lines = input.trim().split('\n');
     expect([lines[0], lines.at(-1)]).toEqual(['*filter', 'COMMIT']);
@@ -87,7 +87,7 @@ describe('the firewall’s rules', () => {
     );
   });
 
-  test('let a container reach port 53 of a nameserver and its preview host, and no other private address', () => {
+  test('let a container reach its preview host, port 53 of nameservers, and no other private address', () => {
     expect(desired.get(names.input)).toEqual([
       expect.stringContaining('--ctdir REPLY -j RETURN'),
       '-d 172.17.0.1/32 -p tcp -m tcp --dport 443 -j ACCEPT',

@@ -12,10 +12,10 @@ test.each([
   ['nothing is taken', ['10.1.0.0/16'], [], '10.1.0.0/26'],
   ['the first ones are taken', ['10.1.0.0/16'], ['10.1.0.0/26', '10.1.0.64/26'], '10.1.0.128/26'],
   ['there is a gap', ['10.1.0.0/16'], ['10.1.0.0/26', '10.1.0.128/26'], '10.1.0.64/26'],
-  ['one address of it is taken', ['10.1.0.0/16'], ['10.1.0.7'], '10.1.0.64/26'],
+  ['one address of the first is taken', ['10.1.0.0/16'], ['10.1.0.7'], '10.1.0.64/26'],
   ['a larger network covers the start', ['10.1.0.0/16'], ['10.0.0.0/15', '10.1.0.0/26'], null],
   [
-    'networks overlap in either order',
+    'taken networks overlap, in any order',
     ['10.1.0.0/16'],
     ['10.1.1.0/24', '10.1.0.0/24', '10.1.0.0/23'],
     '10.1.2.0/26',

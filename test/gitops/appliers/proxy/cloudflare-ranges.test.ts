@@ -89,7 +89,7 @@ describe('Cloudflare’s ranges', () => {
   });
 
   test.each(['', '{', '{"askedAt":1,"ranges":["0.0.0.0/0"]}'])(
-    'are those of the release where the kept ones are %j',
+    'are those of the release if the file of the kept ones has %j',
     async (text) => {
       await writeFile(file, text);
       const ranges = await open();

@@ -9,7 +9,7 @@ const settings = { slots: new Slots('127.77'), originPort: 8443 };
 const custom = { customDomains: ['metrics.acme-shop.example', 'tags.acme-shop.example'] };
 
 describe('the vhosts of a site', () => {
-  test('are its own two names, and one resource for each custom domain', () => {
+  test('are one resource for its own two names, and one for each custom domain', () => {
     const resources = proxyResources(loadedManifest('acme-shop', 0, custom), settings);
     expect(resources.map(({ key }) => key)).toEqual([
       'acme-shop',
@@ -53,7 +53,7 @@ describe('the vhosts of a site', () => {
   });
 });
 
-test('a renewed certificate changes a vhost’s hash if the certificate source renews it', () => {
+test('the edition of a certificate, or its absence, changes the hash of its own vhost only', () => {
   const manifest = loadedManifest('acme-shop', 0, { ...custom, tls: { mode: 'acme' } });
   const renewed = 'metrics.acme-shop.example';
   const hashes = (edition: string | undefined) =>

@@ -23,7 +23,7 @@ describe('the logs of nginx', () => {
     expect(await readdir(join(directory, 'sites'))).toEqual(['acme.log']);
   });
 
-  test('are rotated when they are full, and the third is removed', async () => {
+  test('are rotated when they are full, and the oldest is removed', async () => {
     for (const text of ['first, long enough', 'second, long enough', 'third, long enough']) {
       await writeFile(path('acme.log'), text);
       expect(await keep()).toBe(true);

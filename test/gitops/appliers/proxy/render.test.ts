@@ -67,7 +67,7 @@ describe('the rendered vhosts', () => {
     expect(renderer.main(NO_TRUSTED_PEERS)).toContain(SETTINGS.hopSecret);
   });
 
-  test('have visitors’ places only with a database, which doesn’t change the form of the vhosts', () => {
+  test('have the same form with and without a database of places, which only the main file reads', () => {
     const geoModule = '/usr/lib/nginx/modules/ngx_http_geoip2_module.so';
     const located = nginxRenderer(TEMPLATES, { ...SETTINGS, geoModule });
     expect(located.skeleton).toContain(`load_module "${geoModule}";`);

@@ -34,7 +34,7 @@ test.each([
   expect([answer.statusCode, answer.headers.allow]).toEqual([status, allow]);
 });
 
-test('the hooks of the address run first, and a malformed body doesn’t change the answer', async () => {
+test('the hooks of the path run first, and a malformed body doesn’t change the answer', async () => {
   const request = {
     method: 'PUT',
     url: '/things/7',

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 
 const MODULE = new URL('../../../../gitops/base/runtime/disposable-stack.ts', import.meta.url);
 
-/** Runs a script with Node's own `AsyncDisposableStack` or without it (`own`). Returns what it printed. */
+/** Runs a script with Node's own `AsyncDisposableStack` (`own`) or without it. Returns what it printed. */
 async function run(script: string, own: boolean): Promise<string> {
   const remove = own ? '' : 'delete globalThis.AsyncDisposableStack;';
   const source = `${remove} await import(${JSON.stringify(MODULE.href)});

@@ -45,7 +45,7 @@ test.each([
   ['is missing', null],
   ['is no JSON', '{'],
   ['lacks a member', JSON.stringify({ ...RUN, provisioner: undefined })],
-])('a run file that %s is an error with the next step', async (_what, text) => {
+])('a run file that %s is an error that names the next step', async (_what, text) => {
   if (text !== null) await writeFile(path, text);
   await expect(readRun(path)).rejects.toThrow(/no instance runs here .*run\.json.* run npm start/);
 });

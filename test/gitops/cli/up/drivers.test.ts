@@ -51,7 +51,7 @@ describe('chooseDrivers', () => {
   });
 
   test.each([
-    ['the firewall', FULL, 'firewall', /the internet and their preview host only/],
+    ['the firewall', FULL, 'firewall', /the internet and their preview server only/],
     [
       'without root, networks',
       machine(true, true, false),

@@ -88,7 +88,7 @@ describe('the configuration of the client', () => {
     });
   });
 
-  test('runs a program again only when it has to, and without a terminal', async () => {
+  test('runs a program again only when it has to', async () => {
     const credential = (token: string) => ({ kind: 'ExecCredential', status: { token } });
     const script = join(folder, 'plugin');
     await writeFile(script, '#!/bin/sh\necho "$KUBERNETES_EXEC_INFO" > "$0.info"\ncat "$0.answer"\n', {

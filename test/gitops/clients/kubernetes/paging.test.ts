@@ -26,7 +26,7 @@ const page = (items: readonly { metadata: { name: string } }[] | null, next?: st
 test.each([
   ['items', page([item('one'), item('two'), item('"three"')], 'p2')],
   ['items with their kind', page([partial('one'), partial('two')])],
-  ['items in another order', page([other('one'), other('two')])],
+  ['items whose members are in another order', page([other('one'), other('two')])],
   ['one item', page([item('one')], '')],
   ['no items', page([])],
   ['no list of items', page(null)],

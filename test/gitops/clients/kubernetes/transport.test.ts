@@ -63,8 +63,8 @@ describe('a call', () => {
   });
 
   test.each([
-    ['a pause that is too long', answer(429, { 'retry-after': '60' }), { reason: 'busy', retryAfter: 60 }],
-    ['a failure that may have done something', answer(500), { reason: 'unavailable' }],
+    ['a demand for a long pause', answer(429, { 'retry-after': '60' }), { reason: 'busy', retryAfter: 60 }],
+    ['a failure that names no pause', answer(500), { reason: 'unavailable' }],
   ])('is left to the caller after %s', async (_, answerer, error) => {
     const { transport, seen } = await serve(answerer);
     await expect(transport.call(call(true))).rejects.toMatchObject(error);

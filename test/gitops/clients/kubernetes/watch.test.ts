@@ -36,7 +36,7 @@ describe('the decoder of a watch', () => {
     expect(decode(bytes).map(read)).toEqual(expected);
   });
 
-  test('keeps who has set which fields as text', () => {
+  test('keeps as text who has set which fields', () => {
     const entry = { manager: 'tagyard', operation: 'Apply', time: '2026-01-01T00:00:00Z' };
     const fieldsV1 = { 'f:spec': { 'k:{"name":"a"}': { '.': {} } } };
     const { metadata, ...rest } = pod('a', 1);
@@ -64,7 +64,7 @@ describe('the decoder of a watch', () => {
     expect(read(event)).toEqual({ type: 'set', object });
   });
 
-  test('parses an object when it is read', () => {
+  test('parses an object only when that object is read', () => {
     const text = line('ADDED', asSent).replace('"Running"', '"Running');
     const [broken, whole] = decode([text, line('DELETED', asSent)]);
     expect(whole).toMatchObject({ type: 'deleted', object: { key: 'a/é' } });

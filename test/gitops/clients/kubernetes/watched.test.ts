@@ -121,7 +121,7 @@ describe('a watched copy', () => {
     expect(await count(AbortSignal.timeout(60_000))).toBe(0);
   });
 
-  test('is unreachable where a watch breaks in the middle of its answer', async () => {
+  test('reports that the server is unreachable if a watch breaks in the middle of its answer', async () => {
     const broken: Answerer = (_, response) => {
       response.writeHead(200).write(line('ADDED', pod('b', 8)), () => response.destroy());
     };

@@ -45,7 +45,7 @@ const cut = () => {
   throw new TypeError('fetch failed');
 };
 
-test('creates, reads and changes a container, each typed by the document', async () => {
+test('creates, reads and changes a container, with the types of the OpenAPI document', async () => {
   const api = clientAs('owner');
   const { data: created, response } = await api.post('/server-containers', { body: shop('typed.example') });
   expect(response.status).toBe(202);
@@ -64,7 +64,7 @@ test('creates, reads and changes a container, each typed by the document', async
 });
 
 test('throws a problem with its code, its fields and the id of the request', async () => {
-  // @ts-expect-error: the document demands more members
+  // @ts-expect-error: the OpenAPI document demands more members
   const creation = clientAs('owner').post('/server-containers', { body: { clientId } });
   const problem = await creation.catch((error: unknown) => error);
   expect(problem).toBeInstanceOf(ApiProblem);

@@ -25,7 +25,7 @@ let config: Configuration;
 let visitor: Visitor;
 beforeAll(async () => {
   provider = await LoginProvider.start(CLIENT);
-  // Refuses an issuer whose metadata names another one.
+  // `discovery` refuses an issuer whose metadata names another one.
   const options = { execute: [allowInsecureRequests] };
   config = await discovery(new URL(provider.url), LOGIN_CLIENT_ID, 'login-s3cret', undefined, options);
 });

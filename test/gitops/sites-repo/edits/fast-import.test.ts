@@ -68,6 +68,6 @@ test.each([
   ['an empty name', { author: { name: ' <> ', email: 'e@x.test' } }, /\nauthor unknown <e@x\.test> /],
   ['spaces in an address', { author: { name: 'Eve', email: 'e @x\n.test>' } }, /\nauthor Eve <e@x\.test> /],
   ['quotes in a path', { path: 'a"b\\c\nd.yaml' }, /inline "a\\"b\\\\c\\nd\.yaml"\n/],
-])('escapes %s', (_what, extra, expected) => {
+])('makes %s harmless', (_what, extra, expected) => {
   expect(streamOf('r0', commit(extra))).toMatch(expected);
 });

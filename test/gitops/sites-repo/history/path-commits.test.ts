@@ -62,7 +62,7 @@ const CHANGES = [
 ];
 const SITES = ['a', 'b', 'c', 'moved', 'clients/x', 'ä\n b', '\nz', 'none'];
 
-test('answers git’s own history, also after later commits and after a start', async () => {
+test('a site’s history is git’s own, also after later commits and after a restart', async () => {
   commits('main', null, CHANGES);
   const repo = await open('one');
   await repo.indexPaths();
@@ -74,7 +74,7 @@ test('answers git’s own history, also after later commits and after a start', 
   await expectSame(later, SITES);
 });
 
-test('answers git’s own history after merges and after the branch was rewritten', async () => {
+test('a site’s history is git’s own after merges and after the branch was rewritten', async () => {
   commits('main', null, CHANGES);
   commits('side', 'refs/heads/main~2', [{ 'c.yaml': '7' }, { 'a.yaml': '9' }, { 'a.yaml': '2' }]);
   const repo = await open('one');
@@ -89,7 +89,7 @@ test('answers git’s own history after merges and after the branch was rewritte
   await expectSame(repo, SITES);
 });
 
-test('needs no second walk through a long history, and builds a damaged file again', async () => {
+test('the path index needs no second walk through a long history, and replaces a damaged file', async () => {
   commits(
     'main',
     null,

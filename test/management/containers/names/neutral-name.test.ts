@@ -41,6 +41,6 @@ test.each([
   expect(warningsOf(name, domains, `${id}-abcde`)).toHaveLength(1);
 });
 
-test('a site that got the blocked name from an older release has no warning about another name', () => {
+test('a site with the blocked name, from an older release, gets no warning that another is used', () => {
   expect(warningsOf('Ads', ['acme.example'], 'ads')).toEqual([]);
 });

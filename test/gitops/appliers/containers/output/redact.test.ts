@@ -17,7 +17,7 @@ describe('the shown output of a container', () => {
     [`config ${base64}`, 'config [secret]'],
     ['decoded s3cret/t0ken+x', 'decoded [secret]'],
     ['nothing to hide: id=GTM-SERVER1, env=1', 'nothing to hide: id=GTM-SERVER1, env=1'],
-  ])('of “%s” is “%s”', (text, shown) => {
+  ])('shows “%s” as “%s”', (text, shown) => {
     expect(redact({ config: new Secret(base64) }, text)).toBe(shown);
   });
 
@@ -46,10 +46,10 @@ describe('the shown output of a container', () => {
   test.each([
     ['as stored, in PEM', (stored: string) => stored],
     ['as stored, in JSON', (stored: string) => JSON.stringify(stored)],
-    ['as it is read, in PEM', () => pem],
-    ['as it is read, in JSON', () => JSON.stringify(pem)],
-    ['as it is read, with CRLF in JSON', () => JSON.stringify(pem.replaceAll('\n', '\r\n'))],
-  ])('a hand-made private key is printed %s: none of its lines is shown', (_how, print) => {
+    ['as parsed, in PEM', () => pem],
+    ['as parsed, in JSON', () => JSON.stringify(pem)],
+    ['as parsed, with CRLF in JSON', () => JSON.stringify(pem.replaceAll('\n', '\r\n'))],
+  ])('a private key wrapped by hand is printed %s: none of its lines is shown', (_how, print) => {
     const stored = `e\n${pem.replaceAll('\n', ' \r\n')}`;
     const shown = redact(secretsWith(stored), print(stored));
     const lines = pem.split('\n').filter((line) => line.length >= 8 && !line.startsWith('-----'));
@@ -69,7 +69,7 @@ describe('the shown output of a container', () => {
   });
 
   test.each([...PRIVATE_LINE].map((_, index) => index))(
-    'a long text ends with no part of a secret that begins %i characters before its cut',
+    'a long text shows no part of a secret that begins %i characters before the cut',
     (before) => {
       const shown = redact(
         secretsWith(pem),

@@ -226,7 +226,7 @@ describe('sampling', () => {
     expect(Math.abs(count - 20_000)).toBeLessThan(20_000 * 0.12);
   });
 
-  test('on read lets a row count for a power of ten', async () => {
+  test('on read makes a row stand for a power of ten points', async () => {
     const [[, rows, count, , most]] = await sums({ points: 1e9, seconds: 5, rows: 5_000 }, 20_000, 0);
     expect(most).toBe(10);
     expect(count).toBe(rows * 10);

@@ -55,7 +55,7 @@ test('the window moves: calls just before and after the five-minute mark count t
   expect(count().allowed).toBe(false);
 });
 
-test('calls over the whole time but never too many in five minutes are all allowed', () => {
+test('more calls than the limit, but never too many in five minutes, are all allowed', () => {
   const { count, advance } = limiter(1200);
   for (let call = 0; call < 5000; call += 1) {
     expect(count().allowed).toBe(true);

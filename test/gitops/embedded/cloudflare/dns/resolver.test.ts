@@ -27,14 +27,14 @@ afterEach(() => cloudflare.close());
 
 test.each([
   ['an address', 'origin.example.net', '127.0.0.1'],
-  ['in any case', 'Origin.Example.NET', '127.0.0.1'],
+  ['a name in any letter case', 'Origin.Example.NET', '127.0.0.1'],
   ['an IPv6 address', 'six.example.net', '::1'],
   ['an alias', 'alias.example.net', '127.0.0.1'],
   ['the origin of a proxied name', 'www.example.net', '127.0.0.3'],
   ['a name under a wildcard', 'any.hosts.example.net', '127.0.0.2'],
   ['a name two labels under a wildcard', 'at.any.hosts.example.net', '127.0.0.2'],
   ['nothing under a wildcard for a name with another record', 'noted.hosts.example.net', null],
-  ['nothing under a wildcard for a name below such a name', 'at.noted.hosts.example.net', null],
+  ['nothing under a wildcard for a name below one with another record', 'at.noted.hosts.example.net', null],
   ['nothing under a wildcard for a name above another name', 'parent.hosts.example.net', null],
   ['the discard prefix for a proxied name without an origin', 'edge.example.net', '100::'],
   ['the origin of a name that also has the discard prefix', 'both.example.net', '127.0.0.4'],

@@ -30,7 +30,7 @@ afterEach(async () => {
 const workerSees = (key: string, value: string | null) =>
   eventually(async () => expect(await worker.get(key)).toBe(value));
 
-test('shows a write to the API at once, and to the worker when its time has come (docs/facts.md, Cloudflare Workers)', async () => {
+test('shows the API a write at once, and the worker only after the delay of its key (docs/facts.md, Cloudflare Workers)', async () => {
   await delayed.api.put('fast', 'one', { metadata: { mark: 'm' } });
   expect(await delayed.api.get('fast')).toBe('one');
   expect((await delayed.api.list()).keys).toEqual([{ name: 'fast', metadata: { mark: 'm' } }]);

@@ -104,7 +104,7 @@ describe('the emulator’s KV', () => {
       'more than 10,000 pairs',
       Array.from({ length: 10_001 }, (_, index) => ({ key: `${index}`, value: 'v' })),
     ],
-  ])('refuses %s, and writes nothing of it', async (_name, pairs) => {
+  ])('refuses a bulk call with %s, and writes nothing of it', async (_name, pairs) => {
     expect((await call('PUT', '/bulk', [{ key: 'fine', value: 'v' }, ...pairs])).status).toBe(400);
     expect((await call('GET', '/keys')).json.result).toEqual([]);
   });
