@@ -26,10 +26,10 @@ describe('documents are fresh for CONFIG_TTL_SECONDS', () => {
       `ROUTES/${site.host}`,
       `SITE_REGISTRY/${site.container}`,
     ]);
-    await stage.forward(59_000);
+    await stage.forward(50_000);
     await loader(site);
     expect(await configReads()).toEqual([]);
-    await stage.forward(1_100);
+    await stage.forward(10_100);
     await loader(site);
     expect(await configReads()).toHaveLength(4);
   });
