@@ -136,7 +136,7 @@ async function readIdentity(file: string): Promise<string> {
   }
 }
 
-/** Tells the parent that supervises this process, if there is one. */
+/** Sends the state and the URL to the parent that supervises this process, if there is one. */
 function report(type: 'standby' | 'ready', url: string): void {
   if (process.connected) process.send?.({ type, url });
 }

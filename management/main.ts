@@ -42,7 +42,7 @@ function analyticsOf(env: Environment): AnalyticsClient | null {
   });
 }
 
-/** True if a revision was projected: if the branch is missing, it was deleted. False: the repository may be new. */
+/** True if a revision was projected: then a missing branch was deleted. False: the repository may be new. */
 async function hasSites(db: Database): Promise<boolean> {
   const query = db.selectFrom('sites').select('site_id').where('revision', 'is not', null).limit(1);
   return (await query.executeTakeFirst()) !== undefined;

@@ -34,7 +34,7 @@ export interface BootDraft {
   readonly presentCookies: ReadonlySet<string>;
   /**
    * The profile's record. After all hooks, it is stored if they changed it, and deleted if nothing is left in it. Null
-   * if there is no id, no enabled plugin `keeps` anything, or the store can't be read.
+   * if there is no id, if no enabled plugin `keeps` anything, or if the store can't be read.
    */
   readonly record: ProfileRecord | null;
   /** True if the record is stored under a key that a plugin derived, not under the visitor's id. */
@@ -70,7 +70,7 @@ export interface Site {
   readonly edgeHost: string;
   /** The active domains, the primary one first. */
   readonly domains: readonly RegistryDomain[];
-  /** Paths that the manifest forwards to the tag server, and prefixes, which end with `/*`. */
+  /** Paths that the manifest forwards to the tag server; `/x/*` is for `/x` and all paths below it. */
   readonly proxyPaths: readonly string[];
   /** The names of the pages' data layers that the manifest states, beside `dataLayer`. */
   readonly dataLayers: readonly string[];
@@ -239,7 +239,7 @@ interface PluginBase<Settings> {
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /**
-   * Addresses below a domain's prefix that other software has chosen, for GET, recognised by path and query. They
+   * Addresses that other software has chosen, below a domain's prefix: for GET, recognised by path and query. They
    * precede all routes except those that end with `/*`. Answers 304 if `if-none-match` names the response's etag.
    */
   readonly prefixed?: {
@@ -260,7 +260,7 @@ interface PluginBase<Settings> {
   keyCookies?(settings: Settings): readonly string[];
   /**
    * Gets the `Set-Cookie` lines of an answer other than the bootstrap's, without the lines that the site may not set.
-   * Runs after the response is sent.
+   * Runs in the background: the response doesn't wait for it.
    */
   passedCookies?(lines: readonly string[], request: Request, context: PluginContext<Settings>): Promise<void>;
   /** Text of a script that is sent with the loader. */

@@ -10,7 +10,7 @@ describe('the suites', () => {
     expect(projects.flatMap(filesOf).sort()).toEqual(all);
   });
 
-  test.each(SUITES)('$name has files, and each of its patterns has one', ({ files }) => {
+  test.each(SUITES)('$name has files, and each of its patterns matches some', ({ files }) => {
     expect(files.length).toBeGreaterThan(0);
     for (const pattern of files) expect(globSync(pattern), pattern).not.toEqual([]);
   });
@@ -38,7 +38,7 @@ describe('the suites', () => {
     ['test/management/sites/decision.test.ts', 'management', 'unit'],
     ['test/gitops/main.test.ts', 'daemons', 'daemons'],
     ['test/fuzz/fuzz.test.ts', 'fuzz', 'fuzz'],
-  ])('%s is one of %s, in the project %s', (path, name, project) => {
+  ])('%s is in the suite %s, in the project %s', (path, name, project) => {
     expect(suiteOf(path)).toMatchObject({ name, project });
   });
 });

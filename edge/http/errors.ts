@@ -2,7 +2,7 @@ import type { PluginErrorCode } from '../../plugins/contract.ts';
 
 interface ErrorMeaning {
   readonly status: number;
-  /** One line for the client's user. It must not reveal internals. */
+  /** One line for the person whose request fails. It must not reveal internals. */
   readonly title: string;
 }
 

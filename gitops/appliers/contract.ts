@@ -77,8 +77,8 @@ export interface Change<Spec = unknown, Ref = unknown> {
   readonly desired?: Resource<Spec>;
   readonly observed?: Observed<Ref>;
   /**
-   * Set only for a delete, if git no longer has the site on any host (a tombstone, or no file). Unset for a delete: the
-   * site still exists, on another host for example, and its visitors' data must be kept.
+   * Set only for a delete, if git no longer has the site on any host (a tombstone, or no file). A delete without it:
+   * the site still exists, on another host for example, and its visitors' data must be kept.
    */
   readonly ended?: true;
 }
@@ -113,7 +113,7 @@ export interface Shortfall {
   readonly message: string;
 }
 
-/** Receives what a change waits for now, for people; empty: it no longer waits for anything unusual. */
+/** Receives a text for people: what a change waits for now. Empty: it no longer waits for anything unusual. */
 export type Progress = (message: string) => void;
 
 /** What one change knows of the run that it belongs to, and where it reports its progress. */

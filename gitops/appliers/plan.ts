@@ -70,7 +70,7 @@ export function nameConflicts(plans: readonly Plan[]): Conflict[] {
 
 /**
  * The changes that wait until every public name of their site is the site's own; a pure function. They are the creates
- * that need the names, and the same sites' deletes in the targets of these creates and of the names. Until then, the
+ * that need the names, and the same sites' deletes in the targets of these creates and of `unowned`. Until then, the
  * site is served under its earlier names, so the objects of these names must stay.
  * `unowned`: sites and targets of names that belong to others or couldn't be observed.
  */

@@ -7,7 +7,7 @@ import type { Expected } from './policy.ts';
 export interface WantedName {
   readonly host: string;
   readonly site: string;
-  /** The site is not served without this name. False for a custom domain. */
+  /** The site is not ready until this name has a certificate. False for a custom domain. */
   readonly own: boolean;
   readonly expected: Expected;
 }

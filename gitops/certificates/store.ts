@@ -28,7 +28,7 @@ export class CertificateStore {
     this.#directory = directory;
   }
 
-  /** Call it before any write: unfinished files are those of an earlier process. */
+  /** Removes unfinished files of an earlier process, and reads the rest. Call it before any write. */
   async prepare(): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const unfinished = (await readdir(this.#directory)).filter((name) => name.endsWith(UNFINISHED));

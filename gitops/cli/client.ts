@@ -11,7 +11,7 @@ interface MemberArgument {
   readonly role: string;
 }
 
-/** Parses `<subject>:<role>`. The subject may contain colons (`auth0|x`, `google-oauth2:123`), the role may not. */
+/** Parses `<subject>:<role>`. The subject may contain colons (`google-oauth2:123`), the role may not. */
 export function parseMember(text: string): MemberArgument {
   const colon = text.lastIndexOf(':');
   if (colon <= 0 || colon === text.length - 1) {

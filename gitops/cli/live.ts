@@ -20,7 +20,7 @@ const OBSERVE_SECONDS = 8;
 /** Longer than `OBSERVE_SECONDS`, because the provisioner reads git before that. */
 const PLAN_MS = 20_000;
 
-/** Observes every target and asks every part, all at once and each within a time limit. Never throws `CliError`. */
+/** Observes all targets and asks all parts at once, each within a time limit. A failure becomes a failed check. */
 export async function observeLive(context: CliContext): Promise<Live> {
   const [health, observation, others] = await Promise.all([
     asked(

@@ -17,7 +17,7 @@ export interface SnippetVerbOptions extends OutputOptions {
 
 type Domain = CreatedContainer['domains'][number];
 
-/** The role in which the command reads the embedded instance: the one with the fewest rights that sees tokens. */
+/** The role in which the command reads the embedded instance: the weakest one that sees tokens. */
 const ROLE = 'editor';
 
 /**

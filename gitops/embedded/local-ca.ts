@@ -5,7 +5,7 @@ import type { CertificatePaths, CertificateSource } from '../appliers/proxy/cert
 import { fileStem } from '../base/file-stem.ts';
 import type { Issuer } from './issue-certificates.ts';
 
-/** Most starts issue nothing. */
+/** Loaded only when needed: most starts issue nothing. */
 const issuing = () => import('./issue-certificates.ts');
 
 /** The curve of all keys, as WebCrypto names it. */

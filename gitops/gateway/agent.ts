@@ -131,7 +131,7 @@ export class GatewayAgent {
   }
 
   /**
-   * By service (`<namespace>/<name>`) on demand that has had a request: the time of the last one, in monotonic
+   * For each service on demand (`<namespace>/<name>`) that has had a request: the last one's time, in monotonic
    * milliseconds.
    */
   get requests(): ReadonlyMap<string, number> {

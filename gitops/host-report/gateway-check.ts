@@ -29,7 +29,7 @@ interface GatewayCheckDeps {
 export async function checkGateway(origin: string, deps: GatewayCheckDeps): Promise<PartCheck> {
   const { hopSecret, timeoutMs } = deps;
   return await checkPart('gateway', {
-    fix: `Check where ${origin} leads, the front and the pods of the gateways, and that the front passes TLS and x-tagyard-* headers on (docs/gateway.md).`,
+    fix: `Check the DNS of ${origin}, the front, the gateways’ pods, and that the front passes TLS and x-tagyard-* headers on (docs/gateway.md).`,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const visit = async (path: string, headers: Record<string, string>) =>

@@ -4,7 +4,7 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 const PURPOSE = 'tagyard edge signatures 1';
 const MINUTE_MS = 60_000;
 
-/** The value of the header by which the edge knows one GET from this host as a probe, as in `edge/base/probe.ts`. */
+/** The value of the header by which the edge recognises one GET of this host as a probe, as in `edge/base/probe.ts`. */
 export function hostProbeMark(
   hopSecret: string,
   { edge, path }: { readonly edge: string; readonly path: string },

@@ -45,7 +45,7 @@ export async function checkWorkerBindings({ client, script }: Worker): Promise<P
   });
 }
 
-/** An unset setting of Cloudflare counts as off. Exception: unset invocation logs are on if logs are on. */
+/** An unset setting counts as off, but unset logs follow `observability`, and unset invocation logs follow the logs. */
 function logFaults({ logpush, observability, tail_consumers: tails }: Settings): string[] {
   const { enabled = false, logs, traces } = observability ?? {};
   const hasLogs = logs?.enabled ?? enabled;

@@ -30,7 +30,7 @@ export async function acmeService(env: Env, deps: AcmeDeps): Promise<AcmeService
   });
 }
 
-/** An operator's files, which are watched. Throws where neither they nor an authority are set. */
+/** An operator's files, read at each observation. Throws if neither TLS_DIR nor ACME_DIRECTORY_URL is set. */
 export async function operatorFiles(env: Env): Promise<OperatorFiles> {
   const keptIn = join(env.STATE_DIR, 'tls-served');
   if (env.TLS_DIR !== undefined) return await OperatorFiles.open({ directory: env.TLS_DIR, keptIn });

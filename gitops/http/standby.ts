@@ -57,7 +57,7 @@ async function answerOf(
     headers: { ...withoutConnection(headers), [FORWARDED]: '1', ...framing(headers) },
     signal,
   });
-  // After the answer's head, its reader gets the error.
+  // `answered` gets the error, or after the answer's head the answer's reader.
   outgoing.on('error', () => undefined);
   try {
     const answered = once(outgoing, 'response', { signal });

@@ -31,7 +31,7 @@ export class Inventory {
     }
   }
 
-  /** A run is about to create or change this object. */
+  /** Adds a key that was observed, or that a run is about to create or change. */
   add(target: Target, site: string, key: string): void {
     const keys = this.#observedOf(target);
     const known = keys.get(site);

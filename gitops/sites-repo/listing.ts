@@ -98,8 +98,8 @@ function blobsAt(listing: Buffer, nameOf: (path: string) => string | null): Site
 }
 
 /**
- * Parses the output of `ls-tree -z`. In place of a site, files of clients and organisations have their path without the
- * ending, and policy scripts their whole path.
+ * Parses the output of `ls-tree -z`. For a client's or organisation's file, `site` is its path without the
+ * ending; for a policy script, its whole path.
  */
 export function siteBlobs(listing: Buffer): SiteBlob[] {
   return blobsAt(listing, (path) => siteAt(path) ?? tenantAt(path) ?? policyAt(path));

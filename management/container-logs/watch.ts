@@ -20,7 +20,7 @@ export async function watchHostLogs(context: Watched, host: HostLogs, signal: Ab
         await work(context, host);
       } catch (err) {
         if (err instanceof ProvisionerError)
-          log.debug({ err }, 'the host’s lines of containers can’t be reached');
+          log.debug({ err }, 'the containers’ lines on the host can’t be reached');
         else log.error({ err }, 'lines of containers could not be processed');
       }
     }

@@ -27,7 +27,7 @@ export function handoverPageRoutes(
     const found = await findLinkByHash(db, hashOf(secret), clock.date());
     if (found === undefined) return null;
     const records = await handovers.read(found, isFresh, request.id);
-    // The records may have been right for the first time just now.
+    // This read may just have stored in the link that all records are right.
     const link = (await findLinkByHash(db, hashOf(secret), clock.date())) ?? found;
     return {
       ...{ client: found.client, link, records, isComplete: areComplete(records) },

@@ -16,7 +16,7 @@ import { usableKeys } from './usable-keys.ts';
 export interface JwksOptions {
   /** Milliseconds after a fetch during which an unknown `kid` causes no further fetch. */
   readonly cooldownMs?: number;
-  /** Milliseconds after which the keys are fetched again: without an outage, a withdrawn key is accepted no longer. */
+  /** Milliseconds until the keys are fetched again. Without an outage, a withdrawn key works at most this long. */
   readonly maxAgeMs?: number;
   /** Milliseconds for which known keys are used while the issuer can't be reached. */
   readonly staleMs?: number;
@@ -27,7 +27,7 @@ export interface JwksOptions {
   readonly onNotice?: (message: string) => void;
 }
 
-/** Resolves to the current key for a token with this header: the same object until the keys are fetched again. */
+/** Resolves to the current key for a token with this header: without an outage, the same object until a new fetch. */
 type KeySource = (header?: JWSHeaderParameters, token?: FlattenedJWSInput) => Promise<CryptoKey>;
 
 /**

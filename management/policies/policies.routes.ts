@@ -17,8 +17,8 @@ const READING = ['invalid_request', 'forbidden', 'unknown_policy', 'sites_repo_u
 const WRITING = [...READING, 'precondition_failed'] as const;
 
 /**
- * The policy scripts, which limit what the templates of tag servers may do: one of each client, for its owners and
- * admins, and one of the instance, for operators.
+ * The policy scripts, which limit what the templates of tag servers may do: one of each client, for its owners,
+ * its admins and operators, and one of the instance, for operators only.
  */
 export function policiesRoutes(context: Context): FastifyPluginAsyncZod {
   const { settings } = context;

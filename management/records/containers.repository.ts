@@ -201,7 +201,7 @@ export async function setHealth(
   await addEvent(db, { ...event(id, 'host', status, cause), reason, detail });
 }
 
-/** The commit of the manifest that is recorded; `null`: git has none yet. */
+/** The commit of the recorded manifest; `null`: that manifest is not in git yet. */
 export async function committedRevision(db: Database, id: string): Promise<string | null> {
   const { revision } = await db
     .selectFrom('containers')

@@ -163,7 +163,7 @@ export async function settleProof(db: Database, { client_id, domain, status }: P
     .execute();
 }
 
-/** Counts all domains as proven, without a record. */
+/** Makes all domains count as proven, even without a TXT record. */
 export async function proveAll(db: Database): Promise<void> {
   await db
     .updateTable('domain_proofs')
@@ -173,7 +173,7 @@ export async function proveAll(db: Database): Promise<void> {
 }
 
 /**
- * Ends the wait for a proof of a domain in which the client has no name any more. Any other proof is kept: if git
+ * Deletes a pending proof of a domain in which the client has no name any more. Any other proof is kept: if git
  * brings an old site back, a domain without a row would count as proven.
  */
 export async function releaseProof(db: Database, { client, domain }: ProofKey, nextAt: Date): Promise<void> {

@@ -202,7 +202,7 @@ export async function moveRollout(
 }
 
 /**
- * Lets no further wave begin, because a site has failed. Only the first failure is recorded; on the way back, none is.
+ * Lets no further wave begin, because a site has failed. Only the first failure is recorded; during a revert, none is.
  */
 export async function stopAfterFailure(db: Database, id: string, detail: string): Promise<void> {
   await db

@@ -51,7 +51,7 @@ const rollout = z.object({
   id: z.uuid(),
   image: z.string(),
   status: z.enum(ROLLOUT_STATUSES).meta({
-    description: 'stopping: no further site is changed, and the last wave is followed to its end',
+    description: 'stopping: no further site is changed, and the wave that has begun is followed to its end',
   }),
   reason,
   detail: z

@@ -9,7 +9,7 @@ export const sessionView = z
     csrfToken: z
       .string()
       .meta({ description: 'the token that each request for a change sends as `x-csrf-token`' }),
-    endsAt: z.iso.datetime().meta({ description: 'when the session ends unless it is used before' }),
+    endsAt: z.iso.datetime().meta({ description: 'when the session ends if it is not used before' }),
   })
   .meta({ id: 'Session' });
 

@@ -90,7 +90,7 @@ export class Projection {
     const onUnwatched = (err: unknown) =>
       log.warn({ err }, 'the sites repository can’t be watched; it is polled instead');
     for await (const revision of repo.changes(signal, onUnwatched)) {
-      // The repository is new: the tenants that only the database has are written to it.
+      // The repository may be new: the tenants that only the database has are written to it.
       if (revision === null) await this.#tenants.run(null);
       if (revision === null) continue;
       await this.run().catch((err) => log.error({ err, revision }, 'a revision could not be projected'));

@@ -2,8 +2,8 @@ import type { Forwarder } from './forwarder.ts';
 import { ANSWER_SECONDS, CONNECT_SECONDS, comment, cookieNames, preamble } from './parts.ts';
 
 /**
- * Caddy’s expressions (RE2) have no negation. So an allowed cookie is replaced by itself and any other by nothing, each
- * after a `;`, because a replacement can’t be empty. Then surplus separators are removed.
+ * Caddy’s expressions (RE2) have no negation. So an allowed cookie is replaced by `;` and itself, and any other by `;`
+ * alone, because a replacement can’t be empty. Then surplus separators are removed.
  */
 export function caddySnippet(forwarder: Forwarder): string {
   const { edge, path, token, cookies } = forwarder;

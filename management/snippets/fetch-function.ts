@@ -15,7 +15,7 @@ const TOKEN = '${token}';
 // Only these cookies are passed on.
 const COOKIES = /^(?:${cookieNames(cookies)})=/;
 
-// Headers that are for this server only.
+// Headers that the edge must not get as the visitor sent them.
 const NOT_PASSED = [
   ...['authorization', 'connection', 'cookie', 'expect', 'host', 'keep-alive', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'x-tagyard-country', 'x-tagyard-region', 'x-tagyard-visitor'],

@@ -1,4 +1,4 @@
-/** The members of a record that are counted (docs/logs.md). Records of older releases lack those that may be missing. */
+/** The members of a record that are counted (docs/logs.md). Records of older releases may lack the optional ones. */
 export interface TrafficRecord {
   /** ISO 8601 in UTC. */
   readonly time: string;
@@ -46,7 +46,7 @@ function isRecord(value: unknown): value is TrafficRecord {
     !Number.isNaN(Date.parse(time)) &&
     typeof route === 'string' &&
     route.length <= 200 &&
-    // The database refuses any other text, and with it all other lines.
+    // The database refuses a text that fails these two checks, and all that is written with it.
     route.isWellFormed() &&
     !route.includes('\0') &&
     typeof status === 'number' &&

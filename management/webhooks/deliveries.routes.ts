@@ -122,7 +122,7 @@ export function deliveriesRoutes({ db }: Context, onQueued: () => void): Fastify
         config: { access: 'act' },
         schema: {
           operationId: 'replayDelivery',
-          summary: 'Send a delivery again, after the deliveries that already wait for the same container',
+          summary: 'Send a delivery again, after the waiting deliveries of the same container',
           tags,
           params: deliveryParams,
           querystring: dryRunQuery,

@@ -20,7 +20,7 @@ const MAX_PAIR_OCTETS = 4096;
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** Printable ASCII without `;`, so that a value can't end the pair or the header. */
 const VALUE = /^(?! )[\x20-\x3a\x3c-\x7e]*(?<! )$/;
-/** Prefixes with conditions. A restored, domain-wide cookie meets only those of `__Secure-` (RFC 6265bis 4.1.3). */
+/** Prefixes with conditions, all refused: a domain-wide cookie meets only those of `__Secure-` (RFC 6265bis 4.1.3). */
 const RESERVED_PREFIX = /^__(?:host|secure|http|host-http)-/i;
 
 /** True if `name` is one of the patterns, or starts with a pattern that ends in `*`. */

@@ -20,7 +20,7 @@ const RANDOM_UUID = '4';
 /** A browser that has lost its id gets a new one. Up to this many ids in a month may belong to one visitor. */
 const MAX_BROWSERS = 10;
 const MONTH_MS = 30 * 86_400_000;
-/** How long a new value restores nothing to other browsers: by then, a common one would have come from many. */
+/** How long a new value restores nothing to other browsers: by then, a value that many visitors have is noticed. */
 const TRIAL_MS = 86_400_000;
 
 /** The value of the master cookie, if it can be a random value that only this visitor has. */

@@ -10,7 +10,7 @@ export interface Snippet {
 }
 
 const LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
-/** `/*` doesn't count: it names every path that isn't the edge's own, and the loader's path is the edge's own. */
+/** `/*` doesn't count as a proxy path here: it names only paths that aren't the edge's own, and the loader's is. */
 const isNarrow = (path: string) => path !== '/*';
 const ENVIRONMENT = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'];
 

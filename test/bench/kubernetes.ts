@@ -27,7 +27,7 @@ interface Round {
   readonly requests: number;
   readonly server: number;
   readonly own: number;
-  /** Seconds from the change of one site to its pods. */
+  /** Seconds from the change of one site until its new pods are ready. */
   readonly change: number;
   /** Calls for that change that the provisioner's account made. */
   readonly changeCalls: number;

@@ -13,7 +13,7 @@ describeWith('chromium', 'the pages of the management API', () => {
   });
   afterAll(() => world?.close());
 
-  test('show the product’s name, and the root redirects to the console', async () => {
+  test('don’t name Swagger UI, and the root redirects to the console', async () => {
     const root = await fetch(`${url}/`, { redirect: 'manual' });
     expect([root.status, root.headers.get('location')]).toEqual([302, '/console']);
     expect(await (await fetch(`${url}/docs/static/theme/favicon.svg`)).text()).toContain('<svg');

@@ -282,7 +282,7 @@ describe('the raw logs', () => {
     expect(dropped).toBeGreaterThan(0);
   });
 
-  test('with the longest records fit into a message of the queue', () => {
+  test('fit into a message of the queue in batches of fifty, even with the longest records', () => {
     const batch = { id: crypto.randomUUID(), records: Array.from({ length: 50 }, () => longest) };
     expect(Buffer.byteLength(JSON.stringify(batch))).toBeLessThan(128_000);
   });

@@ -62,7 +62,7 @@ describe.skipIf(absent)('http-state’s cookie headers', () => {
   }
 
   test.each(cases<CookieCase>('http_state_parser.json').filter(({ sent }) => sent.length > 0))(
-    'the cookie header that a browser sends after $test is parsed correctly',
+    'after $test, the cookie header that a browser sends is parsed correctly',
     ({ sent }) => {
       const header = sent.map(({ name, value }) => `${name}=${value}`).join('; ');
       for (const { name } of sent) {

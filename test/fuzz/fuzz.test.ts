@@ -7,7 +7,7 @@ const seed = Number(process.env.TAGYARD_FUZZ_SEED || Math.floor(Math.random() * 
 const log: string[] = [];
 
 test('an instance keeps its invariants for the steps of the corpus, and for random ones until the minute is over', {
-  // Enough for the minute, two starts, the last wait for sites to settle, and the search for the fewest failing steps.
+  // Enough for the minute, two starts, the last wait for sites to settle, and a search for the fewest steps that fail.
   timeout: 900_000,
 }, async () => {
   console.log(`TAGYARD_FUZZ_SEED=${seed}`);

@@ -96,7 +96,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       }
     });
 
-    test('is a record for each name, because the mark below a name keeps a wildcard from covering it', async () => {
+    test('is a record for each name, because no wildcard covers a name that has a mark below it', async () => {
       await knot.update('add * 300 A 203.0.113.9');
       expect(await knot.read('acme-shop-origin', 'A')).toEqual(['203.0.113.9']);
       await converge(applierOf(), acme);
@@ -239,7 +239,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
     const beta = loadedManifest('beta-shop', 1);
     const MARK = '_tagyard-a.acme-shop-origin';
 
-    // What another client does between observation and apply, and which of its records must remain.
+    // What another client does between observation and apply, and how many addresses (A) or marks the name then has.
     test.each([
       ['takes the name', [], ['add acme-shop-origin 300 A 203.0.113.9'], { MARK: 0 }],
       ['gives the name an alias', [], ['add acme-shop-origin 300 CNAME elsewhere.example.'], { MARK: 0 }],
@@ -270,7 +270,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       },
     );
 
-    test('is refused for an alias where a server would ignore the update without an error', async () => {
+    test('is refused, not ignored without an error, if its alias would be beside a new record', async () => {
       const applier = applierOf();
       const { changes } = await planOf(applier, acme);
       await knot.update('add acme-shop 300 MX 10 mail');
@@ -391,7 +391,7 @@ describeWith('knot', 'DNS by RFC 2136', () => {
       expect((await planOf(applier, acme)).changes).toEqual([]);
     });
 
-    test('every update by a key is reported as permanent, with what to do, and nothing changes', async () => {
+    test('every update by a key is reported as a permanent fault with a remedy, and nothing changes', async () => {
       const applier = applierOf({ key: 'reader' });
       const before = await knot.serial();
       const failed = await applyAll(applier, (await planOf(applier, acme)).changes);

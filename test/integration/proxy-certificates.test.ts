@@ -98,7 +98,7 @@ function certificateBehaviour(name: string, backendOf: (settings: ProxySettings)
       ]);
     });
 
-    test('change nothing else on plain HTTP', async () => {
+    test('handle all else on plain HTTP as if there were no challenges', async () => {
       const fromFiles: ProxySpec = {
         site: 'beta',
         vhosts: [{ kind: 'custom', host: 'tags.beta.example', edgeHost: 'beta.example.net' }],

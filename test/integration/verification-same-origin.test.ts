@@ -10,12 +10,12 @@ import { startVerificationStage, type VerificationStage } from '../support/verif
 
 const TOKEN = forwarderToken('shop');
 const PREFIX = '/m3trics1';
-/** The verification's own address. If the domain's server states none, no address arrives. */
+/** The verification's own address. If the domain's server states no visitor's address, none arrives. */
 const VISITOR = '203.0.113.50';
 /** On a busy machine one verification can exceed its budget; then it is repeated. */
 const PATIENT = { timeoutMs: 60_000 };
 
-/** What the domain's own server does; each test changes one property. */
+/** What the domain's own server does; a test changes what it needs. */
 interface Server {
   token: string;
   /** The visitor's address that it states when it gets a request with these headers. */

@@ -21,7 +21,7 @@ const WAIT = { timeoutMs: 120_000, intervalMs: 300 };
 /** Random manifests that the API server judges: each has nine objects. */
 const SAMPLES = 10;
 
-/** What the API server adds by itself. Objects can't contain it: the server assigns it, or it depends on the cluster. */
+/** What the cluster itself sets in stored objects; the objects that we apply don't contain it. */
 const ASSIGNED: Readonly<Record<string, readonly string[]>> = {
   Namespace: ['spec', 'status', 'metadata.labels.kubernetes.io/metadata.name'],
   ResourceQuota: ['status'],

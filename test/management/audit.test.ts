@@ -39,7 +39,7 @@ test.each(['owner', 'admin'])(
   },
 );
 
-test('a viewer reads no rows, not even those of a client by its id', async () => {
+test('a viewer reads no rows, not even when the request names a client', async () => {
   expect(await audit('viewer')).toEqual({ items: [], next: null });
   expect((await world.call('GET', `/audit?client=${client}`, { as: 'viewer' })).status).toBe(403);
   expect((await world.call('GET', `/audit?client=${client}`, { as: 'stranger' })).status).toBe(404);
@@ -146,7 +146,7 @@ test('an owner sees the refused requests of members and operators, and none of s
   ]);
 });
 
-test('the owner of an organisation reads what was done with it, its members and what belongs to it', async () => {
+test('an organisation’s owner reads what was done with it, with its members and with what it owns', async () => {
   const boss = { subject: 'boss', role: 'owner' };
   const made = await world.call('POST', '/organisations', {
     as: 'root',

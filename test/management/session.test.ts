@@ -180,7 +180,7 @@ describe('a session', () => {
     ['a change with a wrong token', { method: 'DELETE', headers: { 'x-csrf-token': 'x'.repeat(43) } }, 403],
     ['a read from another site', { headers: { 'sec-fetch-site': 'cross-site' } }, 403],
     ['a read of an address that a person typed', { headers: { 'sec-fetch-site': 'none' } }, 200],
-  ])('%s: status %s', async (_what, init, status) => {
+  ])('answers %s with status %s', async (_what, init, status) => {
     await logIn('owner');
     const nowhere = '/server-containers/00000000-0000-4000-8000-000000000000';
     const path =
@@ -203,7 +203,7 @@ describe('a session', () => {
   });
 
   test.each([
-    ['no cookie', {}, 'missing_token'],
+    ['a request without a cookie', {}, 'missing_token'],
     ['a made-up cookie', { cookie: `tagyard-session=${'x'.repeat(43)}` }, 'expired_session'],
     ['the scheme that only the API uses', { authorization: `Session ${'x'.repeat(43)}` }, 'missing_token'],
   ])('isn’t opened by %s', async (_what, headers, code) => {

@@ -18,7 +18,7 @@ const MAX_OPEN = 200;
 /**
  * Sends `perSecond` requests a second through a proxy until `end()`: GET and POST alternately, three in four on new
  * connections, one on a kept-alive one. Each is sent on time, whether or not earlier ones were answered. If the machine
- * is too busy for that, fewer are sent, because the proxy rightly refuses a burst of late ones (`NAME_CONNECTIONS`).
+ * is too busy for that, some are omitted: the proxy would rightly refuse a burst of late ones (`NAME_CONNECTIONS`).
  *
  * A server may close a kept-alive connection just when the client uses it again, and can't prevent that. The request is
  * sent again, as Node's manual says (`request.reusedSocket`), and counted.

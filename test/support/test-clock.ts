@@ -1,6 +1,6 @@
 import type { Clock } from '../../gitops/base/clock.ts';
 
-/** A clock that stops until `advance` is called. Sleeps end when their time has come. */
+/** A clock that moves only by `advance`. Sleeps end when their time has come. */
 export function testClock(start = new Date('2026-01-01T00:00:00Z')) {
   let elapsed = 0;
   let offset = 0;

@@ -15,7 +15,7 @@ export interface ContainerInstance {
   readonly endpoint: Endpoint | null;
   /** Its slot, whether it runs or not; `null` if an older release created it. */
   readonly slot: Slot | null;
-  /** True if it is in its own site's network and in no other. */
+  /** It is in its own site's network and in no other. Also true without a mark, or if sites have no networks. */
   readonly inPlace: boolean;
   /** True if its hosts file gives the preview server an address that the host no longer has. */
   readonly isReaddressed: boolean;

@@ -14,7 +14,7 @@ export interface InsideAuthorities {
 
 /** The CAs that containers trust in addition to Node's own. */
 interface TrustedCas {
-  /** One PEM file for all of them. */
+  /** The same PEM file for all containers. */
   readonly caFile?: string;
   /** The file for a container; made before its start. */
   readonly caFileOf?: (spec: Pick<ContainerSpec, 'previewHost' | 'policyHost'>) => Promise<string>;
@@ -22,11 +22,11 @@ interface TrustedCas {
   readonly caHash?: string;
 }
 
-/** PEM; OpenSSL accepts the other two labels too. */
+/** The usual label of PEM, and two others that OpenSSL accepts too. */
 const CERTIFICATE = /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----/;
 
 /**
- * The operator's CA (`own`, a PEM file), and that of the preview server in a site's network (`inside`; `null`: there are
+ * The operator's CA (`own`, a PEM file), and those of the names in a site's network (`inside`; `null`: there are
  * no such networks). Throws an `Error` if the operator's CA can't be read: otherwise, all containers would be replaced
  * by ones that don't trust it.
  */

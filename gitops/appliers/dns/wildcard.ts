@@ -106,8 +106,8 @@ interface CoveredName {
 
 /**
  * What is observed under a name that a wildcard may cover; a pure function. `null`: the name needs a record of its own,
- * because the wildcard has another content, because something of others is at or below the name, or because something
- * was once (`keptName`). Our own record for the name is to be deleted, but only once the wildcard was observed. So is a
+ * because the wildcard has another content, or because something of others is at or below the name, or was when our
+ * record was written (`keptName`). Otherwise our record is to be deleted, once the wildcard was observed. So is a
  * record that another host made for the site; if the wildcard doesn't exist yet, this host takes that record over
  * instead.
  */

@@ -7,7 +7,7 @@ import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import type { Copies } from './state/copies.ts';
 
 const POLL_MS = 50;
-/** How long a change waits for gateways: longer than the Lease of a gateway that ended without notice counts. */
+/** How long a change waits for gateways. By then, a gateway that ended without notice doesn’t count any more. */
 const TIMEOUT_MS = 20_000;
 /**
  * The longest time for which a Lease counts, even if it states a longer one, so that none delays changes for longer.
@@ -19,7 +19,7 @@ const leased = z.object({ spec: z.object({ leaseDurationSeconds: z.number() }) }
 
 interface Waiting {
   readonly secret: string;
-  /** A digest of all Secrets per poll since the change: a gateway that reports one of them serves the change. */
+  /** All Secrets’ digest at each poll since the change. A gateway that reports any of these serves the change. */
   readonly digests: Set<string>;
   readonly until: number;
   resolve(): void;

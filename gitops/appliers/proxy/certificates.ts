@@ -40,7 +40,7 @@ export interface CertificateSource {
    * the files changes.
    */
   isLatest?(host: string, files: CertificatePaths, tls: TlsMode): Promise<boolean>;
-  /** Removes the stored data of all names except these. */
+  /** Removes the stored data of all names that are neither among these nor wanted by a manifest. */
   retain(served: readonly ServedName[]): Promise<void>;
 }
 

@@ -7,7 +7,7 @@ const EMBEDDED = [
   '@electric-sql/pglite-prepopulatedfs',
   'oidc-provider',
 ] as const;
-/** The embedded parts' packages, and the package of the search, without which everything else works. */
+/** The embedded parts' packages, and the package that only the search needs. */
 type Optional = (typeof EMBEDDED)[number] | '@duckdb/node-api';
 
 /** The packages of the embedded parts that are not installed. */

@@ -5,7 +5,7 @@ import { givenContainer } from '../../requests/container.ts';
 import { givenClient } from '../../requests/members.ts';
 import { CliError } from '../output/cli-error.ts';
 
-/** In place of the id of a client that is not created yet. */
+/** In place of the client's id, which doesn't matter to these checks. */
 const NO_CLIENT = '00000000-0000-4000-8000-000000000000';
 
 /** A container's members as in `POST /server-containers`, except `client`. The API's own schema checks them. */

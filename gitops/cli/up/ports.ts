@@ -3,7 +3,7 @@ import { CliError } from '../output/cli-error.ts';
 
 const HOST = '127.0.0.1';
 
-/** A port that the instance listens on: requested by an environment variable, or picked and remembered. */
+/** A port that the instance listens on: requested by an environment variable or a default, or picked and remembered. */
 interface PortRequest {
   readonly name: string;
   /** The variable that requests it. A port that has no such variable is always picked. */
@@ -75,7 +75,7 @@ async function pick(taken: ReadonlySet<number>): Promise<number> {
   }
 }
 
-/** Throws `CliError` if the system refuses the port for another reason than its use (`EACCES`). */
+/** Throws `CliError` if the system refuses the port although it is not in use (`EACCES`). */
 async function isFree(port: number): Promise<boolean> {
   try {
     return (await freePort(HOST, port)) !== null;

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { readAnswer } from '../instance/answers.ts';
 
-/** How long a start waits for its sites. Sites that take longer are provisioned after the report. */
+/** How long a start waits for its sites. Sites that take longer are provisioned after the start has ended. */
 const TIMEOUT_MS = 20_000;
 const POLL_MS = 50;
 

@@ -126,7 +126,7 @@ export function pageOfList(text: string, kind: Kind): ListPage | null {
   const [beginning] = BEGINNING.exec(text.slice(from, from + LONGEST)) ?? [];
   if (from < ITEMS.from.length || to < from || beginning === undefined) return parsedPage(parsed(text), kind);
   const page = parsedPage(parsed(`${text.slice(0, from)}${text.slice(to)}`), kind);
-  // Here the listing's own members come after its items, so the last `]}` is within an item.
+  // If the listing's own members come after its items, the last `]}` is within an item.
   if (page === null) return parsedPage(parsed(text), kind);
   const items: SentObject[] = [];
   for (let start = from; start < to; ) {

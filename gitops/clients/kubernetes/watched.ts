@@ -29,7 +29,7 @@ const OVERDUE_MS = 10_000;
  */
 const AWAITED_MS = 50;
 /**
- * A longer `Retry-After` is shortened to this: one of hours would stop the copy long after the API server works again.
+ * A longer `Retry-After` is cut to this: a pause of hours would last long after the API server works again.
  */
 const LONGEST_ASKED_MS = 60_000;
 const PAUSES = { firstMs: 1_000, longestMs: 10_000 } as const;
@@ -51,8 +51,8 @@ interface Waiter {
 
 /**
  * A copy of the selected objects: a paged listing, and then a watch that is opened again from its last version. A dead
- * connection may stay unnoticed for 25 s if packets get lost (TCP's probes), for 150 s if something on the way still
- * answers for the server (no bookmark), and for 10 s if a caller waits for a version.
+ * connection is noticed after at most 25 s if packets get lost (by TCP's probes), after 150 s if something on the way
+ * still answers for the server (no bookmark comes), and after 10 s if a caller waits for a version.
  */
 export class WatchedCopy implements Watched {
   readonly #transport: Transport;
@@ -154,7 +154,7 @@ export class WatchedCopy implements Watched {
         continue;
       }
       first.since = clock.now();
-      // Moved to the end, so that the first waiter is the one that has waited longest.
+      // Moved to the end, so that the first waiter always has the earliest `since`.
       this.#waiters.delete(first);
       this.#waiters.add(first);
       this.#open?.abort(

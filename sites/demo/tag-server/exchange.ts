@@ -36,7 +36,7 @@ export function sendAnswer(
 /** The largest body that is read. GA4 batches are far smaller. */
 const MOST_BYTES = 256 * 1024;
 
-/** The body as text. `null` if it is too large; the caller has then got a 413. */
+/** The body as text. `null` if it is too large; a 413 has then been sent. */
 export async function readBody(exchange: Exchange): Promise<string | null> {
   const chunks: Buffer[] = [];
   let size = 0;

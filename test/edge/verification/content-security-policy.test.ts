@@ -54,7 +54,7 @@ describe('a page’s policy', () => {
     ['every secure address', 'default-src https:', []],
     ['every address, named http', 'default-src http:', []],
     ['a default of none', "default-src 'none'", ALL],
-    ['only itself', "default-src 'self'", ALL.filter((source) => source.endsWith(VENDOR))],
+    ['only the page’s origin', "default-src 'self'", ALL.filter((source) => source.endsWith(VENDOR))],
     ['upper case', `DEFAULT-SRC 'SELF' HTTPS://WWW.GOOGLETAGMANAGER.COM`, []],
     ['the vendor by a wildcard', "default-src 'self' *.googletagmanager.com", []],
     [

@@ -50,7 +50,7 @@ describe('Safari does not limit cookies', () => {
   });
 });
 
-describe('Safari limits cookies to 7 days', () => {
+describe('Safari limits to 7 days the cookies', () => {
   test.each<[string, NameAnswer, NameAnswer, RegExp]>([
     [
       'of another site',

@@ -36,7 +36,7 @@ describe('an account at an authority', () => {
     await expect(openAccount(home)).rejects.toThrow();
   });
 
-  test('is registered again if its URL is damaged', async () => {
+  test('keeps its key, but not a damaged URL', async () => {
     const { key } = await openAccount(home);
     await writeFile(join(home, 'account.json'), '{');
     expect(await openAccount(home)).toMatchObject({ key, url: null });

@@ -71,7 +71,7 @@ describe('a slow remote', () => {
   const large = () => execFileSync('git', ['-C', at('mirror.git'), 'for-each-ref'], { encoding: 'utf8' });
 
   test('may take longer than the silence that is allowed, as long as it makes progress', async () => {
-    // Sixty times 50 ms.
+    // About 60 pauses of 50 ms: 3 s in all.
     slowRemote(2_000);
     await fetch(2_000);
     expect(large()).toContain('refs/heads/main');

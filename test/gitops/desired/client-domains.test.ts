@@ -113,7 +113,7 @@ describe('a registrable domain in which two clients have sites', () => {
   });
 });
 
-test('a read fails if git can’t read an applied version, and ignores a version that git no longer has', async () => {
+test('a read fails if git has lost an applied file, and ignores a version whose commit git doesn’t have', async () => {
   const { repo, sitesRepo, dir } = daemon;
   const ageIdentity = await generateIdentity();
   const containerConfig = await encryptSecret(await identityToRecipient(ageIdentity), daemon.config);

@@ -90,7 +90,7 @@ test('the CA of a name is removed after one whole day in which the name was neve
   expect(await names()).toEqual([ONE, TWO]);
 });
 
-test('a folder that an engine created in place of a CA’s file is replaced', async () => {
+test('a folder that a container engine created in place of a CA’s file is replaced', async () => {
   const file = await (await openInsideCas(home)).caFileOf(ONE);
   await rm(file);
   await mkdir(file);

@@ -57,7 +57,7 @@ describe('the disk', () => {
 });
 
 describe('the disk of Docker', () => {
-  test('passes, fails and says how much is free, and fails if the engine doesn’t answer', async () => {
+  test('passes with enough space, else says how much is free; fails if Docker doesn’t answer', async () => {
     const path = await mkdtemp(join(tmpdir(), 'tagyard-disk-'));
     stack.defer(() => rm(path, { recursive: true }));
     expect(await checkDockerDisk(async () => path, 1)).toMatchObject({

@@ -109,7 +109,7 @@ describe('the path from the processing server to the preview server', () => {
     });
   });
 
-  test('is a failed part of the host, with the site and what to do', async () => {
+  test('is reported as a failed part of the host, with the site and what to do', async () => {
     const { manifest, settings } = await siteWith(status(500));
     const deps = { containerSettings: settings(1), gateway: async () => null };
     expect(await checkPreview(manifest, deps)).toMatchObject({

@@ -129,7 +129,7 @@ describe('executeSite', () => {
     expect(outcome.failures).toHaveLength(1);
   });
 
-  test('waits for the drain only before the targets that are deleted after a draining one', async () => {
+  test('waits for the drain once a draining target is deleted, and not before', async () => {
     const traits = [{ target: 'first' }, { target: 'found', drainsOnRemoval: true }, { target: 'last' }];
     const down = traits.map(({ target }) => change(target, 'delete'));
     const clock = testClock();

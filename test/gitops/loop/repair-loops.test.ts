@@ -28,7 +28,7 @@ test.each([
   ['another target', { target: 'dns' }, false],
   ['another site that has taken the object over', { site: 'other' }, true],
   ['another operation', { op: 'update' }, true],
-] as const)('a change of %s counts with the repairs: $2', (_what, extra, together) => {
+] as const)('a change of %s belongs to the repair loop: $2', (_what, extra, together) => {
   const loops = new RepairLoops(testClock());
   const drift = change('shop', 'a');
   for (let repair = 0; repair < 3; repair += 1) loops.repaired(drift);

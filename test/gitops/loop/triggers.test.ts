@@ -31,10 +31,10 @@ test('the first pass after the start covers everything', async () => {
 test.each<[string, () => void, boolean]>([
   ['nothing', () => undefined, false],
   ['a check', () => triggers.check(), true],
-  ['a site', () => triggers.site('shop'), true],
-  ['everything', () => triggers.all(), true],
-  ['a time before', () => clock.advance(999), false],
-  ['the time', () => clock.advance(1000), true],
+  ['a trigger for a site', () => triggers.site('shop'), true],
+  ['a trigger for everything', () => triggers.all(), true],
+  ['almost its whole time', () => clock.advance(999), false],
+  ['its whole time', () => clock.advance(1000), true],
   ['a restored check', () => triggers.restore({ all: true, sites: new Set(['shop']) }), false],
 ])('a wait has ended after %s: $2', async (_what, act, ended) => {
   expect(await endsBy(act)).toBe(ended);

@@ -76,7 +76,7 @@ describe('a change', () => {
     ['an object that was never applied', { key: 'b', desired: resource('one', 'b') }, false],
     ['another target', { target: 'dns', desired: resource('one', 'a') }, false],
     ['another site', { site: 'two', desired: resource('two', 'a') }, false],
-  ] as const)('of %s was applied before: $2', (_what, extra, expected) => {
+  ] as const)('with %s was applied before: $2', (_what, extra, expected) => {
     const one = { ...change('one', 'a'), ...extra };
     expect(new Inventory(known).wasApplied(one)).toBe(expected);
   });

@@ -4,12 +4,12 @@ import { SitesRepoError, wrapGitError } from '../../../gitops/sites-repo/errors.
 test.each([
   ['an error', new Error('fatal: not found'), 'git fetch: fatal: not found'],
   [
-    'an error without its password',
+    'an error with a password, which it removes',
     new Error("unable to access 'https://bot:s3cret@git.example/x'"),
     "git fetch: unable to access 'https://git.example/x'",
   ],
   [
-    'an error without its two logins',
+    'an error with two logins, which it removes',
     new Error('https://a:b@x.example and ssh://c@y.example'),
     'git fetch: https://x.example and ssh://y.example',
   ],

@@ -65,7 +65,7 @@ test.each<[string, string[], string[]]>([
   expect(loadersOf({ domains, customDomains })).toEqual(expected);
 });
 
-test('a record of a manifest from before there were rules of consent has their defaults', () => {
+test('a manifest recorded before there were rules of consent gets the defaults of these', () => {
   const { consentMode: _, fallback: __, regions: ___, consentMaxDays: ____, ...old } = viewOf({});
   expect(present(old as ManifestView)).toMatchObject({
     consent: 'opt_out',

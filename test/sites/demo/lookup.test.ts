@@ -46,7 +46,7 @@ async function resolve(dns: Resolver, name: string, all: boolean): Promise<unkno
   return await promise;
 }
 
-describe('the stand-in resolves names as the image’s agents do (docs/facts.md, Start and run)', () => {
+describe('the stand-in resolves names as the image’s HTTP agents do (docs/facts.md, Start and run)', () => {
   test.each([false, true])('DNS wins over the hosts file (all: %j)', async (all) => {
     const dns = await resolverOf('192.0.2.7');
     // Every hosts file has `localhost`.

@@ -21,7 +21,7 @@ export interface OutputLine {
   readonly position: OutputPosition | null;
 }
 
-/** Octets of the longest line that is read. A template's line contains the bodies of a request, which aren't kept. */
+/** Octets of the longest line that is read: many, because templates also print bodies (which aren't kept). */
 export const LONGEST_LINE = 256 * 1024;
 
 /** The container that printed a line. */

@@ -51,7 +51,7 @@ const LEVEL = 'restricted';
 /** The policy's version is that of the API server: a fixed version would miss what later ones forbid. */
 const VERSION = 'latest';
 
-/** Our accounts can't list Secrets here, so the quota counts them: a namespace with others' Secrets isn't deleted. */
+/** Our accounts can't list Secrets here. The quota counts them, so no namespace with others' Secrets is deleted. */
 export const SECRETS_QUOTA = 'count/secrets';
 /** No limit: only their number is of interest. */
 const MANY_SECRETS = '1M';

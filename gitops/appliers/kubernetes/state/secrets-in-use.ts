@@ -18,8 +18,8 @@ export interface DeployedSite {
 }
 
 /**
- * The Secrets that ReplicaSets need, old ones included. Those of a site are read again after another rollout, and each
- * time while one of its Deployments is missing or has more ReplicaSets than it keeps.
+ * The Secrets that ReplicaSets need, old ones included. A site's Secrets are read again after a Deployment has a new
+ * revision, and each time while one of its Deployments is missing or has more ReplicaSets than it keeps.
  */
 export class SecretsInUse {
   readonly #client: KubernetesClient;
@@ -29,7 +29,7 @@ export class SecretsInUse {
     max: MOST_KNOWN,
   });
 
-  /** `namespace`: that of all objects; `null`: each client has its own. */
+  /** `namespace`: that of all objects; `null`: each client's sites have their own. */
   constructor(client: KubernetesClient, namespace: string | null) {
     this.#client = client;
     this.#namespace = namespace;

@@ -7,7 +7,7 @@ export interface WorkerState {
     readonly type: string;
     readonly [member: string]: unknown;
   }[];
-  /** The settings of all its versions. */
+  /** The settings that hold for all its versions. */
   readonly settings: {
     readonly logpush?: boolean | null;
     readonly observability?: object | null;

@@ -74,7 +74,7 @@ export function selectRecords(records: readonly EmulatedRecord[], raw: unknown) 
       (match === 'any' ? tests.some((test) => test(record)) : tests.every((test) => test(record))),
   );
   const sign = direction === 'asc' ? 1 : -1;
-  // A stable sort keeps ties in the order of type, name and content, so pages never overlap.
+  // The records come ordered by type, name and content. Ties keep that order, so pages never overlap.
   const sorted = selected.toSorted((a, b) => (a[order] < b[order] ? -sign : a[order] > b[order] ? sign : 0));
   return { records: sorted, page, perPage };
 }

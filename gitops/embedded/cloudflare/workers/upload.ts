@@ -9,7 +9,7 @@ export interface Upload {
   readonly size: number;
 }
 
-/** The parts of a form that came as octets. */
+/** Reads a multipart form from the octets of a body. */
 export async function formOf(body: unknown, contentType: string): Promise<FormData> {
   if (!(body instanceof Buffer) || !contentType.startsWith('multipart/form-data')) {
     throw new ApiError('invalidUpload', 'Failed to parse Worker upload. Send multipart/form-data.');

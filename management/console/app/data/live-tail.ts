@@ -144,7 +144,7 @@ export function useTail<Row extends { readonly time: string }>(
     const end = followStream(address, {
       kinds: [kind, 'gap'],
       onOpen: () => {
-        // After a short loss of the connection, the API says what was missed; after a stream's end, it can't.
+        // `hasGap` stays: after a short loss, the API says what was missed, but not after a stream's end.
         show({ isOpen: true, error: null });
         hasOpened = true;
       },

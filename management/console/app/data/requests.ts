@@ -40,7 +40,7 @@ export type RequestTimes =
 
 type Address = Readonly<Record<string, string>>;
 
-/** Values of an address that the API would refuse are ignored. */
+/** A status or cache result that the API would refuse is ignored. */
 export function requestFilterOf({ container, requestId, route, status, cache, error, probes }: Address) {
   const result = CACHE_RESULTS.find((one) => one === cache);
   return {

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { me } from './session.ts';
 
-/** A filter of the containers that a person keeps under a name. */
+/** A filter of the list of containers, kept under a name that a person chose. */
 export interface SavedFilter {
   readonly name: string;
   /** The query of the list's address, such as `status=failed&q=shop`. */

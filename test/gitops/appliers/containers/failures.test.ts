@@ -104,7 +104,7 @@ describe('a container that fails to start', () => {
     expect(message.length).toBeLessThan(400);
   });
 
-  test('is given up without its output where that can’t be redacted', () => {
+  test('is given up, and its output isn’t shown if that can’t be redacted', () => {
     const serviceAccountKey = new Secret(`no JSON ${AUTH}`);
     const broken = { ...failure([`auth=${AUTH}`]), spec: { ...spec, serviceAccountKey } };
     const failures = failuresOf(3);

@@ -21,7 +21,7 @@ describe('the edge at Cloudflare', () => {
 
   const { kv, routeOptions, wildcardRoutes, routes, sites, planOf, converge } = edgeZone(() => world);
 
-  test('reads KV and routes of a thousand sites in one call for each page, the routing entries once for both', async () => {
+  test('reads KV and routes of a thousand sites in one call for each list, the routing entries once for both', async () => {
     const all = sites(1000);
     const kvTarget = kv();
     await converge(kvTarget, ...all);

@@ -304,7 +304,7 @@ describe('the objects of a site in a cluster', () => {
     expect(find('NetworkPolicy', loadedManifest(), withGateway, 'preview').spec.egress).toHaveLength(2);
   });
 
-  test('are rolled by the ten-day edition before the image reports itself unhealthy', () => {
+  test('get new pods every ten days, before the image reports itself unhealthy', () => {
     let now = 0;
     const recycling = new Recycling({ days: 10, now: () => now });
     const settings = { ...CLUSTER, edition: (site: string) => recycling.edition(site) };

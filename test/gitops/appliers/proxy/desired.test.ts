@@ -43,7 +43,7 @@ describe('the vhosts of a site', () => {
     expect(origin).toMatchObject({ upstreams: processing.map(({ address, port }) => ({ address, port })) });
   });
 
-  test('change with the containers, and a new custom domain changes nothing else', () => {
+  test('change with the containers, and a new custom domain doesn’t change the others', () => {
     const hashes = (...manifest: Parameters<typeof loadedManifest>) =>
       new Map(proxyResources(loadedManifest(...manifest), settings).map(({ key, hash }) => [key, hash]));
     const before = hashes('acme-shop', 0);
@@ -76,7 +76,7 @@ describe('the file name of a key', () => {
   });
 
   test.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
-    '%s belongs to no key, so it is read back unchanged',
+    'is never %s, which is read back unchanged',
     (file) => {
       expect(keyOf(file)).toBe(file);
     },

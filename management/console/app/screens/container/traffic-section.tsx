@@ -7,7 +7,7 @@ import { pollOf, readTraffic, sumOf, sumsOf, type Traffic } from '../../data/tra
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 
-/** How much arrived: first the sums, then their course as charts and tables. */
+/** How much arrived: first the sums, then charts of their course over time, and a table of countries. */
 export function TrafficSection({ id }: { id: string }) {
   const { range, set } = useRange();
   const { span, step, to } = range;

@@ -31,7 +31,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
           </Fact>
           <Fact name="Container">
             {container === null ? (
-              <span class="dim">none: the host is unknown</span>
+              <span class="dim">none: no site was found for the hostname</span>
             ) : (
               <a href={`/console/containers/${container}`}>{row.site ?? container}</a>
             )}
@@ -67,7 +67,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
         </details>
       </div>
       <div class="actions">
-        {/* It closes the dialog, because the list behind it may stay, with another filter. */}
+        {/* The link also closes the dialog: the list behind may stay, and only its filter changes. */}
         <a
           class="button"
           onClick={close}
