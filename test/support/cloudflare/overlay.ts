@@ -2,8 +2,9 @@ import type { Overlay } from '../openapi.ts';
 
 /**
  * What the API has, but not the OpenAPI document by which the traffic is checked. Sources: the types of the official
- * SDK (npm cloudflare 7.3.0, resources/workers/scripts and resources/dns/usage); for the last path, the calls of
- * wrangler 4; for the query parameters and the optional member, what wrangler 4, certbot and the SDK send.
+ * SDK (npm cloudflare 7.3.0, resources/workers/scripts, resources/workers/domains and resources/dns/usage); for the last
+ * three paths, the calls of wrangler 4; for the query parameters and the optional members, what wrangler 4, certbot and
+ * the SDK send.
  */
 const text = { type: 'string' };
 const yes = { type: 'boolean' };
@@ -169,5 +170,8 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
     [`${account}/storage/kv/namespaces`, 'get', 'per_page', { minimum: 1, maximum: 1000 }],
     ['/zones/{zone_id}/custom_hostnames', 'get', 'per_page', { maximum: 1000 }],
   ],
-  optional: [[`${account}/workers/domains`, 'put', 'environment']],
+  optional: [
+    [`${account}/workers/domains`, 'put', 'environment'],
+    [`${account}/workers/domains`, 'put', 'zone_id'],
+  ],
 };

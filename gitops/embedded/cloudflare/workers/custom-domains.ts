@@ -28,6 +28,9 @@ const filters = z.object({
   zone_name: z.string().optional(),
 });
 
+/** True also for the zone's own name. */
+const isIn = (zone: string, hostname: string) => hostname === zone || hostname.endsWith(`.${zone}`);
+
 /** `/accounts/{account_id}/workers/domains`: hostnames that lead to a script with all their paths. */
 export function domainEndpoints(app: FastifyInstance, context: EmulatorContext): void {
   const { db, account, scripts, limits, zone, routesChanged } = context;
@@ -49,14 +52,20 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
     return found;
   }
 
+  /** The zone that the request names; else the nearest that has the hostname (docs/facts.md, Cloudflare API). */
   function ownerOf({ zone_id, zone_name, hostname }: z.infer<typeof input>) {
     if (zone_id !== undefined) return zone({ zone_id });
     const zones = db
-      .prepare('SELECT * FROM zones')
+      .prepare('SELECT * FROM zones ORDER BY length(name) DESC')
       .all()
       .map((row) => zoneRow.parse(row));
-    const found = zones.find(({ name }) => name === zone_name || hostname.endsWith(`.${name}`));
-    if (found === undefined) throw new ApiError('foreignDomain', `Hostname ${hostname} is in no zone.`);
+    const found = zones.find(({ name }) =>
+      zone_name === undefined ? isIn(name, hostname) : name === zone_name,
+    );
+    if (found === undefined) {
+      const which = zone_name === undefined ? 'no zone' : `no zone ${zone_name}`;
+      throw new ApiError('foreignDomain', `Hostname ${hostname} is in ${which}.`);
+    }
     return found;
   }
 
@@ -78,7 +87,7 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
     const owner = ownerOf(parsed.data);
     if (!/^[a-z0-9.-]+$/.test(hostname))
       throw new ApiError('invalidDomain', `Hostname ${hostname} is invalid.`);
-    if (hostname !== owner.name && !hostname.endsWith(`.${owner.name}`)) {
+    if (!isIn(owner.name, hostname)) {
       throw new ApiError('foreignDomain', `Hostname ${hostname} does not belong to zone ${owner.name}.`);
     }
     if (scripts.find(service) === null)
