@@ -71,15 +71,18 @@ export function api(run: Run, token = run.demo.token) {
   /** A custom domain, on the proxy's plain port. */
   const proxy = (host: string, method: Method, path: string, headers: Record<string, string> = {}) =>
     call(`${run.proxy.url}${path}`, method, { host: `${host}:${new URL(run.proxy.url).port}`, ...headers });
-  /** Waits until a container has the status `wanted`, for a minute at most, also if it is `failed`. */
-  const reaches = (id: string, wanted: string) =>
-    eventually(
+  /** Waits until a container has the status `wanted`. Throws at once where it is `failed` instead. */
+  const reaches = (id: string, wanted: string) => {
+    let status = '';
+    return eventually(
       async () => {
         const { body } = await ok(management.GET('/server-containers/{id}', at(id)));
-        if (body.status !== wanted) throw new Error(`${id} is ${body.status}: ${body.statusReason ?? ''}`);
+        status = body.status;
+        if (status !== wanted) throw new Error(`${id} is ${status}: ${body.statusReason ?? ''}`);
         return body;
       },
-      { timeoutMs: 60_000 },
+      { timeoutMs: 60_000, until: () => status === 'failed' },
     );
+  };
   return { management, provisioner, edge, proxy, reaches };
 }
