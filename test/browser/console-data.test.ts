@@ -180,8 +180,13 @@ describeWith('chromium', 'the console with data', () => {
     await stage.report([{ container: shop, route: '/while-paused' }]);
     await page.getByText('1 new request since the pause').waitFor();
     expect(await page.getByText('/while-paused').count()).toBe(0);
+    // An hour later by the browser's clock: the pause doesn't count as time until the arrival.
+    await page.evaluate(`{ const now = Date.now; Date.now = () => now() + 3_600_000; }`);
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('/while-paused').waitFor();
+    expect(await page.getByText('the newest arrived').innerText()).toMatch(
+      /arrived \d{1,3}(\.\d)? m?s after/,
+    );
     expect(await rows(page).count()).toBe(100);
     await page.goto(`${stage.url}/console/containers/${crypto.randomUUID()}/requests?view=live`);
     await page

@@ -68,6 +68,8 @@ export function useTail<Row extends { readonly time: string }>(
   useEffect(() => {
     setTail(EMPTY);
     let waiting: string[] = [];
+    /** When the newest row arrived. */
+    let newestAt = 0;
     let now: Tail<Row> = EMPTY;
     let frame = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -92,7 +94,7 @@ export function useTail<Row extends { readonly time: string }>(
       show({
         rows: [...fresh, ...now.rows].slice(0, MOST_TAIL_ROWS),
         waiting: 0,
-        ...(newest === undefined ? {} : { lateMs: Math.max(0, Date.now() - Date.parse(newest.time)) }),
+        ...(newest === undefined ? {} : { lateMs: Math.max(0, newestAt - Date.parse(newest.time)) }),
       });
     };
     const drawSoon = () => {
@@ -107,10 +109,11 @@ export function useTail<Row extends { readonly time: string }>(
     };
     resume.current = drawSoon;
     const arrived = (text: string) => {
+      newestAt = Date.now();
       waiting.push(text);
       if (waiting.length > 2 * MOST_TAIL_ROWS) waiting = waiting.slice(-MOST_TAIL_ROWS);
       now = { ...now, received: now.received + 1, waiting: now.waiting + 1 };
-      const at = Math.floor(Date.now() / RATE_STEP_MS) * RATE_STEP_MS;
+      const at = Math.floor(newestAt / RATE_STEP_MS) * RATE_STEP_MS;
       const last = arrivals.at(-1);
       if (last?.at === at) arrivals[arrivals.length - 1] = { at, count: last.count + 1 };
       else arrivals.push({ at, count: 1 });
