@@ -114,6 +114,35 @@ describeWith('chromium', 'the forms of a container', () => {
     });
   });
 
+  test('show each change since the page was read, or the newest five and that there are more', async () => {
+    await using visited = await visit('owner');
+    const { page } = visited;
+    const names = (first: number, count: number) =>
+      Array.from({ length: count }, (_, index) => `Change ${first + index}`);
+    const change = async (all: readonly string[]) => {
+      for (const name of all) expect((await patch({ name })).status).toBe(200);
+    };
+    const dialog = page.getByRole('dialog');
+    const notice = dialog.getByRole('alert');
+    const shown = async () => {
+      await notice.getByText('changed this container meanwhile').first().waitFor();
+      return (await notice.locator('ins').allInnerTexts()).reverse();
+    };
+    await page.getByRole('button', { name: 'Edit acme.example', exact: true }).click();
+    const form = page.getByRole('form', { name: 'Settings of acme.example' });
+    await form.getByLabel('Web tag id').fill('GTM-MINE456');
+    await change(names(1, 5));
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    expect(await shown()).toEqual(names(1, 5));
+    expect(await notice.getByText('earlier changes').count()).toBe(0);
+    await dialog.getByRole('button', { name: 'Plan again on top of theirs' }).click();
+    await dialog.getByRole('columnheader', { name: 'After' }).waitFor();
+    await change(names(6, 6));
+    await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+    expect(await shown()).toEqual(names(7, 5));
+    await notice.getByText('The container’s history shows the earlier changes').waitFor();
+  });
+
   test('take a service account’s key from a file, and name what is wrong with it', async () => {
     await using visited = await visit('owner');
     const { page, complaints } = visited;

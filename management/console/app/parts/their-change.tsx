@@ -12,24 +12,30 @@ const MOST = 5;
 export function TheirChange({ base: { container } }: { base: Versioned }) {
   const { id, revision } = container;
   const query = useQuery(`container since ${id} ${revision}`, async () => {
-    const params = { path: { id }, query: { limit: MOST } };
+    const params = { path: { id }, query: { limit: MOST + 1 } };
     const { history } = (await api.get('/server-containers/{id}/history', { params })).data;
     const known = history.findIndex(({ commit }) => commit === revision);
-    return known === -1 ? history.slice(0, 1) : history.slice(0, known);
+    const isCut = known === -1 && history.length > MOST;
+    // If the whole history doesn't have `base`, only the newest commit is certain to be later.
+    const newer = isCut ? MOST : known === -1 ? 1 : known;
+    return { entries: history.slice(0, newer), isCut };
   });
   return (
     <Known query={query} rows={2}>
-      {(entries) =>
-        entries.map(({ commit, author, at, subject, changes }) => (
-          <div key={commit} class="stack">
-            <p>
-              <span class="strong">{author}</span> changed this container meanwhile (<Ago at={at} />
-              ): {subject}
-            </p>
-            <ChangeTable changes={changes} />
-          </div>
-        ))
-      }
+      {({ entries, isCut }) => (
+        <>
+          {entries.map(({ commit, author, at, subject, changes }) => (
+            <div key={commit} class="stack">
+              <p>
+                <span class="strong">{author}</span> changed this container meanwhile (<Ago at={at} />
+                ): {subject}
+              </p>
+              <ChangeTable changes={changes} />
+            </div>
+          ))}
+          {isCut && <p>The container’s history shows the earlier changes.</p>}
+        </>
+      )}
     </Known>
   );
 }
