@@ -23,9 +23,11 @@ export async function revertOf(
   if (from === null) throw new ProvisionerProblem('unknown_ref');
   // A merge counts as one change of the branch: its difference from its first parent.
   const [newest] = (await repo.versions(site, { revision: from, branchOnly: true })).keys();
-  if (newest === undefined)
+  // The revision may be older than the site.
+  const isOlder = newest === undefined && revision !== undefined && (await repo.history(site, 1)).length > 0;
+  if (newest === undefined && !isOlder)
     throw new ProvisionerProblem('unknown_site', { detail: `no commit ever touched ${site}.yaml` });
-  if (revision !== undefined && newest !== from) {
+  if (newest === undefined || (revision !== undefined && newest !== from)) {
     throw new ProvisionerProblem('unknown_ref', {
       detail: `${from.slice(0, 12)} did not touch ${site}.yaml`,
     });

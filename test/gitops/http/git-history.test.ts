@@ -52,6 +52,18 @@ test('refuses to revert a merge that didn’t change the file on the branch', as
   expect(answer).toMatchObject({ status: 404, body: { code: 'unknown_ref' } });
 });
 
+test.each([
+  ['a site that is younger than the revision', 'acme', 'unknown_ref', /did not touch acme\.yaml/],
+  ['a site that never was', 'other', 'unknown_site', /no commit ever touched other\.yaml/],
+])('refuses to revert %s', async (_what, site, code, detail) => {
+  await daemon.push('older', formatManifest(daemon.manifest('older', 2)));
+  const revision = git(['rev-parse', 'main']);
+  await daemon.push('acme', text('Younger'));
+  await daemon.hasRead(git(['rev-parse', 'main']));
+  const answer = await daemon.call('POST', `/sites/${site}/revert`, { revision });
+  expect(answer).toMatchObject({ status: 404, body: { code, detail: expect.stringMatching(detail) } });
+});
+
 test('a diff answers after a force-push and a gc that removed what was applied', async () => {
   await daemon.push('acme', text('Applied'));
   await eventually(() => expect(daemon.loop.status('acme')).toMatchObject({ reason: 'Ready' }));
