@@ -31,15 +31,16 @@ class Stage {
   now = 0;
   #version = 0;
   #reads = 0;
-  /** Thrown by a read of the Leases. */
-  fault: Error | null = null;
+  /** Thrown by each read of the objects of that kind. */
+  readonly faults = new Map<Kind, Error>();
   readonly secrets = new Map<string, KubernetesObject>();
   readonly leases = new Map<string, KubernetesObject>();
   readonly reports = new GatewayReports({
     copies: {
       of: (kind: Kind) => {
         if (kind === 'Lease') this.#reads += 1;
-        if (this.fault !== null) throw this.fault;
+        const fault = this.faults.get(kind);
+        if (fault !== undefined) throw fault;
         return (kind === 'Secret' ? this.secrets : this.leases).values();
       },
     },
@@ -311,12 +312,15 @@ test('a wait for gateways ends with an error that says that none runs', async ()
   await expect(served).rejects.toThrow('no gateway in gateways serves it yet: none runs');
 });
 
-test('a Lease that can’t be read ends the waiting with its error, and a later change is waited for', async () => {
-  const stage = new Stage();
-  stage.write(SECRET, '1');
-  stage.renew('one');
-  stage.fault = new Error('Lease one is no JSON');
-  await expect(stage.served()).rejects.toThrow('Lease one is no JSON');
-  stage.fault = null;
-  await stage.served();
-});
+test.each<Kind>(['Secret', 'Lease'])(
+  'a %s that can’t be read ends the waiting with its error, and a later change is waited for',
+  async (kind) => {
+    const stage = new Stage();
+    stage.write(SECRET, '1');
+    stage.renew('one');
+    stage.faults.set(kind, new Error(`${kind} one is no JSON`));
+    await expect(stage.served()).rejects.toThrow(`${kind} one is no JSON`);
+    stage.faults.delete(kind);
+    await stage.served();
+  },
+);
