@@ -56,13 +56,18 @@ export async function refusals(
       }),
     ),
   );
+  /** The domains that are shared with containers that the request doesn't name. */
+  const withOthers = await sharedDomains(db, transfer.from, ids);
   // Each container that is refused may refuse others.
   for (;;) {
     const rest = ids.filter((id) => !refused.has(id));
     const shared = await sharedDomains(db, transfer.from, rest);
     if (shared.size === 0) return refused;
     for (const [id, domains] of shared) {
-      const detail = `another container of the client has names in ${domains.join(', ')}: transfer both together`;
+      const others = withOthers.get(id);
+      const detail = others
+        ? `another container of the client has names in ${others.join(', ')}: transfer them together`
+        : `another container with names in ${domains.join(', ')} is refused, and they are transferred only together`;
       refused.set(id, new ManagementProblem('domain_in_use', { detail }));
     }
   }

@@ -358,18 +358,26 @@ describe('a transfer', () => {
     await writeFile(file, `${await readFile(file, 'utf8')}nonsense: true\n`);
     await world.git(clone, 'commit', '-qam', 'Break it');
     await world.git(clone, 'push', '-q');
-    const transfer = async (query = '') =>
+    const transfer = async (query = '', containers = ids) =>
       (
         await world.call('POST', `/clients/${from}/transfer${query}`, {
           as: 'owner',
-          body: { containers: ids, to },
+          body: { containers, to },
         })
       ).body;
     expect((await transfer('?dryRun=1')).plan.changes).toEqual([]);
-    expect((await transfer()).items).toMatchObject([
+    const { items } = await transfer();
+    expect(items).toMatchObject([
       { id: broken, status: 'refused', code: 'manifest_broken' },
       { id: whole, status: 'refused', code: 'domain_in_use' },
     ]);
+    // Only a request that lacked the other container is asked to name both.
+    expect(items[1].detail).toBe(
+      'another container with names in pair.example is refused, and they are transferred only together',
+    );
+    expect((await transfer('', [whole ?? ''])).items[0].detail).toBe(
+      'another container of the client has names in pair.example: transfer them together',
+    );
     for (const id of ids) {
       const read = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
       expect(read.body.clientId).toBe(from);
