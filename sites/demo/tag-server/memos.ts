@@ -21,7 +21,7 @@ export function buildMemos({
   messageExpirySeconds: number;
 }): Memos {
   const waiting = new Map<string, { memos: Batch; expires: number }[]>();
-  const pollers = new Map<string, Set<(batch: Batch) => void>>();
+  const pollers = new Map<string, Set<(batch: Batch | null) => void>>();
 
   const takeFresh = (session: string): Batch => {
     const now = performance.now();
@@ -46,14 +46,18 @@ export function buildMemos({
       const waitingNow = takeFresh(session);
       if (waitingNow.length > 0) return waitingNow;
       const { promise, resolve } = Promise.withResolvers<Batch | null>();
-      const timer = setTimeout(resolve, longPollSeconds * 1000, null);
-      abandoned.addEventListener('abort', () => resolve(null), { once: true });
+      // A poll that has its answer stops waiting at once: what a later post gave it would be lost.
+      const answer = (batch: Batch | null) => {
+        polls.delete(answer);
+        if (polls.size === 0 && pollers.get(session) === polls) pollers.delete(session);
+        resolve(batch);
+      };
       const polls = pollers.get(session) ?? new Set();
-      pollers.set(session, polls.add(resolve));
+      pollers.set(session, polls.add(answer));
+      const timer = setTimeout(answer, longPollSeconds * 1000, null);
+      abandoned.addEventListener('abort', () => answer(null), { once: true });
       const arrived = await promise;
       clearTimeout(timer);
-      polls.delete(resolve);
-      if (polls.size === 0) pollers.delete(session);
       return arrived === null || arrived.length === 0 ? null : arrived;
     },
   };
