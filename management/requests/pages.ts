@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Clock } from '../../gitops/base/clock.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { keyFrom } from '../view/page.ts';
+import { AHEAD_MS } from '../view/search-times.ts';
 import type { RecentRequests } from './recent.ts';
 import type { RequestsQuery } from './requests.schema.ts';
 import type { RequestFilter } from './rows/filter.ts';
@@ -9,8 +10,6 @@ import { compareRows, type RequestRow, type RowKey } from './rows/record.ts';
 import type { RequestSearch } from './search/search.ts';
 
 const DAY_MS = 86_400_000;
-/** The edge's clocks may be ahead of this machine's. */
-const AHEAD_MS = 3_600_000;
 /** Seconds after which a search that can't be answered may be tried again. */
 export const RETRY_SECONDS = 5;
 

@@ -1,10 +1,7 @@
 import { z } from 'zod';
 import { probesQuery } from '../view/probes.ts';
+import { isSearchRange, SEARCH_RANGE, searchTimes } from '../view/search-times.ts';
 import { recordedRequest } from './rows/record.ts';
-
-const DAY_MS = 86_400_000;
-/** The longest time that one search may cover. */
-const MOST_DAYS = 31;
 
 const requestView = recordedRequest
   .extend({ id: z.string().meta({ description: 'the same for every copy of the record' }) })
@@ -25,10 +22,8 @@ const filters = {
   probes: probesQuery,
 };
 
-const time = z.iso.datetime({ offset: true });
 const search = {
-  from: time.optional().meta({ description: 'from this time on; default: 24 hours before `to`' }),
-  to: time.optional().meta({ description: 'before this time; default: now' }),
+  ...searchTimes,
   ...filters,
   limit: z.coerce.number().int().min(1).max(1_000).default(50),
   cursor: z.string().max(2_000).optional().meta({ description: '`next` of the previous page' }),
@@ -38,17 +33,10 @@ const search = {
     .meta({ description: '`ndjson`, `csv`: all rows that match, without pages' }),
 };
 
-const isRange = ({ from, to }: { from?: string | undefined; to?: string | undefined }): boolean => {
-  if (from === undefined) return true;
-  const span = (to === undefined ? Date.now() : Date.parse(to)) - Date.parse(from);
-  return span <= MOST_DAYS * DAY_MS && (to === undefined || span > 0);
-};
-const RANGE = { path: ['from'], message: `must be before \`to\`, by at most ${MOST_DAYS} days` };
-
-export const containerRequestsQuery = z.strictObject(search).refine(isRange, RANGE);
+export const containerRequestsQuery = z.strictObject(search).refine(isSearchRange, SEARCH_RANGE);
 export const requestsQuery = z
   .strictObject({ ...search, client: z.uuid().optional(), container: z.uuid().optional() })
-  .refine(isRange, RANGE);
+  .refine(isSearchRange, SEARCH_RANGE);
 export type RequestsQuery = z.output<typeof containerRequestsQuery>;
 
 export const requestsPage = z.object({

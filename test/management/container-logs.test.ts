@@ -70,6 +70,7 @@ test('a viewer searches the lines of a container, page by page; strangers see no
     '?level=loud',
     '?requestId=ada',
     '?from=2026-01-01T00:00:00Z',
+    '?from=9999-01-01T00:00:00Z',
   ]) {
     expect((await call(query)).body.code, query).toBe('invalid_request');
   }
