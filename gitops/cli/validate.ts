@@ -4,6 +4,7 @@ import { escapeHiddenIn } from '../base/text.ts';
 import { claims } from '../desired/claims.ts';
 import { disputedDomains } from '../desired/client-domains.ts';
 import { parseManifest } from '../manifest/load.ts';
+import { describeProblem } from '../manifest/problem.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { type OutputOptions, print } from './output/print.ts';
 
@@ -25,12 +26,7 @@ export async function validate(files: readonly string[], options: OutputOptions)
   const valid = checked.flatMap(({ file, manifest }) => (manifest === null ? [] : [{ file, manifest }]));
   const problems = escapeHiddenIn([...own, ...conflicts(valid)]);
   print(options, problems, (shown) =>
-    shown
-      .map(({ file, line, path, message }) => {
-        const position = line === null ? file : `${file}:${line}`;
-        return `${position}: ${path === '' ? '' : `${path}: `}${message}\n`;
-      })
-      .join(''),
+    shown.map((problem) => `${describeProblem(problem.file, problem)}\n`).join(''),
   );
   if (problems.length > 0) process.exitCode = 1;
 }

@@ -1,5 +1,5 @@
 import { canonicalContainerConfig } from '../manifest/container-config.ts';
-import type { ParsedManifest } from '../manifest/load.ts';
+import { describeProblem } from '../manifest/problem.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
@@ -38,17 +38,9 @@ export async function readSiteFile(
   const parsed = await readManifest(file.text, file.path);
   if (parsed.ok) return { reading: await readValid(file, parsed.manifest, settings) };
   const { site, path, blob } = file;
-  return { unreadable: { site, path, blob, stalled: stalledBy(path, parsed), elsewhere: null } };
-}
-
-function stalledBy(path: string, { reason, problems }: ParsedManifest & { ok: false }) {
-  const message = problems
-    .map((problem) => {
-      const line = problem.line === undefined ? '' : `:${problem.line}`;
-      return `${path}${line}: ${problem.path && `${problem.path}: `}${problem.message}`;
-    })
-    .join('; ');
-  return { reason, message };
+  const message = parsed.problems.map((problem) => describeProblem(path, problem)).join('; ');
+  const stalled = { reason: parsed.reason, message };
+  return { unreadable: { site, path, blob, stalled, elsewhere: null } };
 }
 
 /** Used in place of a blob's id, because it changes with everything that the message depends on. */

@@ -4,3 +4,12 @@ export interface Problem {
   readonly message: string;
   readonly line?: number;
 }
+
+/** A problem of the manifest at `file` as text for a person: `file:line: path: message`. */
+export function describeProblem(
+  file: string,
+  { path, message, line }: Omit<Problem, 'line'> & { readonly line?: number | null },
+): string {
+  const position = typeof line === 'number' ? `${file}:${line}` : file;
+  return `${position}: ${path === '' ? '' : `${path}: `}${message}`;
+}

@@ -1,4 +1,5 @@
 import type { ParsedManifest } from '../../gitops/manifest/load.ts';
+import { describeProblem } from '../../gitops/manifest/problem.ts';
 import type { Absence } from '../../gitops/sites-repo/absences.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { type ContainerStatus, isProjectionReason, LIVE, type StatusReason } from '../lifecycle/status.ts';
@@ -73,9 +74,5 @@ export function describeRefusal(path: string, parsed: ParsedManifest): string {
     return `${path}: the site is protected; set protect: false before you remove it`;
   }
   if (parsed.ok) return `${path}: names a container other than that of this site`;
-  return parsed.problems
-    .map(
-      ({ path: key, message, line }) => `${path}${line === undefined ? '' : `:${line}`}: ${key} ${message}`,
-    )
-    .join('; ');
+  return parsed.problems.map((problem) => describeProblem(path, problem)).join('; ');
 }

@@ -104,7 +104,10 @@ test('a refusal names the file, and for an invalid manifest also line and key', 
     'set protect: false',
   );
   const broken = parseManifest('version: 1\ncolour: red\n', 'acme-shop.yaml');
-  expect(describeRefusal('acme-shop.yaml', broken)).toContain('acme-shop.yaml:2: colour unknown key');
+  expect(describeRefusal('acme-shop.yaml', broken)).toContain('acme-shop.yaml:2: colour: unknown key');
+  expect(describeRefusal('acme-shop.yaml', parseManifest('[]\n', 'acme-shop.yaml'))).toMatch(
+    /^acme-shop\.yaml:1: \w/,
+  );
 });
 
 test.each([
