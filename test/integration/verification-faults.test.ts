@@ -382,7 +382,7 @@ describe('checks of the host report', () => {
       (host) => ({ ...host, previews: { count: null, problem: 'the engine doesn’t answer' } }),
       'single_preview',
       /couldn’t be counted: the engine/,
-      /Run tagyard apply/,
+      /Check that the site’s host reaches what runs its containers/,
     ],
   ])('report in the check $2: %s', async (_what, change, name, detail, fix) => {
     const report = await stage.verify(change(await stage.report()));

@@ -34,16 +34,23 @@ export async function checkPreviewUrl({ site, host, visit }: CheckContext) {
   ];
 }
 
-export function checkSinglePreview({ host }: CheckContext) {
+export function checkSinglePreview({ host }: Pick<CheckContext, 'host'>) {
   if (host === null) return [skipped(null, 'only the host knows how many run')];
   const { count, problem } = host.previews;
   if (count === 1) return [passed(null, 'one preview server runs')];
+  if (count === null) {
+    return [
+      failed(
+        null,
+        `the preview servers couldn’t be counted: ${problem}`,
+        'Check that the site’s host reaches what runs its containers (Docker or the cluster), then verify again.',
+      ),
+    ];
+  }
   return [
     failed(
       null,
-      count === null
-        ? `the preview servers couldn’t be counted: ${problem}`
-        : `${count} preview servers run; it must be exactly one`,
+      `${count} preview servers run; it must be exactly one`,
       count === 0
         ? 'Run tagyard apply. tagyard status says why it doesn’t start.'
         : 'Run tagyard apply, which removes what isn’t wanted: with two servers, a debug session misses half of the requests.',
