@@ -1,3 +1,4 @@
+import accepts from 'accepts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { ManagementProblem } from '../http/errors.ts';
 import { ASSETS_PATH, bundleConsole, type ConsoleFiles, parseConsole } from './build.ts';
@@ -57,8 +58,8 @@ function send(
 ) {
   const file = files[name];
   if (file === undefined) throw new ManagementProblem('not_found');
-  const accepted = String(request.headers['accept-encoding'] ?? '');
-  const encoding = (['br', 'gzip'] as const).find((one) => new RegExp(`\\b${one}\\b(?!;q=0)`).test(accepted));
+  const accepted = accepts(request.raw);
+  const encoding = (['br', 'gzip'] as const).find((one) => accepted.encodings(one) !== false);
   reply.header('vary', 'accept-encoding').type(file.type);
   if (encoding !== undefined) reply.header('content-encoding', encoding);
   return reply.send(Buffer.from(file[encoding ?? 'plain'], 'base64'));

@@ -21,11 +21,11 @@ export function queryOf({ url }: FastifyRequest): URLSearchParams {
 
 /** Answers with a script with the headers that Google sends (docs/facts.md, Web container script). */
 export async function sendScript(
-  { headers: { 'accept-encoding': accepted } }: FastifyRequest,
+  request: FastifyRequest,
   reply: FastifyReply,
   body: string,
 ): Promise<FastifyReply> {
-  const { coding, bytes } = await encode(body, String(accepted ?? ''));
+  const { coding, bytes } = await encode(body, request.raw);
   return reply
     .headers({
       'content-type': 'application/javascript; charset=UTF-8',

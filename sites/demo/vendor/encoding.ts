@@ -1,22 +1,21 @@
+import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
 import { brotliCompress, gzip } from 'node:zlib';
+import accepts from 'accepts';
 
 const CODERS = [
   ['br', promisify(brotliCompress)],
   ['gzip', promisify(gzip)],
 ] as const;
 
-/** Compresses `body` with brotli or else gzip if `accept-encoding` allows it; `q=0` forbids a coding. */
+/** Compresses `body` with brotli or else gzip if the request’s `accept-encoding` allows it. */
 export async function encode(
   body: string,
-  accepted: string,
+  request: IncomingMessage,
 ): Promise<{ coding: string | null; bytes: Buffer }> {
-  const named = accepted.split(',').map((part) => part.trim().toLowerCase());
+  const accepted = accepts(request);
   for (const [coding, compress] of CODERS) {
-    const wanted = named.some(
-      (part) => part === coding || (part.startsWith(`${coding};`) && !/q=0(?:\.0*)?$/.test(part)),
-    );
-    if (wanted) return { coding, bytes: await compress(Buffer.from(body)) };
+    if (accepted.encodings(coding) !== false) return { coding, bytes: await compress(Buffer.from(body)) };
   }
   return { coding: null, bytes: Buffer.from(body) };
 }
