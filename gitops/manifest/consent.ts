@@ -83,7 +83,10 @@ export function consentDocument(manifest: ManifestConsent): ConsentSettings {
   };
 }
 
-/** Where visitors are identified before they choose, as text for a person: `everywhere but in DE`; `null`: nowhere. */
+/**
+ * Where visitors are identified before they choose, as text for a person: `everywhere but in DE, US (except US-CA)`;
+ * `null`: nowhere.
+ */
 export function identifiedPlaces({
   regions: differing,
   consent,
@@ -92,7 +95,18 @@ export function identifiedPlaces({
   const identifies = (rules: Pick<z.output<typeof region>, 'consent' | 'consentMode'>) =>
     (rules.consent ?? consent) === 'opt_out' && (rules.consentMode ?? consentMode) === 'advanced';
   const isUsual = identifies({});
-  const others = differing.flatMap((rules) => (identifies(rules) === isUsual ? [] : rules.places));
+  const byPlace = new Map(
+    differing.flatMap((rules) => rules.places.map((name) => [name, identifies(rules)] as const)),
+  );
+  // The rules for a part of a country replace those for the country.
+  const differs = (part: string) => byPlace.get(part) !== (byPlace.get(countryOf(part)) ?? isUsual);
+  const others = [...byPlace].flatMap(([name, value]) => {
+    if (value === isUsual || (name !== countryOf(name) && !differs(name))) return [];
+    const parts = [...byPlace.keys()].filter((part) => part.startsWith(`${name}-`) && differs(part));
+    return [parts.length === 0 ? name : `${name} (except ${parts.join(', ')})`];
+  });
   if (isUsual) return others.length === 0 ? 'everywhere' : `everywhere but in ${others.join(', ')}`;
   return others.length === 0 ? null : `in ${others.join(', ')}`;
 }
+
+const countryOf = (name: string): string => name.slice(0, 2);

@@ -24,6 +24,15 @@ test.each([
   [{ regions: [{ places: ['DE', 'FR'], ...required }, { places: ['US'] }] }, 'everywhere but in DE, FR'],
   [{ ...required, regions: [{ places: ['US'], consent: 'opt_out' }] }, 'in US'],
   [{ regions: [{ places: ['DE'], consentMode: 'basic' }] }, 'everywhere but in DE'],
+  [
+    { regions: [{ places: ['DE', 'US'], ...required }, { places: ['US-CA', 'US-NY'] }] },
+    'everywhere but in DE, US (except US-CA, US-NY)',
+  ],
+  [{ regions: [{ places: ['US-CA', 'US', 'DE-BY'], ...required }] }, 'everywhere but in US, DE-BY'],
+  [
+    { ...required, regions: [{ places: ['US'], consent: 'opt_out' }, { places: ['US-CA'] }] },
+    'in US (except US-CA)',
+  ],
 ])(
   'the rules %j identify visitors before they choose %s: the check says so, with advice',
   async (rules, where) => {
