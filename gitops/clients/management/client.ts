@@ -38,21 +38,26 @@ type Call<Method extends Verb> = <
   ...rest: Rest<Init>
 ) => Promise<ApiAnswer<Asked<MethodResponse<Api, Method, Path, Init>, Init>>>;
 
-/** The paths whose GET answers a page: `{ items, next }`, or `{ containers, next }`. */
+/** The paths whose GET answers a page: a list, as `items` or under another name, and `next`. */
 export type ListPath = {
   [Path in ClientPathsWithMethod<Api, 'get'>]: MethodResponse<Api, 'get', Path> extends { next: unknown }
     ? Path
     : never;
 }[ClientPathsWithMethod<Api, 'get'>];
 
+type Page<Path extends ListPath> = MethodResponse<Api, 'get', Path>;
+
 /** One item of a list. */
 export type ListItem<Path extends ListPath> =
   Extract<
-    MethodResponse<Api, 'get', Path>[keyof MethodResponse<Api, 'get', Path>],
+    Page<Path>[Exclude<keyof Page<Path>, typeof MISSING>],
     readonly unknown[]
   > extends readonly (infer Item)[]
     ? Item
     : never;
+
+/** The member of a page that lists what isn't known; it is no list of items. */
+const MISSING = 'missing';
 
 export interface TagyardClient {
   readonly get: Call<'get'>;
@@ -131,17 +136,17 @@ async function* pages(
   path: string,
   init: { params?: { query?: object } },
 ): AsyncGenerator<unknown, void, void> {
-  let position: object = {};
+  let position = {};
   for (;;) {
     const query = { ...init.params?.query, ...position };
     const { data } = await get(path, { ...init, params: { ...init.params, query } });
     const page = data as Readonly<Record<string, unknown>>; // a list answers an object
     yield* itemsOf(page);
     if (typeof page.next !== 'string') return;
-    position = 'items' in page ? { cursor: page.next } : { after: page.next };
+    position = { cursor: page.next };
   }
 }
 
-function itemsOf(page: Readonly<Record<string, unknown>>): readonly unknown[] {
+function itemsOf({ [MISSING]: _, ...page }: Readonly<Record<string, unknown>>): readonly unknown[] {
   return Object.values(page).find((member): member is unknown[] => Array.isArray(member)) ?? [];
 }

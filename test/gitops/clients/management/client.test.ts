@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, expectTypeOf, test } from 'vitest';
 import {
   ApiProblem,
   createClient,
@@ -149,4 +149,30 @@ test('lists all pages', async () => {
   const { data } = await api.get('/server-containers', { params: { query: { limit: 100 } } });
   expect(found.length).toBeGreaterThan(1);
   expect(found.map(({ id }) => id)).toEqual(data.containers.map(({ id }) => id));
+});
+
+test('types an item of a list without the list of what isn’t known', () => {
+  expectTypeOf<ListItem<'/requests'>>().toExtend<{ route: string }>();
+  expectTypeOf<ListItem<'/usage'>>().toExtend<{ day: string }>();
+});
+
+test('lists by the cursor of the document, whatever the member of the items is called', async () => {
+  const sent: URL[] = [];
+  const api = clientAs('owner', {
+    fetch: async (request) => {
+      sent.push(new URL(request.url));
+      return await fetch(request);
+    },
+  });
+  const { data: created } = await api.post('/server-containers', { body: shop('listed.example') });
+  const path = { id: created.id };
+  await api.patch('/server-containers/{id}', { params: { path }, body: { name: 'Renamed' } });
+  sent.length = 0;
+  const found: ListItem<'/server-containers/{id}/history'>[] = [];
+  const query = { limit: 1 };
+  for await (const entry of api.list('/server-containers/{id}/history', { params: { path, query } })) {
+    found.push(entry);
+  }
+  expect(found.map(({ subject }) => subject)).toEqual(['Change listed-example', 'Create listed-example']);
+  expect(sent.map(({ searchParams }) => [...searchParams.keys()])).toEqual([['limit'], ['limit', 'cursor']]);
 });
