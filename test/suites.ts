@@ -75,7 +75,7 @@ export const SUITES: readonly Suite[] = [
     files: [
       'test/management/{access,auth,consent,containers,forget-keys,hardening,host-watch,main}.test.ts',
       'test/management/{openapi,organisations,projection,reading,retention,saga,service-account,tenants}.test.ts',
-      'test/management/{audit,container-*,db/*,ending,events,foreign-names,idempotency}.test.ts',
+      'test/management/{audit,container-*,db/*,ending,events,events/*,foreign-names,idempotency}.test.ts',
       'test/management/{if-match,instance-verbs}.test.ts',
       'test/management/{operations,policies,quotas,raw-objects,refused-values,requests*,rollouts}.test.ts',
       'test/management/{same-origin,session,traffic/*,unprojected,validation,verification}.test.ts',

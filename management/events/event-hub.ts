@@ -36,7 +36,7 @@ export class EventHub {
   readonly #audiences = new Map<string, Audience>();
   /** Ids of events that were reported, but not read yet. */
   #unread: string[] = [];
-  /** Id of the newest event that was reported or read; `null`: none since the start. */
+  /** Id of the newest event that was reported or read; `null`: it isn't known yet. */
   #newest: string | null = null;
   readonly #mutex = limit(1);
   readonly #queries = limit(QUERIES);
@@ -61,8 +61,8 @@ export class EventHub {
   }
 
   /**
-   * True if no event newer than this one has been reported: a stream that is open by now gets all later events from the
-   * hub. False until the newest event is known.
+   * True if no event newer than this one has been reported or read: a stream that is open by now gets all later events
+   * from the hub. False while the newest event isn't known.
    */
   isAt(position: string): boolean {
     return this.#newest !== null && BigInt(this.#newest) <= BigInt(position);
@@ -173,12 +173,16 @@ export class EventHub {
   /** When listening has begun again: reads once what all streams have missed, and checks each membership. */
   #catchUp(): void {
     for (const audience of this.#audiences.values()) this.#refresh(audience);
-    this.#inBackground(() => this.#mutex(() => this.#readMissed()));
+    // Kept now: the missed events are older than an event that is reported before they are read.
+    const known = this.#newest;
+    this.#inBackground(() => this.#mutex(() => this.#readMissed(known)));
   }
 
-  async #readMissed(): Promise<void> {
-    const known = this.#newest;
+  /** `known`: the newest event before the break. */
+  async #readMissed(known: string | null): Promise<void> {
     if (known !== null && (await this.#handOutAfter(known))) return;
+    // Streams that open from now on read from the database until the newest event is known.
+    this.#newest = null;
     for (const stream of this.#streams()) stream.fallBehind();
     const newest = await newestEvent(this.#parts.db);
     // If an event was reported meanwhile, it is newer than what was read.
@@ -194,6 +198,8 @@ export class EventHub {
       if (events === null) return false;
       this.#handOut(events);
       cursor = events.at(-1)?.id ?? cursor;
+      // A stream that opens from now on doesn't get these events from the hub.
+      if (this.isAt(cursor)) this.#newest = cursor;
       if (events.length < PAGE) return true;
     }
     return false;

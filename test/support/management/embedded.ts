@@ -18,9 +18,14 @@ const CACHE = fileURLToPath(new URL('../../../node_modules/.cache/tagyard/', imp
 
 /** Loads a copy in a fraction of a second. Creating a database takes seconds, so the copy is kept between runs. */
 export async function migratedDatabase(): Promise<ConnectedDatabase> {
+  return embeddedDatabase(await migratedEngine());
+}
+
+/** What opens the engine of a migrated database. */
+export async function migratedEngine(): Promise<() => Promise<PGlite>> {
   const copy = await migratedCopy();
   const startParams = [...PGlite.defaultStartParams, ...SMALL_ENGINE];
-  return embeddedDatabase(() => lendEngine(() => PGlite.create({ loadDataDir: copy, startParams })));
+  return () => lendEngine(() => PGlite.create({ loadDataDir: copy, startParams }));
 }
 
 /** The name contains a digest of all that the copy depends on: the engine and every migration. */
