@@ -7,7 +7,10 @@ export const CHANNEL = 'tagyard';
 interface NoticeHandlers {
   /** Called for each notice, after the commit of the transaction that caused it. */
   onNotice(notice: string): void;
-  /** Called when listening has begun or begun again. Earlier notices may be lost. */
+  /**
+   * Called when listening has begun or begun again, before the first notice of the new connection. Earlier notices may
+   * be lost.
+   */
   onListening(): void;
 }
 

@@ -20,7 +20,6 @@ export function listenOnPostgres(url: string, onError: (error: Error) => void): 
         keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       });
       client.on('error', onError);
-      client.on('notification', ({ payload }) => onNotice(payload ?? ''));
       const closed = new AbortController();
       client.once('end', () => closed.abort());
       try {
@@ -28,6 +27,8 @@ export function listenOnPostgres(url: string, onError: (error: Error) => void): 
         await client.query(`listen ${CHANNEL}`);
         failures = 0;
         onListening();
+        // Only now: pg emits notices that come together with the answer before the answer's promise resolves.
+        client.on('notification', ({ payload }) => onNotice(payload ?? ''));
         await aborted(AbortSignal.any([signal, closed.signal]));
       } catch (error) {
         onError(error instanceof Error ? error : new Error(String(error)));
@@ -44,9 +45,10 @@ export function listenOnPostgres(url: string, onError: (error: Error) => void): 
 /** Listens on the only connection of an embedded database. */
 export function listenOnEmbedded(open: () => Promise<PGlite>): Listen {
   return async (db, { onNotice, onListening }, signal) => {
-    const stop = (await open()).onNotification((_channel, notice) => onNotice(notice));
     await sql`listen ${sql.id(CHANNEL)}`.execute(db);
+    const engine = await open();
     onListening();
+    const stop = engine.onNotification((_channel, notice) => onNotice(notice));
     await aborted(signal);
     stop();
   };
