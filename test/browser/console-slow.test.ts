@@ -12,6 +12,8 @@ const SLOW = { offline: false, latency: 250, downloadThroughput: 100_000, upload
 /** Cumulative layout shift that no person notices. */
 const MOST_SHIFT = 0.02;
 const ANIMATION = "getComputedStyle(document.querySelector('.skeleton span')).animationName";
+/** Resolves when the page has drawn what it knows. */
+const DRAWN = 'new Promise((done) => requestAnimationFrame(() => setTimeout(done)))';
 
 describeWith('chromium', 'the console for a person with a slow network', () => {
   let stage: ConsoleStage;
@@ -54,7 +56,7 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
       .first()
       .waitFor();
     await settled(page);
-    await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))');
+    await page.evaluate(DRAWN);
     const { shift, shifts } = await page.evaluate<{ shift: number; shifts: unknown[] }>(
       '({ ...window.watch })',
     );
@@ -76,6 +78,24 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
       await page.unrouteAll({ behavior: 'ignoreErrors' });
     },
   );
+
+  test('keeps the matches of the newest search when an earlier one fails late', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner');
+    const held = Promise.withResolvers<void>();
+    const earlier = /server-containers\?.*q=earlier/;
+    await page.route(earlier, (route) => held.promise.then(() => route.fulfill({ status: 500 })));
+    await page.keyboard.press('Control+k');
+    const field = page.getByRole('combobox', { name: 'Find a container or a screen' });
+    await field.fill('earlier');
+    await field.fill('Acme Shop');
+    await page.getByRole('option', { name: /Acme Shop/ }).waitFor();
+    const failed = page.waitForResponse(earlier);
+    held.resolve();
+    await (await failed).finished();
+    await page.evaluate(DRAWN);
+    expect(await page.getByRole('option', { name: /Acme Shop/ }).count()).toBe(1);
+  });
 
   test('says without JavaScript that it needs JavaScript, and what works without it', async () => {
     await using visitor = await chromium.newContext({ javaScriptEnabled: false });

@@ -41,7 +41,9 @@ function OpenPalette() {
         );
         setAt(0);
       },
-      () => setFound([]),
+      () => {
+        if (!isOld) setFound([]);
+      },
     );
     return () => {
       isOld = true;
