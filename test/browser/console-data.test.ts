@@ -322,6 +322,14 @@ describeWith('chromium', 'the console with data', () => {
     // Other numbers of sites per wave need a new plan.
     await put(page, 'Waves', '1, 1');
     expect(await page.getByRole('button', { name: 'Start the rollout' }).count()).toBe(0);
+    // So it does if the number is changed while a plan is made.
+    const held = Promise.withResolvers<void>();
+    await page.route(/dryRun=1/, (route) => held.promise.then(() => route.continue()), { times: 1 });
+    await page.getByRole('button', { name: 'Plan', exact: true }).click();
+    await put(page, 'Waves', '1, 1, 1');
+    held.resolve();
+    await page.getByRole('button', { name: 'Plan', exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Start the rollout' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
     await page.getByRole('button', { name: 'Start the rollout' }).click();
     await page.getByText('Succeeded').waitFor();

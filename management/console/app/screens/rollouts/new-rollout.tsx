@@ -39,13 +39,11 @@ export default function NewRolloutScreen() {
 function RolloutForm({ images }: { images: Images }) {
   const { route } = useLocation();
   const [draft, setDraft] = useState<Draft>({ image: '', sites: '', waves: '1, 5', watch: '60' });
-  const [plan, setPlan] = useState<Plan | null>(null);
+  const [newest, setPlan] = useState<{ readonly of: Draft; readonly plan: Plan } | null>(null);
+  // A plan of earlier values is ignored.
+  const plan = newest?.of === draft ? newest.plan : null;
   const { isBusy, error, run } = useAction();
-  const set = (changes: Partial<Draft>) => {
-    setDraft({ ...draft, ...changes });
-    // The plan was made for the earlier values.
-    setPlan(null);
-  };
+  const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes });
   const waves = wavesOf(draft.waves);
   const send = (dryRun: boolean) =>
     api.post('/image-rollouts', {
@@ -54,7 +52,7 @@ function RolloutForm({ images }: { images: Images }) {
     });
   const makePlan = async () => {
     const answer: unknown = (await send(true)).data;
-    setPlan((answer as components['schemas']['ImageRolloutPlan']).plan); // a dry run’s
+    setPlan({ of: draft, plan: (answer as components['schemas']['ImageRolloutPlan']).plan }); // a dry run’s
   };
   const start = async () => {
     const { data } = await send(false);

@@ -9,10 +9,12 @@ import { type ChangedValue, ChangeTable } from '../../../parts/changes.tsx';
 import { Section } from '../../../parts/page.tsx';
 import { Failure } from '../../../parts/states.tsx';
 import { ConflictNotice } from './conflict.tsx';
-import { differences, isSame, patchOf, settingsOf } from './draft.ts';
+import { differences, isSame, patchOf, type SettingsDraft, settingsOf } from './draft.ts';
 import { SettingsFields } from './fields.tsx';
 
 interface Review {
+  /** The values for which the plan was made: a plan of earlier values is ignored. */
+  readonly of: SettingsDraft;
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];
 }
@@ -22,7 +24,8 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
   const [base, setBase] = useState(versioned);
   const [draft, setDraft] = useState(() => settingsOf(versioned.container));
-  const [review, setReview] = useState<Review | null>(null);
+  const [newest, setReview] = useState<Review | null>(null);
+  const review = newest?.of === draft ? newest : null;
   const [theirs, setTheirs] = useState<Versioned | null>(null);
   const { isBusy, error, run } = useAction();
   const before = settingsOf(base.container);
@@ -54,14 +57,15 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const plan = async () => {
     const answer = await send(true);
     // The answer of a dry run.
-    if (answer !== null && 'plan' in answer.data) setReview(answer.data.plan as Review);
+    if (answer !== null && 'plan' in answer.data) {
+      setReview({ ...(answer.data.plan as Omit<Review, 'of'>), of: draft });
+    }
   };
   const save = async () => {
     const answer = await send(false);
     if (answer === null || 'plan' in answer.data) return;
     setBase({ container: answer.data, etag: answer.etag });
     setDraft(settingsOf(answer.data));
-    setReview(null);
     refresh(id, 'containers');
   };
 
@@ -95,10 +99,7 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
       >
         <SettingsFields
           draft={draft}
-          set={(changes) => {
-            setDraft({ ...draft, ...changes });
-            setReview(null);
-          }}
+          set={(changes) => setDraft({ ...draft, ...changes })}
           isReadOnly={!mayEdit(clientId)}
         />
         {error !== null && <Failure error={error} />}
@@ -125,13 +126,7 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
               </button>
             )}
             {isChanged && (
-              <button
-                type="button"
-                onClick={() => {
-                  setDraft(before);
-                  setReview(null);
-                }}
-              >
+              <button type="button" onClick={() => setDraft(before)}>
                 Discard
               </button>
             )}
