@@ -49,6 +49,9 @@ function valuesOf({ of }: Compiled, rows: Rows, distinct: boolean): Value[] {
   return distinct ? [...new Set(values)] : values;
 }
 
+/** What stands for a value if there are no rows, as in ClickHouse: the default of the column’s type. */
+const emptyOf = ({ type }: Compiled): Value => (type === 'String' ? '' : 0);
+
 const sumOf = (values: readonly Value[]) => values.reduce<number>((sum, value) => sum + Number(value), 0);
 
 function best(holds: (value: Value, other: Value) => boolean): Make {
@@ -59,7 +62,7 @@ function best(holds: (value: Value, other: Value) => boolean): Make {
       type: operand.type,
       over: (rows) => {
         const values = valuesOf(operand, rows, false);
-        const first = values[0] ?? (operand.type === 'String' ? '' : 0);
+        const first = values[0] ?? emptyOf(operand);
         return values.reduce((known, value) => (holds(value, known) ? value : known), first);
       },
     };
@@ -74,7 +77,7 @@ function bestBy(holds: (value: Value, other: Value) => boolean): Make {
       type: shown.type,
       over(rows) {
         const [first, ...others] = rows;
-        if (first === undefined) return shown.type === 'String' ? '' : 0;
+        if (first === undefined) return emptyOf(shown);
         return shown.of(
           others.reduce((known, row) => (holds(by.of(row), by.of(known)) ? row : known), first),
         );
@@ -87,7 +90,10 @@ function end(place: 0 | -1): Make {
   return (given) => {
     plain(given);
     const operand = one(given);
-    return { type: operand.type, over: (rows) => rows.map((row) => operand.of(row)).at(place) ?? 0 };
+    return {
+      type: operand.type,
+      over: (rows) => rows.map((row) => operand.of(row)).at(place) ?? emptyOf(operand),
+    };
   };
 }
 
@@ -113,7 +119,7 @@ function quantile({ operands, parameters, distinct, name }: Given): Aggregate {
         passed += count;
         if (passed >= needed) return found;
       }
-      return Number.NaN;
+      return value.type === 'Float64' ? Number.NaN : emptyOf(value);
     },
   };
 }

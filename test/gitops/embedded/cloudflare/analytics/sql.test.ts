@@ -102,6 +102,14 @@ describe('the SQL of Analytics Engine', () => {
       [{ p: '3', s: 'Kö'.toUpperCase().replace('Ö', 'ö') }],
     ],
     [`SELECT avg(double1) AS a FROM weather WHERE double1 > 99`, [{ a: null }]],
+    [
+      `SELECT min(blob1) AS a, argMax(blob1, double1) AS b, first_value(blob1) AS c, last_value(blob1) AS d FROM weather WHERE double1 > 99`,
+      [{ a: '', b: '', c: '', d: '' }],
+    ],
+    [
+      `SELECT first_value(double1) AS a, quantileExactWeighted(0.5)(double1, _sample_interval) AS b, quantileExactWeighted(0.5)(_sample_interval, _sample_interval) AS c, quantileExactWeighted(0.5)(timestamp, _sample_interval) AS d FROM weather WHERE double1 > 99`,
+      [{ a: 0, b: null, c: 0, d: '1970-01-01 00:00:00' }],
+    ],
     [`SHOW TABLES`, [{ dataset: 'weather' }]],
   ])('%s', async (sql, rows) => {
     const { json, text } = await ask(sql);
