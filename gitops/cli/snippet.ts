@@ -30,12 +30,24 @@ export async function snippet(context: CliContext, site: string, options: Snippe
   const chosen = domains.filter(({ domain }) => options.domain === undefined || domain === options.domain);
   if (chosen.length === 0) throw new CliError(`${site} has no domain ${options.domain}`);
   const product = options.for;
-  if (product !== undefined) return void process.stdout.write(configurationOf(site, chosen, product));
+  if (product !== undefined) {
+    const pathless =
+      options.domain === undefined
+        ? `${site} has no domain with a same-origin path`
+        : `${options.domain} has no same-origin path`;
+    return void process.stdout.write(configurationOf(chosen, { site, product, pathless }));
+  }
   print(options, { site, domains: chosen }, ({ domains: all }) => all.map(render).join('\n'));
 }
 
-/** The configuration for a product. Throws `CliError` unless exactly one of the domains has one. */
-function configurationOf(site: string, domains: readonly Domain[], product: string): string {
+/**
+ * The configuration for a product. Throws `CliError` unless exactly one of the domains has one. `pathless` says that
+ * none of them has a path.
+ */
+function configurationOf(
+  domains: readonly Domain[],
+  { site, product, pathless }: { readonly site: string; readonly product: string; readonly pathless: string },
+): string {
   const found = domains.flatMap(({ domain, sameOrigin }) => {
     const text = Object.entries(sameOrigin?.snippets ?? {}).find(([name]) => name === product)?.[1];
     return text === undefined ? [] : [{ domain, text }];
@@ -49,7 +61,7 @@ function configurationOf(site: string, domains: readonly Domain[], product: stri
   throw new CliError(
     domains.some(({ sameOrigin }) => sameOrigin !== null)
       ? 'the API shows no forwarder token of this domain: use the API token of an owner, admin or editor, or make a new forwarder token by POST …/domains/:domain/forwarder-token'
-      : `${site} has no domain with a same-origin path: set one by POST …/domains with sameOrigin`,
+      : `${pathless}: set one by POST …/domains with sameOrigin`,
   );
 }
 

@@ -62,6 +62,12 @@ describe('tagyard snippet', () => {
     ['an unknown domain', ['one', '--domain', 'x.example'], {}, 'one has no domain x.example'],
     ['several domains', ['two', '--for', 'nginx'], {}, 'one of two-a.example, two-b.example'],
     ['no path', ['none', '--for', 'nginx'], {}, 'none has no domain with a same-origin path'],
+    [
+      'no path of the chosen domain',
+      ['one', '--for', 'nginx', '--domain', 'plain.example'],
+      {},
+      'plain.example has no same-origin path',
+    ],
     ['no token', ['one'], { TAGYARD_TOKEN: '' }, 'set TAGYARD_TOKEN'],
   ])('says what to do: %s', async (_what, args, extra, message) => {
     const { exitCode, stderr, stdout } = await tagyard(['snippet', ...args], extra);
