@@ -125,6 +125,15 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       );
       expect(status).toBe(400);
       expect(text).toMatch(/This login can’t be completed[\s\S]*href="\/session\/login\?returnTo=%2F"/);
+      const [, request] = /Request ([\w-]+)/.exec(text) ?? [];
+      const lines = stage.world.logs.map((line) => JSON.parse(line));
+      expect(lines.filter(({ reqId }) => reqId === request)).toEqual([
+        expect.objectContaining({
+          msg: 'a login has failed',
+          // The visitor has no cookie of a login.
+          err: expect.objectContaining({ message: expect.stringContaining('Unexpected end of JSON input') }),
+        }),
+      ]);
     });
 
     test('fails with a wrong client secret; the answer says so, and the failure is logged', async () => {
@@ -132,10 +141,11 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       await set('another-secret');
       const visitor = new Visitor();
       const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
+      const logged = stage.world.logs.length;
       const { status, text } = await answerOf(back, visitor);
       await set('login-s3cret');
       expect([status, text]).toEqual([503, expect.stringContaining('OIDC_CLIENT_SECRET')]);
-      expect(stage.world.logs.join('\n')).toContain('a login has failed');
+      expect(stage.world.logs.slice(logged).join('\n')).toContain('a login has failed');
     });
   });
 
