@@ -101,7 +101,12 @@ export class Runner {
       if (outcome === 'wait') return;
       const moved = await this.#move(operation, outcome);
       const { id, container_id: container, kind, step } = operation;
-      this.#parts.log.info({ operation: id, container, kind, from: step, to: outcome.to }, 'operation moved');
+      if (moved !== undefined) {
+        this.#parts.log.info(
+          { operation: id, container, kind, from: step, to: outcome.to },
+          'operation moved',
+        );
+      }
       // Where the move was refused, another process has moved the operation, or it has ended.
       const next = moved ?? (await findRunning(this.#parts.db, id));
       if (next?.status !== 'running' || isEnough(next)) return;
