@@ -12,8 +12,8 @@ export type Fault =
   | { readonly kind: 'fail after'; readonly status?: number }
   /** The true answer, cut in the middle, but complete as HTTP. */
   | { readonly kind: 'truncate' }
-  /** The true answer with its JSON changed. */
-  | { readonly kind: 'change'; readonly change: (body: never) => unknown }
+  /** The true answer with its JSON changed. `sent`: the body of the call. */
+  | { readonly kind: 'change'; readonly change: (body: never, sent: string) => unknown }
   /** Carried out, and answered later. */
   | { readonly kind: 'hold'; readonly until: Promise<void> }
   | { readonly kind: 'hang' }
@@ -71,7 +71,9 @@ export async function startFaultyCloudflare(upstream: string) {
     if (fault?.kind === 'fail after') response.writeHead(fault.status ?? 500).end('upstream error');
     else if (fault?.kind === 'truncate') response.writeHead(200, headers).end(text.slice(0, text.length / 2));
     else if (fault?.kind === 'change') {
-      response.writeHead(200, headers).end(JSON.stringify(fault.change(JSON.parse(text) as never)));
+      response
+        .writeHead(200, headers)
+        .end(JSON.stringify(fault.change(JSON.parse(text) as never, body.toString())));
     } else response.writeHead(answer.status, headers).end(text);
   }
 
