@@ -164,19 +164,20 @@ export async function startWave(
   });
 }
 
-/** Writes only while the site has the state that was read. */
+/** Writes only while the site has the state that was read; `false`: it has another one now. */
 export async function moveSite(
   db: Database,
   { rollout_id, site_id, state }: Pick<RolloutSite, 'rollout_id' | 'site_id' | 'state'>,
   values: SiteValues,
-): Promise<void> {
-  await db
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
     .updateTable('image_rollout_sites')
     .set(values)
     .where('rollout_id', '=', rollout_id)
     .where('site_id', '=', site_id)
     .where('state', '=', state)
-    .execute();
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }
 
 interface RolloutEnd {
@@ -202,16 +203,29 @@ export async function moveRollout(
 }
 
 /**
- * Lets no further wave begin, because a site has failed. Only the first failure is recorded; during a revert, none is.
+ * Records that a site has failed, and lets no further wave begin. The rollout gets only the first failure as `why`; on
+ * the way back, none. `false`: the site no longer has the state that was read, and nothing changed.
  */
-export async function stopAfterFailure(db: Database, id: string, detail: string): Promise<void> {
-  await db
-    .updateTable('image_rollouts')
-    .set({ status: 'stopping', reason: 'site_failed', detail, updated_at: new Date() })
-    .where('id', '=', id)
-    .where('status', 'in', ['running', 'stopping'])
-    .where('reason', 'is', null)
-    .execute();
+export async function failSite(
+  db: Database,
+  site: Pick<RolloutSite, 'rollout_id' | 'site_id' | 'state'>,
+  failure: { readonly reason: RolloutReason; readonly detail: string | null },
+  why: string,
+): Promise<boolean> {
+  return await db.transaction().execute(async (trx) => {
+    // Locks the rollout before its site, like the start of a way back.
+    const { rollout_id: id } = site;
+    await trx.selectFrom('image_rollouts').select('id').where('id', '=', id).forUpdate().execute();
+    if (!(await moveSite(trx, site, { state: 'failed', ...failure }))) return false;
+    await trx
+      .updateTable('image_rollouts')
+      .set({ status: 'stopping', reason: 'site_failed', detail: why, updated_at: new Date() })
+      .where('id', '=', id)
+      .where('status', 'in', ['running', 'stopping'])
+      .where('reason', 'is', null)
+      .execute();
+    return true;
+  });
 }
 
 /** Starts the way back of all sites that the rollout has changed. `false`: another rollout is active. */

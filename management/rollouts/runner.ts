@@ -12,6 +12,7 @@ import { ROLLOUT_REASONS, type RolloutReason } from '../lifecycle/rollout.ts';
 import { findContainer } from '../records/containers.repository.ts';
 import { conditionOf, startOfSite, watched } from './judge.ts';
 import {
+  failSite,
   leaseRollout,
   moveRollout,
   moveSite,
@@ -20,7 +21,6 @@ import {
   releaseRollouts,
   rolloutSites,
   startWave,
-  stopAfterFailure,
   type WaveStart,
 } from './rollouts.repository.ts';
 import { nextWave } from './waves.ts';
@@ -249,12 +249,13 @@ export class RolloutRunner {
   ): Promise<boolean> {
     const { db, log } = this.#context;
     const why = [ROLLOUT_REASONS[reason], ...(detail === null ? [] : [detail])].join(': ');
-    await moveSite(db, site, { state: 'failed', reason, detail: detail && kept(detail) });
-    await stopAfterFailure(db, rollout.id, kept(`${site.site_id}: ${why}`));
-    log.warn(
-      { rollout: rollout.id, site: site.site_id, reason, detail },
-      'a site of an image rollout failed',
-    );
+    const failure = { reason, detail: detail && kept(detail) };
+    if (await failSite(db, site, failure, kept(`${site.site_id}: ${why}`))) {
+      log.warn(
+        { rollout: rollout.id, site: site.site_id, reason, detail },
+        'a site of an image rollout failed',
+      );
+    }
     return true;
   }
 
