@@ -4,7 +4,7 @@ import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart } from './check-part.ts';
-import { covers, servedCertificate } from './served-certificate.ts';
+import { covers, NoCertificate, servedCertificate } from './served-certificate.ts';
 
 /** Connections at most: one certificate usually covers all names under one parent. */
 const MAX_CONNECTIONS = 10;
@@ -48,64 +48,97 @@ export async function checkEdgeNames(
       const zone = zoneName;
       const deep = hosts.filter((host) => !isUniversal(host, zone));
       const { port: given } = new URL(edgePublicUrl.replace('{host}', 'host.invalid'));
-      const { bare, unchecked } = await inspect(deep, { lookup, port: port ?? (Number(given) || 443) });
+      const { bare, unchecked, why } = await inspect(deep, { lookup, port: port ?? (Number(given) || 443) });
       if (bare.length > 0) {
         const more = bare.length > MAX_LISTED ? ` and ${bare.length - MAX_LISTED} more` : '';
-        throw new Error(
+        throw new BareNames(
           `no certificate covers ${bare.slice(0, MAX_LISTED).join(', ')}${more}: the universal certificate of ${zone} covers one label under it`,
         );
       }
-      const covered = `each of ${hosts.length - unchecked} edge hostnames is covered by a certificate`;
-      return unchecked === 0 ? covered : `${covered}; ${unchecked} more were not checked`;
+      const checked = hosts.length - unchecked;
+      const reason = why === null ? '' : ` (${why})`;
+      if (unchecked > 0 && checked === 0) throw new Error(`no edge hostname was checked${reason}`);
+      const covered = `each of ${checked} edge hostnames is covered by a certificate`;
+      return unchecked === 0 ? covered : `${covered}; ${unchecked} more were not checked${reason}`;
     },
     explain(error) {
       const detail = error instanceof Error ? error.message : String(error);
-      // Without the zone's name nothing is known of the hostnames.
-      if (zoneName === null) return { status: 'skipped', detail, fix: null };
+      // Without an answer nothing is known of the hostnames.
+      if (!(error instanceof BareNames)) return { status: 'skipped', detail, fix: null };
       const fix = `Give the sites hostnames directly under ${zoneName}, or order an advanced certificate for these names.`;
       return { status: 'failed', detail, fix };
     },
   });
 }
 
+/** Names that no certificate covers. */
+class BareNames extends Error {
+  override readonly name = 'BareNames';
+}
+
+/** What is known of one name. */
+interface Answer {
+  readonly name: string;
+  /** `null`: none is served. */
+  readonly certificate: X509Certificate | null;
+  /** Why it isn't known which certificate is served; `null`: it is known. */
+  readonly problem: string | null;
+}
+
 /**
- * Connects to one name under each parent, and judges all names by these certificates. Then connects to names that
- * none covers, because they may have one of their own. `unchecked`: how many names are left after ten connections.
+ * Connects to one name of each level, and judges all names of the level by its certificate. Then connects to names that
+ * it doesn't cover, because they may have one of their own. `unchecked`: how many names didn't answer, or are left after
+ * ten connections. `why`: what was wrong with the first one that didn't answer.
  */
 async function inspect(
   names: readonly string[],
   access: { readonly lookup: DnsLookup; readonly port: number },
-): Promise<{ readonly bare: readonly string[]; readonly unchecked: number }> {
+): Promise<{ readonly bare: readonly string[]; readonly unchecked: number; readonly why: string | null }> {
   const levels = [...Map.groupBy(names, parentOf).values()];
   const firsts = levels.flatMap(([first]) => first ?? []).slice(0, MAX_CONNECTIONS);
-  const certificates = await Promise.all(firsts.map((name) => certificateOf(name, access)));
-  const isCovered = (name: string) => certificates.some((one) => one !== null && covers(one, name));
+  const answers = await Promise.all(firsts.map((name) => ask(name, access)));
+  const isCovered = (name: string) =>
+    answers.some(({ certificate }) => certificate !== null && covers(certificate, name));
   const rest = names.filter((name) => !firsts.includes(name) && !isCovered(name));
   const single = rest.slice(0, MAX_CONNECTIONS - firsts.length);
-  const own = await Promise.all(single.map((name) => certificateOf(name, access)));
-  const bare = [
-    ...firsts.filter((name, index) => !isOf(certificates[index], name)),
-    ...single.filter((name, index) => !isOf(own[index], name)),
-  ];
-  return { bare, unchecked: rest.length - single.length };
+  const all = [...answers, ...(await Promise.all(single.map((name) => ask(name, access))))];
+  const silent = all.filter(({ name, problem }) => problem !== null && !isCovered(name));
+  const bare = all.filter(
+    ({ name, certificate, problem }) =>
+      problem === null && (certificate === null || !covers(certificate, name)),
+  );
+  const [first] = silent;
+  return {
+    bare: bare.map(({ name }) => name),
+    unchecked: silent.length + rest.length - single.length,
+    why: first === undefined ? null : `${first.name}: ${first.problem}`,
+  };
 }
 
-const isOf = (certificate: X509Certificate | null | undefined, name: string) =>
-  certificate != null && covers(certificate, name);
-
-/** `null`: none could be read. */
-async function certificateOf(
+async function ask(
   name: string,
   { lookup, port }: { readonly lookup: DnsLookup; readonly port: number },
-): Promise<X509Certificate | null> {
+): Promise<Answer> {
+  const unknown = (problem: string) => ({ name, certificate: null, problem });
   try {
     return await withinTime(CONNECTION_MS, async () => {
       const [address] = await lookup.addresses(name);
-      return address === undefined ? null : await servedCertificate({ name, address, port }, CONNECTION_MS);
+      if (address === undefined) return unknown('it has no address');
+      const certificate = await servedCertificate({ name, address, port }, CONNECTION_MS);
+      return { name, certificate, problem: null };
     });
-  } catch {
-    return null;
+  } catch (error) {
+    if (isRefusedHandshake(error)) return { name, certificate: null, problem: null };
+    return unknown(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** Whether the other end answered by TLS, but served no certificate. */
+function isRefusedHandshake(error: unknown): boolean {
+  return (
+    error instanceof NoCertificate ||
+    (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_SSL_'))
+  );
 }
 
 /** Whether the zone's universal certificate covers a name. */

@@ -25,6 +25,11 @@ export async function readServedCertificate(
   }
 }
 
+/** A handshake without a certificate. */
+export class NoCertificate extends Error {
+  override readonly name = 'NoCertificate';
+}
+
 export function covers(certificate: X509Certificate, name: string): boolean {
   return certificate.checkHost(name, { subject: 'never' }) !== undefined;
 }
@@ -44,7 +49,7 @@ export async function servedCertificate(
   });
   socket.once('secureConnect', () => {
     const { raw } = socket.getPeerCertificate();
-    if (raw === undefined) reject(new Error('no certificate was served'));
+    if (raw === undefined) reject(new NoCertificate('no certificate was served'));
     else resolve(new X509Certificate(raw));
   });
   socket.once('error', reject);

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext, createServer } from 'node:tls';
+import getPort from 'get-port';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { checkEdgeNames } from '../../../gitops/host-report/edge-names.ts';
@@ -72,6 +73,44 @@ test('names deeper than one label without a certificate fail, with what to do (d
   });
 });
 
+test('names whose handshake the edge refuses for want of a certificate fail', async () => {
+  const bare = createServer();
+  await new Promise<void>((resolve) => bare.listen(0, '127.0.0.1', resolve));
+  try {
+    expect(await check([COVERED], 'https://{host}', undefined, bare)).toMatchObject({
+      status: 'failed',
+      detail: expect.stringContaining(`no certificate covers ${COVERED}`),
+    });
+  } finally {
+    bare.close();
+  }
+});
+
+const DEEP = 'other.eu.example.net';
+test.each<[string, () => Promise<string[]>, string]>([
+  ['lookup fails', () => Promise.reject(new Error('queryA ETIMEOUT')), 'queryA ETIMEOUT'],
+  ['name has no address', async () => [], 'it has no address'],
+  ['edge refuses the connection', async () => ['127.0.0.1'], 'connect ECONNREFUSED'],
+])('a name is not checked if its %s', async (_what, addresses, why) => {
+  const deps = {
+    client: cloudflare.client(),
+    zoneId: cloudflare.zone.id,
+    edgePublicUrl: 'https://{host}',
+    lookup: { addresses, alias: async () => null },
+    port: await getPort({ host: '127.0.0.1' }),
+  };
+  const unchecked = `1 more were not checked (${DEEP}: ${why}`;
+  expect(await checkEdgeNames(deps, ['shop.example.net', DEEP])).toMatchObject({
+    status: 'passed',
+    detail: expect.stringContaining(`each of 1 edge hostnames is covered by a certificate; ${unchecked}`),
+  });
+  expect(await checkEdgeNames(deps, [DEEP])).toMatchObject({
+    status: 'skipped',
+    detail: expect.stringContaining(`no edge hostname was checked (${DEEP}: ${why}`),
+    fix: null,
+  });
+});
+
 test('a certificate for a level is read by one connection, and covers all names of the level', async () => {
   const wide = await certificateFor('*.eu.example.net');
   const hosts = Array.from({ length: 300 }, (_, index) => `site-${index}.eu.example.net`);
@@ -127,9 +166,12 @@ test('the check ends in time where an API, a lookup or a server hangs', async ()
       status: 'skipped',
       ...late,
     });
-    expect(await checkEdgeNames(deps, [COVERED])).toMatchObject({ status: 'failed', ...late });
+    expect(await checkEdgeNames(deps, [COVERED])).toMatchObject({ status: 'skipped', ...late });
     const lookup = { addresses: hang, alias: hang };
-    expect(await checkEdgeNames({ ...deps, lookup }, [COVERED])).toMatchObject({ status: 'failed', ...late });
+    expect(await checkEdgeNames({ ...deps, lookup }, [COVERED])).toMatchObject({
+      status: 'skipped',
+      ...late,
+    });
   } finally {
     silent.close();
   }
