@@ -73,7 +73,7 @@ test('names deeper than one label without a certificate fail, with what to do (d
   });
 });
 
-test('names whose handshake the edge refuses for want of a certificate fail', async () => {
+test('names for which the edge has no certificate, so that it refuses the handshake, fail', async () => {
   const bare = createServer();
   await new Promise<void>((resolve) => bare.listen(0, '127.0.0.1', resolve));
   try {

@@ -49,7 +49,7 @@ function valuesOf({ of }: Compiled, rows: Rows, distinct: boolean): Value[] {
   return distinct ? [...new Set(values)] : values;
 }
 
-/** What stands for a value if there are no rows, as in ClickHouse: the default of the column’s type. */
+/** The answer of a function over no rows, as in ClickHouse: the default of the column’s type. */
 const emptyOf = ({ type }: Compiled): Value => (type === 'String' ? '' : 0);
 
 const sumOf = (values: readonly Value[]) => values.reduce<number>((sum, value) => sum + Number(value), 0);
