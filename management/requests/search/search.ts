@@ -4,6 +4,7 @@ import type { Clock } from '../../../gitops/base/clock.ts';
 import { limit } from '../../../gitops/base/limit.ts';
 import type { RequestFilter } from '../rows/filter.ts';
 import type { KeyedRow } from '../rows/record.ts';
+import { CachedDay } from './cached-day.ts';
 import { DayCache } from './day-cache.ts';
 import { DayQueue } from './day-queue.ts';
 import type { DuckDb } from './duckdb.ts';
@@ -37,22 +38,12 @@ interface SearchLog {
   error(fields: object, message: string): void;
 }
 
-interface Day {
-  readonly name: string;
-  readonly cache: DayCache;
-  /** When it was last listed, and last listed as a whole, by `clock.now()`; `null`: not since the start. */
-  listedAt: number | null;
-  wholeAt: number | null;
-  usedAt: number;
-  filling: Promise<void> | null;
-}
-
 /** Searches requests by DuckDB in a cache of the raw logs, which it fills itself and makes again where it is damaged. */
 export class RequestSearch {
   readonly #options: SearchOptions;
   readonly #clock: Clock;
   readonly #log: SearchLog;
-  readonly #days = new Map<string, Promise<Day>>();
+  readonly #days = new Map<string, Promise<CachedDay>>();
   readonly #queries = limit(QUERIES);
   readonly #fills = new DayQueue();
   readonly #erasure: Erasure;
@@ -129,17 +120,14 @@ export class RequestSearch {
     const days = await Promise.all(names.map((name) => this.#day(name)));
     const now = this.#clock.now();
     for (const day of days) day.usedAt = now;
-    const stale = days.filter(({ wholeAt, listedAt, name }) => {
-      const most = this.#isCurrent(name) ? 2 * FILL_MS : WHOLE_MS;
-      return wholeAt === null || listedAt === null || now - listedAt > most;
-    });
+    const isUnread = ({ isDamaged, wholeAt, listedAt }: CachedDay, most: number) =>
+      isDamaged || wholeAt === null || listedAt === null || now - listedAt > most;
+    const stale = days.filter((day) => isUnread(day, this.#isCurrent(day.name) ? 2 * FILL_MS : WHOLE_MS));
     // The other stale days are named as missing, and are read when they are asked for again.
     const able = stale.filter((day) => this.#isCurrent(day.name) || this.#fills.hasRoom);
     const reading = Promise.all(able.map((day) => this.#fill(day)));
     if (stale.length > 0) await Promise.race([reading, this.#clock.sleep(WAIT_MS, { ref: false })]);
-    return stale.flatMap(({ name, wholeAt, listedAt }) =>
-      wholeAt === null || listedAt === null || listedAt < now ? [name] : [],
-    );
+    return stale.flatMap((day) => (isUnread(day, 0) ? [day.name] : []));
   }
 
   /** Fills today and yesterday until the signal. */
@@ -171,11 +159,7 @@ export class RequestSearch {
     const { duck } = this.#demandOpen();
     await this.#erasure.follow(await this.#options.deleted(), duck, async (name, work) => {
       const day = await this.#day(name);
-      await day.filling;
-      day.filling ??= work(day.cache).finally(() => {
-        day.filling = null;
-      });
-      await day.filling;
+      await day.alone(() => work(day.cache));
     });
   }
 
@@ -198,7 +182,7 @@ export class RequestSearch {
         this.#open = null;
         this.#reason = 'the process is stopping';
         const days = await Promise.all(this.#days.values());
-        await Promise.all(days.map(({ filling }) => filling));
+        await Promise.all(days.map((day) => day.settled()));
         await this.#queries(() => undefined);
         this.#days.clear();
         close();
@@ -210,41 +194,32 @@ export class RequestSearch {
     }
   }
 
-  async #day(name: string): Promise<Day> {
+  async #day(name: string): Promise<CachedDay> {
     // A search may still run when the folder belongs to another process. Then it must open no day.
     this.#demandOpen();
     const known = this.#days.get(name);
     if (known !== undefined) return await known;
-    const opening = DayCache.open(join(this.#options.dir, VERSION, `dt=${name}`)).then((cache) => ({
-      name,
-      cache,
-      listedAt: null,
-      wholeAt: null,
-      usedAt: this.#clock.now(),
-      filling: null,
-    }));
+    const opening = DayCache.open(join(this.#options.dir, VERSION, `dt=${name}`)).then(
+      (cache) => new CachedDay(name, cache, this.#clock.now()),
+    );
     this.#days.set(name, opening);
     opening.catch(() => this.#days.delete(name));
     return opening;
   }
 
   /** Fills a day, with one filling at a time for each. What fails is logged, and tried again at the next listing. */
-  async #fill(day: Day): Promise<void> {
-    day.filling ??= this.#fills
-      .run(this.#isCurrent(day.name), () => this.#read(day))
-      .finally(() => {
-        day.filling = null;
-      });
-    await day.filling;
+  async #fill(day: CachedDay): Promise<void> {
+    await day.fill(() => this.#fills.run(this.#isCurrent(day.name), () => this.#read(day)));
   }
 
-  async #read(day: Day): Promise<void> {
+  async #read(day: CachedDay): Promise<void> {
     if (this.#open === null) return;
     const { duck, signal } = this.#open;
     const startedAt = this.#clock.now();
-    const isWhole = day.wholeAt === null || startedAt - day.wholeAt > WHOLE_MS;
-    const since = isWhole ? null : this.#clock.date();
     try {
+      if (day.isDamaged) await day.clear();
+      const isWhole = day.wholeAt === null || startedAt - day.wholeAt > WHOLE_MS;
+      const since = isWhole ? null : this.#clock.date();
       const deleted = await this.#options.deleted();
       const parts = { objects: this.#options.objects, duck, signal, deleted };
       const invalid = await fillDay(parts, { day: day.name, cache: day.cache, since });
@@ -259,32 +234,23 @@ export class RequestSearch {
 
   async #remake(at: number, err: unknown): Promise<void> {
     const day = await this.#day(dayOf(at));
-    if (day.wholeAt === null) return; // it is made again already
+    if (day.isDamaged || day.wholeAt === null) return; // it is made again already
     this.#log.error({ err, day: day.name }, 'the search cache of a day is damaged and is made again');
-    await this.#clear(day);
-  }
-
-  /** Empties the day and reads it again, after a filling that runs now has ended. */
-  async #clear(day: Day): Promise<void> {
-    await day.filling;
-    day.wholeAt = null;
-    const again = async () => {
-      await day.cache.clear();
-      await this.#read(day);
-    };
-    day.filling ??= this.#fills.run(this.#isCurrent(day.name), again).finally(() => {
-      day.filling = null;
-    });
+    // A filling that runs now has begun before, so the next one makes the day again.
+    day.isDamaged = true;
+    void day.settled().then(() => this.#fill(day));
   }
 
   async #evict(): Promise<void> {
     const days = await Promise.all(this.#days.values());
     const idleAt = this.#clock.now() - IDLE_MS;
-    const old = days.filter(
-      ({ name, filling, usedAt }) => filling === null && usedAt < idleAt && !this.#isCurrent(name),
-    );
-    old.sort((a, b) => a.usedAt - b.usedAt);
-    for (const { name, cache } of old.slice(0, Math.max(0, days.length - this.#options.days))) {
+    const isOld = ({ isIdle, usedAt, name }: CachedDay) =>
+      isIdle && usedAt < idleAt && !this.#isCurrent(name);
+    const old = days.filter(isOld).sort((a, b) => a.usedAt - b.usedAt);
+    for (const day of old.slice(0, Math.max(0, days.length - this.#options.days))) {
+      // A search may have begun with it while others were deleted.
+      if (!isOld(day)) continue;
+      const { name, cache } = day;
       this.#days.delete(name);
       await rm(cache.dir, { recursive: true, force: true });
     }

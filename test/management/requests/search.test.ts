@@ -1,0 +1,160 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
+import { RequestSearch } from '../../../management/requests/search/search.ts';
+import { eventually } from '../../support/eventually.ts';
+import { batchOf } from '../../support/management/raw-logs.ts';
+import { testClock } from '../../support/test-clock.ts';
+
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+const FIRST = '2026-02-01';
+const SECOND = '2026-02-03';
+
+let dir: string;
+let clock: ReturnType<typeof testClock>;
+let stored: Map<string, Buffer>;
+let deleted: Map<string, number>;
+/** Called before each listing of a day. */
+let onList: (day: string) => Promise<void>;
+let onFailure: () => void;
+/** The messages of the log. */
+let logged: string[];
+let search: RequestSearch;
+let stop: () => Promise<void>;
+
+const objects: RawObjects = {
+  async *list(prefix, after = '') {
+    await onList(prefix.slice('raw/dt='.length, -1));
+    for (const key of [...stored.keys()].sort()) {
+      if (key.startsWith(prefix) && key > after) yield { key, size: stored.get(key)?.length ?? 0 };
+    }
+  },
+  read: async (key) => stored.get(key) ?? null,
+  write: async (key, body) => void stored.set(key, body),
+  remove: async (key) => void stored.delete(key),
+};
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'tagyard-search-'));
+  clock = testClock(new Date('2026-02-06T12:00:00Z'));
+  stored = new Map();
+  deleted = new Map();
+  logged = [];
+  onList = async () => undefined;
+  onFailure = () => undefined;
+  search = new RequestSearch(
+    { dir, objects, days: 7, deleted: async () => new Map(deleted) },
+    {
+      clock,
+      log: {
+        warn: (_fields, message) => logged.push(message),
+        error(_fields, message) {
+          logged.push(message);
+          onFailure();
+        },
+      },
+    },
+  );
+  const stopping = new AbortController();
+  const following = search.follow(stopping.signal);
+  stop = async () => {
+    stopping.abort();
+    await following;
+  };
+  await eventually(async () => expect(await search.unavailable()).toBeNull());
+});
+afterEach(async () => {
+  await stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+/** Stores a record of each container on this day. */
+const put = (day: string, containers: readonly string[]) => {
+  const records = batchOf(
+    containers.map((container) => ({ container, requestId: container, time: `${day}T10:00:00.000Z` })),
+  );
+  stored.set(
+    `raw/dt=${day}/${day}T100000.000Z-batch`,
+    Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join('')),
+  );
+};
+const page = async (day: string) => {
+  const from = Date.parse(day);
+  const filter = { containers: null, probes: false };
+  const found = await search.page(filter, { from, to: from + DAY_MS, after: null, limit: 100 });
+  return { containers: found.rows.map(({ row }) => row.container).sort(), missing: found.missing };
+};
+
+/** Searches this day again and again, once in each turn of the queue of microtasks. */
+async function searchInEachTurn(day: string): Promise<void> {
+  const pages: Promise<unknown>[] = [];
+  for (let turn = 0; turn < 50; turn += 1) {
+    pages.push(page(day));
+    await null;
+  }
+  await Promise.all(pages);
+}
+
+/** Holds the next listing of this day until `end`; with an error, it fails. */
+function heldListing(day: string) {
+  const begun = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<Error | undefined>();
+  onList = async (listed) => {
+    if (listed !== day) return;
+    onList = async () => undefined;
+    begun.resolve();
+    const error = await end.promise;
+    if (error !== undefined) throw error;
+  };
+  return { begun: begun.promise, end: (error?: Error) => end.resolve(error) };
+}
+
+test('deleted requests are removed from a day whose next filling begins as soon as the last one ends', async () => {
+  for (const day of [FIRST, SECOND]) {
+    put(day, ['deleted', 'kept']);
+    expect(await page(day)).toEqual({ containers: ['deleted', 'kept'], missing: [] });
+  }
+  clock.advance(6 * MINUTE_MS);
+  await page(FIRST);
+  const listing = heldListing(SECOND);
+  const waiting = page(SECOND);
+  await listing.begun;
+
+  deleted.set('deleted', clock.date().getTime());
+  clock.advance(MINUTE_MS / 4);
+  // Once the day before is done, the erasure waits for the filling of the second day.
+  await eventually(async () => expect((await page(FIRST)).containers).toEqual(['kept']));
+  const searches = Promise.withResolvers<void>();
+  onFailure = () => {
+    onFailure = () => undefined;
+    searches.resolve(searchInEachTurn(SECOND));
+  };
+  listing.end(new Error('the bucket can’t be listed'));
+  await Promise.all([waiting, searches.promise]);
+  const done = async () => JSON.parse(await readFile(join(dir, 'erased.json'), 'utf8'));
+  await eventually(async () => expect(await done()).toHaveProperty('deleted'));
+  expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] });
+});
+
+test('a day is made again whose damage is found while it is filled', async () => {
+  put(SECOND, ['kept']);
+  await page(SECOND);
+  const folder = join(dir, 'v1', `dt=${SECOND}`);
+  const [file = ''] = (await readdir(folder)).filter((name) => name.endsWith('.parquet'));
+  await writeFile(join(folder, file), 'damaged');
+  clock.advance(6 * MINUTE_MS);
+  const listing = heldListing(SECOND);
+  const waiting = page(SECOND);
+  await listing.begun;
+  // The page waits no longer for the filling, and finds the damage.
+  clock.advance(MINUTE_MS / 4);
+  const damages = () => logged.filter((message) => message.includes('damaged')).length;
+  await eventually(() => expect(damages()).toBe(1));
+  listing.end();
+  expect(await waiting).toEqual({ containers: [], missing: [SECOND] });
+  await eventually(async () => expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] }));
+  expect(damages()).toBe(1);
+});
