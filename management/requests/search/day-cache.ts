@@ -69,13 +69,15 @@ export class DayCache {
     for (const name of names) await rm(join(this.dir, name), { force: true });
   }
 
-  /** Empties the day. */
+  /** Empties the day. Its folder stays, because an erasure works on all days that have one. */
   async clear(): Promise<void> {
     this.objects.clear();
     this.#files.clear();
     this.#replaced = [];
-    await rm(this.dir, { recursive: true, force: true });
     await mkdir(this.dir, { recursive: true });
+    for (const name of await readdir(this.dir)) {
+      await rm(join(this.dir, name), { recursive: true, force: true });
+    }
   }
 
   #apply({ objects, files, replaced }: z.output<typeof entry>): void {

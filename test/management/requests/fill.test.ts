@@ -1,4 +1,4 @@
-import { appendFile, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -106,6 +106,17 @@ test('a journal that was cut off or is damaged makes the day empty', async () =>
     cache = await DayCache.open(cache.dir);
     expect([cache.files, cache.objects.size]).toEqual([[], 0]);
   }
+});
+
+test('a day that is emptied keeps its folder, so that a list of the days has it at any time', async () => {
+  put('one', batchOf([{ time: minute(1) }]));
+  await fill();
+  const folder = await open(cache.dir);
+  await cache.clear();
+  // A deleted folder has no links.
+  expect((await folder.stat()).nlink).toBeGreaterThan(0);
+  await folder.close();
+  expect([cache.files, await readdir(cache.dir)]).toEqual([[], []]);
 });
 
 test('DuckDB reads no other folder and loads nothing', async () => {
