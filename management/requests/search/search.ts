@@ -159,7 +159,14 @@ export class RequestSearch {
     const { duck } = this.#demandOpen();
     await this.#erasure.follow(await this.#options.deleted(), duck, async (name, work) => {
       const day = await this.#day(name);
-      await day.alone(() => work(day.cache));
+      await day.alone(async () => {
+        try {
+          await work(day.cache);
+        } catch (err) {
+          this.#log.error({ err, day: name }, 'requests can’t be deleted from a day, which is made again');
+          await day.clear();
+        }
+      });
     });
   }
 

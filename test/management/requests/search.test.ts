@@ -98,6 +98,20 @@ async function searchInEachTurn(day: string): Promise<void> {
   await Promise.all(pages);
 }
 
+/** Waits until the deletion of this container's requests is recorded as applied. */
+const erased = async (container: string) =>
+  await eventually(async () =>
+    expect(JSON.parse(await readFile(join(dir, 'erased.json'), 'utf8'))).toHaveProperty(container),
+  );
+
+/** Damages the files of this day. */
+async function damage(day: string): Promise<void> {
+  const folder = join(dir, 'v1', `dt=${day}`);
+  for (const name of await readdir(folder)) {
+    if (name.endsWith('.parquet')) await writeFile(join(folder, name), 'damaged');
+  }
+}
+
 /** Holds the next listing of this day until `end`; with an error, it fails. */
 function heldListing(day: string) {
   const begun = Promise.withResolvers<void>();
@@ -134,17 +148,14 @@ test('deleted requests are removed from a day whose next filling begins as soon 
   };
   listing.end(new Error('the bucket can’t be listed'));
   await Promise.all([waiting, searches.promise]);
-  const done = async () => JSON.parse(await readFile(join(dir, 'erased.json'), 'utf8'));
-  await eventually(async () => expect(await done()).toHaveProperty('deleted'));
+  await erased('deleted');
   expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] });
 });
 
 test('a day is made again whose damage is found while it is filled', async () => {
   put(SECOND, ['kept']);
   await page(SECOND);
-  const folder = join(dir, 'v1', `dt=${SECOND}`);
-  const [file = ''] = (await readdir(folder)).filter((name) => name.endsWith('.parquet'));
-  await writeFile(join(folder, file), 'damaged');
+  await damage(SECOND);
   clock.advance(6 * MINUTE_MS);
   const listing = heldListing(SECOND);
   const waiting = page(SECOND);
@@ -157,4 +168,18 @@ test('a day is made again whose damage is found while it is filled', async () =>
   expect(await waiting).toEqual({ containers: [], missing: [SECOND] });
   await eventually(async () => expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] }));
   expect(damages()).toBe(1);
+});
+
+test('a damaged day doesn’t keep deleted requests, nor does it keep them in other days', async () => {
+  for (const day of [FIRST, SECOND]) {
+    put(day, ['deleted', 'kept']);
+    await page(day);
+  }
+  await damage(FIRST);
+  deleted.set('deleted', clock.date().getTime());
+  clock.advance(MINUTE_MS / 4);
+  await erased('deleted');
+  for (const day of [FIRST, SECOND]) {
+    await eventually(async () => expect(await page(day)).toEqual({ containers: ['kept'], missing: [] }));
+  }
 });
