@@ -6,7 +6,9 @@ import { type Manifest, provenHosts, registrableDomain } from '../manifest/schem
 const MAX_ALIASES = 8;
 
 export interface NameDestinations {
-  /** The addresses of origin and preview hostnames; empty: they aren't known, so any address is right. */
+  /**
+   * The addresses of origin and preview hostnames; empty: they aren't known, so these and custom domains may have any.
+   */
   readonly hostAddresses: readonly string[];
   /** Other public addresses of this host: custom domains may resolve to them, too. */
   readonly otherAddresses: readonly string[];
@@ -23,15 +25,13 @@ export async function resolveNames(
   const { hostnames, domains } = manifest;
   const target = edgeTarget?.replaceAll('{host}', hostnames.edge).replace(/\.$/, '');
   const edge = target === undefined ? [] : await targetAddresses(target, lookup);
+  // Where the host's own addresses aren't known, the others alone would make a right address wrong.
+  const ofHost = hostAddresses.length === 0 ? [] : [...hostAddresses, ...otherAddresses];
   const wanted: readonly Pick<NameAnswer, 'name' | 'kind' | 'expected'>[] = [
     { name: hostnames.edge, kind: 'edge', expected: edge },
     { name: hostnames.origin, kind: 'origin', expected: [...hostAddresses] },
     { name: hostnames.preview, kind: 'preview', expected: [...hostAddresses] },
-    ...provenHosts(manifest).map((name) => ({
-      name,
-      kind: 'custom' as const,
-      expected: [...hostAddresses, ...otherAddresses],
-    })),
+    ...provenHosts(manifest).map((name) => ({ name, kind: 'custom' as const, expected: ofHost })),
     ...domains.map(({ domain }) => ({ name: domain, kind: 'page' as const, expected: [] })),
   ];
   return await Promise.all(

@@ -308,6 +308,25 @@ describe('checks of the host report', () => {
       /Run tagyard plan and tagyard apply/,
     ],
     [
+      'a custom domain that doesn’t exist while the host’s addresses aren’t known',
+      (host) => changedName(host, custom, { addresses: [], expected: [], problem: 'no such name' }),
+      'dns',
+      /doesn’t resolve \(no such name\); it must be a CNAME to shop-origin/,
+      /DNS provider set a CNAME to shop-origin\.tagyard\.localhost/,
+    ],
+    [
+      'an origin hostname that doesn’t exist while the host’s addresses aren’t known',
+      (host) =>
+        changedName(host, 'shop-origin.tagyard.localhost', {
+          addresses: [],
+          expected: [],
+          problem: 'no such name',
+        }),
+      'dns',
+      /doesn’t resolve \(no such name\); it must be an address of the host/,
+      /Run tagyard plan and tagyard apply/,
+    ],
+    [
       'an edge hostname that is not proxied',
       (host) => changedName(host, edge, { addresses: ['100::'] }),
       'dns',

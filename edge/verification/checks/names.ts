@@ -37,10 +37,14 @@ export async function whereNamed(
 
 function judgeName(answer: NameAnswer, origin: string): Finding {
   const { name, kind, addresses, alias, expected, problem } = answer;
-  const requirement = `must be ${expected.join(' or ') || 'an address of the edge'}${kind === 'custom' ? ` or a CNAME to ${new URL(origin).hostname}` : ''}`;
+  const cname = kind === 'custom' ? [`a CNAME to ${new URL(origin).hostname}`] : [];
+  // Without known addresses, only a CNAME can be named to the owner of a custom domain.
+  const unnamed = kind === 'custom' ? [] : [`an address of the ${kind === 'edge' ? 'edge' : 'host'}`];
+  const requirement = `must be ${[...(expected.length === 0 ? unnamed : expected), ...cname].join(' or ')}`;
+  const record = expected.length === 0 ? [] : [`an A record to ${expected.join(', ')}`];
   const fix =
     kind === 'custom'
-      ? `At ${name}’s DNS provider set an A record to ${expected.join(', ')}, or a CNAME to ${new URL(origin).hostname}.`
+      ? `At ${name}’s DNS provider set ${[...record, ...cname].join(', or ')}.`
       : `Run tagyard plan and tagyard apply, which write this record; if they change nothing, ${kind === 'edge' ? 'the zone isn’t proxied by the edge' : 'public resolvers don’t use the zone that Tagyard writes'}.`;
   if (addresses.length === 0) {
     return failed(name, `${name} doesn’t resolve (${problem ?? 'no address'}); it ${requirement}`, fix);

@@ -38,6 +38,20 @@ describe('the names of a site', () => {
     ]);
   });
 
+  test('may have any address while the host’s own ones aren’t known, also beside further ones', async () => {
+    const names = await resolveNames(
+      SITE,
+      { hostAddresses: [], otherAddresses: ['192.0.2.2'], edgeTarget: undefined },
+      lookupOf({}),
+    );
+    expect(names.map(({ kind, expected }) => [kind, expected])).toEqual([
+      ['edge', []],
+      ['origin', []],
+      ['preview', []],
+      ['custom', []],
+    ]);
+  });
+
   test.each([
     ['an address', '192.0.2.7', ['192.0.2.7']],
     ['a name', 'lb.example.', ['192.0.2.8']],
