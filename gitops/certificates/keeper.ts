@@ -217,15 +217,15 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     this.#onChange(name.wanted.site);
   }
 
-  /** An `Error` if DNS gives no answer, which says nothing about the name. */
+  /** An `Error` if DNS gives no answer that can be judged, which says nothing about the name. */
   async #resolve(host: string): Promise<DnsAnswer | Error> {
     const { lookup } = this.#deps;
     try {
       const [addresses, alias] = await Promise.all([lookup.addresses(host), lookup.alias(host)]);
       return { addresses, alias };
     } catch (cause) {
-      const why = cause instanceof Error && 'code' in cause ? cause.code : cause;
-      return new Error(`${host} can’t be resolved (${String(why)})`, { cause });
+      const why = cause instanceof Error ? ('code' in cause ? cause.code : cause.message) : cause;
+      return new Error(`${host} can’t be checked (${String(why)})`, { cause });
     }
   }
 

@@ -20,6 +20,7 @@ import type { ClusterOptions } from './contract.ts';
 
 /** The timeout of each resolver that is asked whether a name points to the gateway. */
 const DNS_TIMEOUT_MS = 3_000;
+const UNKNOWN_ADDRESS = 'the address of the cluster’s gateway isn’t known yet';
 /** The most certificates that are kept in memory with their keys: five kilobytes each. */
 const MOST_PAIRS = 10_000;
 
@@ -59,18 +60,17 @@ export async function gatewaySource(
       ...lookup,
       async addresses(host) {
         // The addresses of a site's name are compared with those that the gateway's Service has now.
-        addresses.splice(
-          0,
-          addresses.length,
-          ...(await addressesOf(current(), lookup)),
-          ...env.ACME_ADDRESSES,
-        );
-        return await lookup.addresses(host);
+        const known = await addressesOf(current(), lookup);
+        const found = await lookup.addresses(host);
+        addresses.splice(0, addresses.length, ...known, ...env.ACME_ADDRESSES);
+        const isFurther = found.length > 0 && found.every((address) => env.ACME_ADDRESSES.includes(address));
+        if (known.length === 0 && !isFurther) throw new Error(UNKNOWN_ADDRESS);
+        return found;
       },
     },
     endpoint() {
       const address = current();
-      if (address === null) throw new Error('the address of the cluster’s gateway isn’t known yet');
+      if (address === null) throw new Error(UNKNOWN_ADDRESS);
       return { address, httpPort: env.KUBERNETES_HTTP_PORT, tlsPort: env.KUBERNETES_TLS_PORT };
     },
   });

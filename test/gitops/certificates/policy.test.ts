@@ -15,7 +15,7 @@ const DAY = 24 * HOUR;
 const HERE = { addresses: ['198.51.100.4'], alias: null };
 const AWAY = { addresses: ['192.0.2.9'], alias: null };
 const NOWHERE = { addresses: [], alias: null };
-const UNKNOWN = new Error('metrics.acme.example can’t be resolved (ESERVFAIL)');
+const UNKNOWN = new Error('metrics.acme.example can’t be checked (ESERVFAIL)');
 const WRONG =
   'metrics.acme.example resolves to 192.0.2.9; it must be 198.51.100.4 or a CNAME to acme-origin.example.net';
 

@@ -9,6 +9,8 @@ import { instanceDocument } from '../../../gitops/delivery/documents.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { readEnv } from '../../../gitops/env.ts';
 import { addressesOf, gatewaySource } from '../../../gitops/host/gateway-source.ts';
+import { eventually } from '../../support/eventually.ts';
+import { loadedManifest } from '../../support/manifest.ts';
 
 let folder: string;
 const stack = new AsyncDisposableStack();
@@ -24,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-async function sourceOf(settings: NodeJS.ProcessEnv) {
+async function sourceOf(settings: NodeJS.ProcessEnv, address: string | null = '192.0.2.1') {
   const env = readEnv({
     SITES_REPO: folder,
     STATE_DIR: join(folder, 'state'),
@@ -43,7 +45,7 @@ async function sourceOf(settings: NodeJS.ProcessEnv) {
     log: { info() {}, warn() {} },
     now: Date.now,
     cloudflare: cloudflareClient({ url: 'http://127.0.0.1:9', token: 'a-token', accountId: 'an-account' }),
-    destination: () => ({ current: () => '192.0.2.1' }),
+    destination: () => ({ current: () => address }),
   });
 }
 
@@ -98,3 +100,50 @@ test('with an authority, gateways get the thumbprint by which they answer its ch
   const ordered = { host: 'acme-origin.example.net', tls: 'acme' } as const;
   expect(await delivered?.source.pairs.pairFor(ordered)).toBeNull();
 });
+
+const UNKNOWN = 'the address of the cluster’s gateway isn’t known yet';
+
+test.each([
+  [
+    'another than the gateway’s',
+    '192.0.2.1',
+    '192.0.2.2',
+    'pending_dns',
+    'it must be 192.0.2.1 or 192.0.2.2',
+  ],
+  ['a further one of the host', null, '127.0.0.1', 'pending_certificate', UNKNOWN],
+  ['one that can’t be judged', null, '192.0.2.2', 'pending_dns', `can’t be checked (${UNKNOWN})`],
+])(
+  'the address of a name with an ordered certificate is %s',
+  async (_what, address, further, state, reason) => {
+    const settings = { ACME_DIRECTORY_URL: 'https://127.0.0.1:9/directory', ACME_ADDRESSES: further };
+    const delivered = await sourceOf({ ...GATEWAY, ...settings }, address);
+    if (delivered === null) throw new Error('there are gateways');
+    const { certificates } = delivered;
+    // They resolve to 127.0.0.1.
+    const hostnames = {
+      edge: 'shop.localhost',
+      origin: 'shop-origin.localhost',
+      preview: 'shop-preview.localhost',
+    };
+    const manifest = loadedManifest('shop', 0, { tls: { mode: 'acme' }, hostnames });
+    certificates.start(() => undefined);
+    try {
+      certificates.follow({
+        revision: 'one',
+        sites: new Map([['shop', { site: 'shop', blob: 'blob', manifest, stalled: null }]]),
+        onOtherHosts: new Map(),
+      });
+      await eventually(() => {
+        const statuses = certificates.statuses('shop');
+        const ends = statuses.map((status) => [status.state, status.reason.slice(-reason.length)]);
+        expect(ends).toEqual([
+          [state, reason],
+          [state, reason],
+        ]);
+      });
+    } finally {
+      await certificates.stop();
+    }
+  },
+);
