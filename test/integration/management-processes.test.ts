@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
-import { PostgresqlFixture } from '../support/management/postgresql.ts';
+import { type DatabaseUrls, PostgresqlFixture } from '../support/management/postgresql.ts';
 import { ManagementProcesses, MUTATIONS } from '../support/management/processes.ts';
 import { VerifierFixture } from '../support/management/verifier.ts';
 import { creation, World } from '../support/management/world.ts';
@@ -15,9 +15,11 @@ describeWith('postgresql', 'three processes of the API on one database', () => {
   let verifier: VerifierFixture;
   let processes: ManagementProcesses;
   let client: string;
+  let urls: DatabaseUrls;
   beforeAll(async () => {
     postgresql = await PostgresqlFixture.start();
-    const { urls, db, owner } = await postgresql.connections();
+    const { db, owner, ...connections } = await postgresql.connections();
+    urls = connections.urls;
     world = await World.open({ db, owner, ports: { first: 20000, last: 20199 } });
     client = await world.client();
     await world.stop();
@@ -96,5 +98,19 @@ describeWith('postgresql', 'three processes of the API on one database', () => {
       }),
     );
     expect(await processes.stop()).toBe(0);
+  });
+
+  test('each address belongs to the process that is named with it', async () => {
+    processes = await ManagementProcesses.start(PROCESSES, { world, urls });
+    const alive = async ({ url }: { url: string }) => (await fetch(`${url}/healthz`)).status;
+    const left = processes.all();
+    expect(left.map(({ url }) => url)).toEqual([...new Set(left.map(({ url }) => url))]);
+    while (left.length > 0) {
+      expect(await Promise.all(left.map(alive))).toEqual(left.map(() => 200));
+      const [{ pid, url } = { pid: 0, url: '' }] = left.splice(0, 1);
+      expect(pid).toBeGreaterThan(0);
+      process.kill(pid, 'SIGKILL');
+      await eventually(() => expect(alive({ url })).rejects.toThrow('fetch failed'));
+    }
   });
 });

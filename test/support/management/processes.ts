@@ -8,10 +8,15 @@ import type { DatabaseUrls } from './postgresql.ts';
 import { VERIFIER_SECRET } from './verifier.ts';
 import { type Answer, SECRET, type World } from './world.ts';
 
-/** Several processes of the API on the database, repository and provisioner of a world whose own API is stopped. */
+interface Child {
+  readonly process: ChildProcess;
+  /** Empty until it is ready. */
+  url: string;
+}
+
+/** Several processes of the API on the database, repository and provisioner of one stopped world. */
 export class ManagementProcesses {
-  readonly #children: ChildProcess[] = [];
-  readonly #urls: string[] = [];
+  readonly #children: Child[] = [];
   readonly #world: World;
   readonly #database: DatabaseUrls;
 
@@ -54,13 +59,12 @@ export class ManagementProcesses {
           RATE_LIMIT_PER_ADDRESS: '1000000',
           RATE_LIMIT_PER_SUBJECT: '1000000',
         };
-        const child = fork(new URL('../../../management/main.ts', import.meta.url), {
-          env,
-          stdio: 'inherit',
-        });
+        const main = new URL('../../../management/main.ts', import.meta.url);
+        // Kept in the order of their starts: they become ready in any order.
+        const child = { process: fork(main, { env, stdio: 'inherit' }), url: '' };
         processes.#children.push(child);
-        const [message] = await once(child, 'message');
-        processes.#urls.push(String(message.url));
+        const [message] = await once(child.process, 'message');
+        child.url = String(message.url);
       }),
     );
     return processes;
@@ -74,7 +78,7 @@ export class ManagementProcesses {
     call: { as: string; body?: unknown },
   ): Promise<Answer> {
     const { as, body } = call;
-    const answer = await fetch(`${this.#urls[at % this.#urls.length]}${path}`, {
+    const answer = await fetch(`${this.#children[at % this.#children.length]?.url}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${await this.#world.issuer.token(as)}`,
@@ -88,13 +92,13 @@ export class ManagementProcesses {
 
   /** Address and process id of each process. */
   all(): { readonly url: string; readonly pid: number }[] {
-    return this.#children.map(({ pid = 0 }, index) => ({ url: this.#urls[index] ?? '', pid }));
+    return this.#children.map(({ process: { pid = 0 }, url }) => ({ url, pid }));
   }
 
   /** Kills all processes. */
   async kill(): Promise<void> {
     await Promise.all(
-      this.#children.map(async (child) => {
+      this.#children.map(async ({ process: child }) => {
         const exited = once(child, 'exit');
         child.kill('SIGKILL');
         await exited;
@@ -105,7 +109,7 @@ export class ManagementProcesses {
   /** Ends all processes. Resolves to the number of PostgreSQL's deadlocks, which are counted when a session ends. */
   async stop(): Promise<number> {
     await Promise.all(
-      this.#children.map(async (child) => {
+      this.#children.map(async ({ process: child }) => {
         if (child.exitCode !== null || child.signalCode !== null) return;
         const exited = once(child, 'exit');
         child.kill('SIGTERM');
