@@ -30,8 +30,13 @@ export async function openCache(
 ): Promise<OpenCache> {
   await mkdir(dir, { recursive: true });
   const lock = acquireLock(join(dir, 'lock'));
+  try {
+    await forgetOldDays(dir, version, days);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
   const duck = duckDb(dir, join(dir, 'temporary'));
-  await forgetOldDays(dir, version, days);
   return {
     duck,
     close() {

@@ -7,6 +7,7 @@ import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts'
 import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
 import { type DuckDb, duckDb } from '../../../management/requests/search/duckdb.ts';
 import { fillDay } from '../../../management/requests/search/fill.ts';
+import { openCache } from '../../../management/requests/search/open.ts';
 import { queryHours } from '../../../management/requests/search/query.ts';
 import { RequestSearch } from '../../../management/requests/search/search.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -157,6 +158,16 @@ test('the search says why DuckDB can’t start, and works once it can', async ()
   expect(await search.unavailable()).toBeNull();
   stop.abort();
   await following;
+});
+
+test('the search opens its cache once the folder can be read, though the first attempt failed', async () => {
+  const dir = join(root, 'search');
+  await mkdir(dir);
+  await writeFile(join(dir, 'v1'), 'no folder');
+  const open = () => openCache({ dir, days: 2 }, 'v1');
+  await expect(open()).rejects.toThrow('EEXIST');
+  await rm(join(dir, 'v1'));
+  (await open()).close();
 });
 
 test.each([
