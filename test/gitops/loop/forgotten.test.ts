@@ -29,6 +29,9 @@ async function live(site: string, number: number): Promise<void> {
   await daemon.push(site, daemon.manifest(site, number, { name: 'Changed' }));
   await daemon.reaches(site, 'Retrying');
   daemon.control.before = () => undefined;
+  // The pause before the first retry is at most a second.
+  clock.advance(60_000);
+  await daemon.reaches(site, 'Ready');
   await daemon.push(site, null);
   await daemon.reaches(site, 'Removed');
   await daemon.push('lasting', daemon.manifest('lasting', 0, { name: `After ${site}` }));
