@@ -109,14 +109,14 @@ export class Peers {
   }
 
   /**
-   * What the connects to a service's listed endpoints have shown: one accepts connections, all have failed twice, or it
-   * isn't known yet. `null`: it has no endpoints.
+   * What the connects to a service's endpoints have shown: one that gets requests accepts connections, all listed ones
+   * have failed twice, or it isn't known yet. `null`: it has no listed endpoints.
    */
   proof(service: string): 'accepts' | 'fails' | 'unknown' | null {
-    const peers = [...(this.#services.get(service)?.values() ?? [])];
-    const listed = peers.filter(({ unlistedAt }) => unlistedAt === null);
+    const candidates = this.#candidates(service);
+    const listed = candidates.filter(({ unlistedAt }) => unlistedAt === null);
     if (listed.length === 0) return null;
-    if (peers.some(({ accepts }) => accepts)) return 'accepts';
+    if (candidates.some(({ accepts }) => accepts)) return 'accepts';
     return listed.every(({ isOut }) => isOut) ? 'fails' : 'unknown';
   }
 
@@ -149,9 +149,14 @@ export class Peers {
     }
   }
 
-  #inUse(service: string): Peer[] {
+  /** The peers that are listed, and the last known ones that stay. */
+  #candidates(service: string): Peer[] {
     const peers = [...(this.#services.get(service)?.values() ?? [])];
-    const candidates = peers.filter(({ unlistedAt, kept }) => unlistedAt === null || kept);
+    return peers.filter(({ unlistedAt, kept }) => unlistedAt === null || kept);
+  }
+
+  #inUse(service: string): Peer[] {
+    const candidates = this.#candidates(service);
     const accepting = candidates.filter(({ isOut }) => !isOut);
     return accepting.length > 0 ? accepting : candidates;
   }

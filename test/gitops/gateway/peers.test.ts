@@ -272,6 +272,18 @@ describe('the last known peers', () => {
     peers.listed('a/b', [], 0);
     expect(peers.proof('a/b')).toBeNull();
   });
+
+  test('show nothing by a pod that ends and gets no requests', () => {
+    const peers = new Peers();
+    peers.listed('a/b', ready(1), 0);
+    accepting(peers, 1);
+    peers.listed('a/b', [...ready(2), ...ready(1).map((pod) => ({ ...pod, state: 'ending' as const }))], 10);
+    accepting(peers, 1);
+    expect(peers.proof('a/b')).toBe('unknown');
+    connect(peers, 'a/b', { 2: false });
+    connect(peers, 'a/b', { 2: false });
+    expect(peers.proof('a/b')).toBe('fails');
+  });
 });
 
 test('the endpoints of slices are ready or end on purpose; others are left out', () => {
