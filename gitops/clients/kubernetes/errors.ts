@@ -124,7 +124,7 @@ type ClusterFault = KubernetesRetryable | KubernetesRefusal | KubernetesQuotaRea
 export function faultOfAnswer({ what, status, body, retryAfter }: Refused): ClusterFault {
   const parsed = statusBody.safeParse(body);
   const state: StatusBody = parsed.success ? parsed.data : { kind: 'Status' };
-  const said = state.message ?? `answered ${status} without a Status`;
+  const said = state.message ?? `answered ${status} without a ${parsed.success ? 'message' : 'Status'}`;
   const wait = retryAfter ?? state.details?.retryAfterSeconds ?? undefined;
   const text = `Kubernetes: ${what}: ${said}`;
   const causes = state.details?.causes ?? [];
@@ -158,7 +158,7 @@ export function faultOfAnswer({ what, status, body, retryAfter }: Refused): Clus
       return refused('managed', `Kubernetes: ${what}: other managers own ${fields}. ${remedy}`);
     }
     case 'Forbidden':
-      return forbidden({ what, said, isSaid: state.message !== undefined, text, causes });
+      return forbidden({ what, said, isSaid: typeof state.message === 'string', text, causes });
     case 'Unauthorized':
       return refused('unauthorized', `${text}. The credentials are wrong or expired: see KUBECONFIG`);
     case 'Expired':

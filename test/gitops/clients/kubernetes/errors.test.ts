@@ -176,6 +176,11 @@ describe('a refusal of the API server', () => {
     expect(faultReason(fault(502, '<html>'))).toBe('unavailable');
     expect(faultReason(fault(403, null))).toBe('denied');
     expect(fault(403, null).message).toMatch(/answered 403 without a Status\. A proxy before the API server/);
+    for (const bare of [{ kind: 'Status' }, { kind: 'Status', message: null }]) {
+      expect(fault(403, bare).message).toMatch(
+        /answered 403 without a message\. A proxy before the API server/,
+      );
+    }
     const busy = faultOfAnswer({ what: 'get', status: 429, body: null, retryAfter: 7 });
     expect(busy).toMatchObject({ reason: 'busy', retryAfter: 7 });
     expect(faultReason(new Error('another'))).toBeNull();
