@@ -90,10 +90,7 @@ export function isLimitedTo(onlyName: string, pem: string): boolean {
 const NAME_CONSTRAINTS = '2.5.29.30';
 const ANY_ADDRESS = [Buffer.alloc(8), Buffer.alloc(32)];
 
-/**
- * Permits one DNS name and those under it, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). Throws
- * `RangeError` if a value would have more than 255 octets because of the name.
- */
+/** Permits one DNS name, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). */
 function nameConstraints(name: string): x509.Extension {
   const subtree = (tag: number, value: Uint8Array) => tlv(0x30, tlv(tag, value));
   const permitted = tlv(0xa0, subtree(0x82, Buffer.from(name, 'ascii')));
@@ -101,11 +98,12 @@ function nameConstraints(name: string): x509.Extension {
   return new x509.Extension(NAME_CONSTRAINTS, true, tlv(0x30, permitted, excluded));
 }
 
+/** Tag, length and value in DER (X.690, 8.1.3), for values of at most 65535 octets. */
 function tlv(tag: number, ...values: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const value = Buffer.concat(values);
-  if (value.length > 255) throw new RangeError('the name that a CA is limited to is too long');
-  const length = value.length < 128 ? [value.length] : [0x81, value.length];
-  return Uint8Array.from([tag, ...length, ...value]);
+  const { length } = value;
+  const octets = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return Uint8Array.from([tag, ...octets, ...value]);
 }
 
 function newKeys() {

@@ -44,6 +44,13 @@ test('a CA for one name signs that name, and clients refuse its certificates for
   expect(await visit(TWO, await any.pathsFor(TWO), any.caFile)).toBeNull();
 });
 
+test.each([64, 128, 253])('a CA can be limited to a name of %i characters', async (length) => {
+  const name = `${'a.'.repeat(length).slice(0, length - 1)}b`;
+  const ca = await ensureLocalCa(join(home, 'ca'), { onlyName: name });
+  expect(await visit(name, await ca.pathsFor(name), ca.caFile)).toBeNull();
+  expect(await visit(TWO, await ca.pathsFor(TWO), ca.caFile)).toBe('permitted subtree violation');
+});
+
 test('a CA that isn’t limited to one name is replaced by one that is', async () => {
   const before = await readFile((await ensureLocalCa(join(home, 'ca'))).caFile, 'utf8');
   const limited = await ensureLocalCa(join(home, 'ca'), { onlyName: ONE });
