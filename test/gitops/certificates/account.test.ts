@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -31,9 +31,11 @@ describe('an account at an authority', () => {
     expect((await stat(join(home, 'account.key'))).mode & 0o777).toBe(0o600);
   });
 
-  test('keeps a damaged key and throws', async () => {
-    await writeFile(join(home, 'account.key'), 'damaged');
+  test('keeps an unreadable key and throws', async () => {
+    const file = join(home, 'account.key');
+    await writeFile(file, 'damaged');
     await expect(openAccount(home)).rejects.toThrow();
+    expect(await readFile(file, 'utf8')).toBe('damaged');
   });
 
   test('keeps its key, but not a damaged URL', async () => {
