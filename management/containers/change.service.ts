@@ -2,7 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/http/problem.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
-import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
+import {
+  isFirstPartyHost,
+  type Manifest,
+  type ManifestInput,
+  manifestSchema,
+} from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import { demandSufficient, type Purpose } from '../access/roles.ts';
@@ -198,7 +203,8 @@ export async function editedManifest(
   const changed = manifestSchema.safeParse(edited);
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);
-    const isForeign = errors.some(({ path }) => path.startsWith('customDomains'));
+    const domains = edited.domains.map(({ domain }) => domain);
+    const isForeign = edited.customDomains?.some((host) => !isFirstPartyHost(host, domains)) ?? false;
     throw new ManagementProblem(isForeign ? 'foreign_domain' : 'invalid_request', {
       detail: errors[0]?.message,
       errors,

@@ -326,6 +326,20 @@ describe('a change', () => {
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 
+  test('refuses a custom domain that can’t be served as a wrong value, not as a foreign domain', async () => {
+    const { body: made, domain } = await create();
+    const long = `${Array.from({ length: 4 }, () => 'a'.repeat(56)).join('.')}.${domain}`;
+    const path = `/server-containers/${made.id}/custom-domains`;
+    const { body } = await world.call('POST', path, { as: 'owner', body: { domain: long } });
+    expect(body).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      errors: [
+        { path: 'customDomains.0', message: expect.stringMatching(/^must have at most \d+ characters/) },
+      ],
+    });
+  });
+
   test('refuses to remove the last domain, and to add a domain of another site', async () => {
     const [one, two] = [await create(), await create()];
     const last = await world.call(
