@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
 import { openFullStage } from '../support/console/full-stage.ts';
-import { findingsOf, settled } from '../support/console/pages.ts';
+import { findingsOf, heldOnce, settled } from '../support/console/pages.ts';
 import { eventually } from '../support/eventually.ts';
 import { batchOf } from '../support/management/raw-logs.ts';
 import { TRAFFIC } from '../support/management/world.ts';
@@ -322,12 +322,12 @@ describeWith('chromium', 'the console with data', () => {
     // Other numbers of sites per wave need a new plan.
     await put(page, 'Waves', '1, 1');
     expect(await page.getByRole('button', { name: 'Start the rollout' }).count()).toBe(0);
-    // So it does if the number is changed while a plan is made.
-    const held = Promise.withResolvers<void>();
-    await page.route(/dryRun=1/, (route) => held.promise.then(() => route.continue()), { times: 1 });
+    // So does one that is typed before the plan arrives.
+    const release = await heldOnce(page, '**/image-rollouts?dryRun=1');
     await page.getByRole('button', { name: 'Plan', exact: true }).click();
-    await put(page, 'Waves', '1, 1, 1');
-    held.resolve();
+    await page.getByRole('button', { name: 'Working…' }).waitFor();
+    await put(page, 'Waves', '1');
+    release();
     await page.getByRole('button', { name: 'Plan', exact: true }).waitFor();
     expect(await page.getByRole('button', { name: 'Start the rollout' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Plan', exact: true }).click();

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
-import { findingsOf, settled } from '../support/console/pages.ts';
+import { findingsOf, heldOnce, settled } from '../support/console/pages.ts';
 import { ConsoleStage } from '../support/console/stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { CONFIG } from '../support/management/world.ts';
@@ -176,8 +176,18 @@ describeWith('chromium', 'the forms of a container', () => {
     const rule = form.getByRole('group', { name: 'Rule 1' });
     await rule.getByLabel('Places').fill('de, us-CA,');
     await rule.getByLabel('Consent Mode').selectOption('basic');
+    await form.getByLabel('Memory of the preview').fill('256m');
+    // A value that is typed before the plan arrives needs a plan of its own.
+    const release = await heldOnce(page, '**/server-containers/*?dryRun=1');
+    const review = form.getByRole('button', { name: 'Review changes' });
+    await review.click();
     await form.getByLabel('Memory of the preview').fill('512m');
-    await form.getByRole('button', { name: 'Review changes' }).click();
+    release();
+    await eventually(async () => expect(await review.isEnabled()).toBe(true), {
+      timeoutMs: 5_000,
+    });
+    expect(await page.getByRole('heading', { name: 'What this changes' }).count()).toBe(0);
+    await review.click();
     await page.getByRole('heading', { name: 'What this changes' }).waitFor();
     expect(await findingsOf(page)).toEqual([]);
     await form.getByRole('button', { name: 'Save' }).click();

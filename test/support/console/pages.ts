@@ -59,3 +59,17 @@ export async function settled(page: Page): Promise<void> {
   await eventually(async () => expect(await page.locator('.skeleton').count()).toBe(0));
   await eventually(async () => expect(await page.evaluate<number>(MOVING)).toBe(0));
 }
+
+/** Holds the next request to this address until the function that is returned is called. */
+export async function heldOnce(page: Page, url: string): Promise<() => void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await page.route(
+    url,
+    async (route) => {
+      await promise;
+      await route.continue();
+    },
+    { times: 1 },
+  );
+  return resolve;
+}

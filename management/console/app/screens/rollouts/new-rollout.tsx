@@ -39,8 +39,8 @@ export default function NewRolloutScreen() {
 function RolloutForm({ images }: { images: Images }) {
   const { route } = useLocation();
   const [draft, setDraft] = useState<Draft>({ image: '', sites: '', waves: '1, 5', watch: '60' });
-  const [newest, setPlan] = useState<{ readonly of: Draft; readonly plan: Plan } | null>(null);
-  // A plan of earlier values is ignored.
+  const [newest, setNewest] = useState<{ readonly of: Draft; readonly plan: Plan } | null>(null);
+  // A plan for earlier values is ignored, also one that arrives after a change.
   const plan = newest?.of === draft ? newest.plan : null;
   const { isBusy, error, run } = useAction();
   const set = (changes: Partial<Draft>) => setDraft({ ...draft, ...changes });
@@ -52,7 +52,7 @@ function RolloutForm({ images }: { images: Images }) {
     });
   const makePlan = async () => {
     const answer: unknown = (await send(true)).data;
-    setPlan({ of: draft, plan: (answer as components['schemas']['ImageRolloutPlan']).plan }); // a dry run’s
+    setNewest({ of: draft, plan: (answer as components['schemas']['ImageRolloutPlan']).plan }); // a dry run’s
   };
   const start = async () => {
     const { data } = await send(false);

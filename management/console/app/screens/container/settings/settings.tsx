@@ -24,8 +24,9 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
   const [base, setBase] = useState(versioned);
   const [draft, setDraft] = useState(() => settingsOf(versioned.container));
-  const [newest, setReview] = useState<Review | null>(null);
-  const review = newest?.of === draft ? newest : null;
+  const [newest, setNewest] = useState<{ readonly of: typeof draft; readonly review: Review } | null>(null);
+  // A plan for earlier values is ignored, also one that arrives after a change.
+  const review = newest?.of === draft ? newest.review : null;
   const [theirs, setTheirs] = useState<Versioned | null>(null);
   const { isBusy, error, run } = useAction();
   const before = settingsOf(base.container);
@@ -49,7 +50,7 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
       });
     } catch (failure) {
       if (!(failure instanceof ApiProblem) || failure.status !== 412) throw failure;
-      setReview(null);
+      setNewest(null);
       setTheirs(await readContainer(id));
       return null;
     }
@@ -58,7 +59,7 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
     const answer = await send(true);
     // The answer of a dry run.
     if (answer !== null && 'plan' in answer.data) {
-      setReview({ ...(answer.data.plan as Omit<Review, 'of'>), of: draft });
+      setNewest({ of: draft, review: answer.data.plan as Review });
     }
   };
   const save = async () => {
