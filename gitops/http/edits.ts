@@ -61,6 +61,7 @@ interface Committed {
 /** Changes of the desired state. Each is one commit of one site's file. */
 export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   const { repo, loop, operations, clock = systemClock } = deps;
+  const stopping = new AbortController();
 
   function commitEdit(request: FastifyRequest, { site, verb, edit, trailers = {} }: Edit) {
     const actor = requestHeader(request, 'x-actor') ?? 'provisioner';
@@ -90,7 +91,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     loop.trigger();
     const link = { id, url: `/operations/${id}` };
     if (wait === undefined) return reply.status(202).send({ site, revision, operation: link });
-    await operations.finished(id, wait * 1000);
+    await operations.finished(id, wait * 1000, stopping.signal);
     const operation = operations.get(id);
     if (operation === null || operation.finishedAt === null) {
       throw new ProvisionerProblem('still_running', { operation: link });
@@ -99,6 +100,7 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   }
 
   return async (app) => {
+    app.addHook('preClose', async () => stopping.abort());
     // The manifest isn't in the route's schema, because an invalid one has an error code of its own.
     app.post('/provision', { schema: { querystring: provisionQuery } }, async (request, reply) => {
       const manifest = manifestOf(request.body, deps.host);

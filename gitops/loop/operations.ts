@@ -125,12 +125,14 @@ export class Operations {
     }
   }
 
-  /** Resolves when the operation is finished or `ms` have passed, whichever comes first. */
-  async finished(id: string, ms: number): Promise<void> {
+  /** Resolves when the operation is finished, `ms` have passed or the signal aborts, whichever comes first. */
+  async finished(id: string, ms: number, signal?: AbortSignal): Promise<void> {
     if (this.#all.get(id)?.finishedAt !== null) return;
     const finished = new AbortController();
     this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), () => finished.abort()]);
-    await this.#clock.sleep(ms, { signal: finished.signal });
+    await this.#clock.sleep(ms, {
+      signal: AbortSignal.any([finished.signal, ...(signal === undefined ? [] : [signal])]),
+    });
   }
 
   /**

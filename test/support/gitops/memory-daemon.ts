@@ -117,7 +117,7 @@ export async function memoryDaemon(
   }
 
   function build(extra: LoopOptions = {}) {
-    const operations = new Operations([], () => undefined);
+    const operations = new Operations([], () => undefined, options.clock);
     const reader = new DesiredStateReader(repo, {
       host: HOST,
       ageIdentity,
