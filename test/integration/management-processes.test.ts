@@ -5,6 +5,7 @@ import { type DatabaseUrls, PostgresqlFixture } from '../support/management/post
 import { ManagementProcesses, MUTATIONS } from '../support/management/processes.ts';
 import { VerifierFixture } from '../support/management/verifier.ts';
 import { creation, World } from '../support/management/world.ts';
+import { signal } from '../support/signal.ts';
 
 const PROCESSES = 3;
 const ROUNDS = 4;
@@ -101,6 +102,7 @@ describeWith('postgresql', 'three processes of the API on one database', () => {
   });
 
   test('each address belongs to the process that is named with it', async () => {
+    await processes.stop();
     processes = await ManagementProcesses.start(PROCESSES, { world, urls });
     const alive = async ({ url }: { url: string }) => (await fetch(`${url}/healthz`)).status;
     const left = processes.all();
@@ -108,8 +110,7 @@ describeWith('postgresql', 'three processes of the API on one database', () => {
     while (left.length > 0) {
       expect(await Promise.all(left.map(alive))).toEqual(left.map(() => 200));
       const [{ pid, url } = { pid: 0, url: '' }] = left.splice(0, 1);
-      expect(pid).toBeGreaterThan(0);
-      process.kill(pid, 'SIGKILL');
+      signal(pid, 'SIGKILL');
       await eventually(() => expect(alive({ url })).rejects.toThrow('fetch failed'));
     }
   });

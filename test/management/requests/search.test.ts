@@ -88,10 +88,10 @@ const page = async (day: string) => {
   return { containers: found.rows.map(({ row }) => row.container).sort(), missing: found.missing };
 };
 
-/** Searches this day again and again, once in each turn of the queue of microtasks. */
-async function searchInEachTurn(day: string): Promise<void> {
+/** Searches this day again and again, once in each microtask. */
+async function searchInEachMicrotask(day: string): Promise<void> {
   const pages: Promise<unknown>[] = [];
-  for (let turn = 0; turn < 50; turn += 1) {
+  for (let round = 0; round < 50; round += 1) {
     pages.push(page(day));
     await null;
   }
@@ -144,7 +144,7 @@ test('deleted requests are removed from a day whose next filling begins as soon 
   const searches = Promise.withResolvers<void>();
   onFailure = () => {
     onFailure = () => undefined;
-    searches.resolve(searchInEachTurn(SECOND));
+    searches.resolve(searchInEachMicrotask(SECOND));
   };
   listing.end(new Error('the bucket can’t be listed'));
   await Promise.all([waiting, searches.promise]);
