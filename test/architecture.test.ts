@@ -144,7 +144,7 @@ describe('the tree', () => {
       expect(missingFolders(text, paths)).toEqual([]);
     });
 
-    test('has the files of the five walks, in the stated numbers', () => {
+    test('has the files that the five walks name, in the stated numbers', () => {
       expect(wrongWalks(text, new Set(sources.map(({ path }) => path)))).toEqual([]);
     });
   });

@@ -59,7 +59,7 @@ export const PLACE_HEADERS = [
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */
 export const DEBUG_HEADERS = ['x-gtm-auth', 'x-gtm-debug', 'x-gtm-preview', 'x-gtm-server-preview'] as const;
 const OF_PREVIEW: ReadonlySet<string> = new Set(DEBUG_HEADERS);
-/** Templates in a GTM container trust these headers as their host's: one may hold a URL to call, one its API key. */
+/** GTM templates trust these as headers of the hosting company: one may hold a URL to call, another its API key. */
 const FROM_CONTAINER_HOST = /^x-gtm-/;
 
 /** True if a client must not send a header of this name (lower case) to a container. */

@@ -15,7 +15,7 @@ interface ImageChange {
 }
 
 /**
- * The outcome of the rollout for one site. `waiting`: the command ended before the site was watched to its end; the
+ * The outcome of the rollout for one site. `waiting`: the command ended before the site was watched to the end; the
  * next run of the command continues. `skipped`: the site was not ready before, so it says nothing about the image.
  */
 export interface RolloutOutcome {

@@ -200,12 +200,12 @@ export class ClusterFeed {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** The other gateways must learn of a request before they stop the preview server that it was for. */
+  /** The pause between reports: the other gateways learn of a request before they stop its preview server. */
   get #everyMs(): number {
     return Math.min(RENEW_MS, this.#deps.idleMs / 3);
   }
 
-  /** By service: how many seconds ago its last request was. Requests from before the idle time need no report. */
+  /** By service: how many seconds ago its last request was. Requests longer ago than the idle time need no report. */
   #recentUses(agent: GatewayAgent): Record<string, number> {
     const now = this.#deps.clock.now();
     const recent = [...agent.requests].filter(([, used]) => now - used <= this.#deps.idleMs);
@@ -259,7 +259,7 @@ export class ClusterFeed {
   }
 }
 
-/** Orders Secrets by age, the oldest first: of two Secrets with the same name in them, the older one keeps it. */
+/** Orders Secrets by age, the oldest first: of two Secrets with the same hostname, the older one keeps it. */
 function byAge({ metadata: a }: KubernetesObject, { metadata: b }: KubernetesObject): number {
   const [first, second] = [a.creationTimestamp ?? '', b.creationTimestamp ?? ''];
   return first === second ? (a.name < b.name ? -1 : 1) : first < second ? -1 : 1;

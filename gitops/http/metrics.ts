@@ -20,7 +20,7 @@ export async function renderMetrics(
   for (const reason of Object.keys(REASONS)) sites.set({ reason }, 0);
   for (const [reason, statuses] of counts) sites.set({ reason }, statuses.length);
 
-  const resources = gauge('tagyard_resources', 'Resources of these sites by target and state.', [
+  const resources = gauge('tagyard_resources', 'Resources of this host’s sites by target and state.', [
     'target',
     'state',
   ]);
@@ -36,7 +36,7 @@ export async function renderMetrics(
   for (const status of ['queued', 'running', 'succeeded', 'failed'] as const) {
     remembered.set({ status }, byStatus.get(status)?.length ?? 0);
   }
-  gauge('tagyard_passes_total', 'Passes since the start that completed their plan.').set(loop.passes);
+  gauge('tagyard_passes_total', 'Passes since the start that could plan.').set(loop.passes);
   gauge('tagyard_last_pass_failed', '1 if the last pass could not plan.').set(
     loop.lastError === null ? 0 : 1,
   );

@@ -6,7 +6,7 @@ type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /**
  * JSON Schema (2020-12) of manifests, for editors. The description of each key is the comment above it in `example`
- * (`sites/example.yaml`), so the reference is written once. Rules across keys (a domain listed twice, public suffixes)
+ * (`sites/example.yaml`), so the reference is written once. Rules in code (a domain listed twice, public suffixes)
  * are missing; `tagyard validate` checks them.
  */
 export function manifestJsonSchema(example: string): JsonSchema {

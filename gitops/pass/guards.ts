@@ -21,8 +21,8 @@ export interface JudgedSite {
 /** What git says of a site that isn't listed, but has objects on this host. */
 export interface Removal {
   /**
-   * A commit of the branch deleted the site's file, and git has the file in no other form; or the file names another
-   * host.
+   * A commit of the branch deleted the site's file, and git doesn't have it in another form, such as a link or under
+   * another name; or the file names another host.
    */
   readonly confirmed: boolean;
   /** Why the removal isn't confirmed, for a person. */

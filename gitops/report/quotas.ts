@@ -38,7 +38,7 @@ const quotaStatus = z.object({
   mode: z.enum(['site', 'wildcard']).optional(),
   /** How many things a new site adds. */
   perSite: z.number(),
-  /** Things that serve no site, each with its owner, for a person; absent: none. */
+  /** Texts about things that serve no site, each with its owner; absent: none. */
   unused: z.array(z.string()).optional(),
   state: z.enum(QUOTA_STATES),
   /** How much is used, for a person. */

@@ -52,7 +52,7 @@ function doubt(
   if (event?.gone == null) return `no commit of this branch removed ${site}`;
   const { movedTo, hiddenBy } = event.gone;
   const commit = `the commit ${event.revision.slice(0, 8)}`;
-  // `keptAs` may differ from `movedTo`: after further renames, or if a link or folder had taken the file's place.
+  // `keptAs` may differ from `movedTo`: after further renames, or if a link or folder had replaced the file before.
   if (keptAs !== undefined) {
     return keptAs === movedTo
       ? `${commit} renamed ${site}.yaml to ${escapeHidden(keptAs)}`

@@ -14,7 +14,7 @@ export async function containerIds(
   return new Map((await query.execute()).map(({ id, site_id }) => [site_id, id]));
 }
 
-/** The commit that an event is of. */
+/** The commit that an event belongs to. */
 const REVISION = sql<string | null>`coalesce(event.revision, creation.revision)`;
 
 interface RevisionFilter {
@@ -35,7 +35,7 @@ export async function changedRevisions(
   let query = db
     .selectFrom('container_events as event')
     .innerJoin('containers', 'containers.id', 'event.container_id')
-    // A creation's first event is older than its commit.
+    // A creation's first event is older than its commit: only the operation has the revision.
     .leftJoin('operations as creation', (join) =>
       join
         .onRef('creation.container_id', '=', 'event.container_id')

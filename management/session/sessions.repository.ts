@@ -46,7 +46,7 @@ export async function touchSession(db: Database, idHash: string, at: Date): Prom
   await db.updateTable('sessions').set({ seen_at: at }).where('id_hash', '=', idHash).execute();
 }
 
-/** Resolves to `false` if another request refreshes the session at this time: a refresh token is used once. */
+/** Resolves to `false` if another request has already begun this refresh: a refresh token is used once. */
 export async function claimRefresh(
   db: Database,
   { id_hash, refreshed_at }: Pick<SessionRow, 'id_hash' | 'refreshed_at'>,
@@ -73,7 +73,7 @@ export async function deleteSession(db: Database, idHash: string): Promise<void>
   await db.deleteFrom('sessions').where('id_hash', '=', idHash).execute();
 }
 
-/** The sessions of one login at the provider; without its id, those of the subject. */
+/** Deletes the sessions of one login at the provider; without its id, all those of the subject. */
 export async function deleteSessionsOf(
   db: Database,
   { subject, providerSession }: { readonly subject?: string; readonly providerSession?: string },

@@ -10,7 +10,7 @@ export interface ReadObject {
 }
 
 /**
- * `torn`: the last line, not ended, is no whole JSON value; `unreadable`: any other line isn't; `foreign`: JSON, but no
+ * `torn`: the last line, not ended, is no whole JSON value; `unreadable`: another line is none; `foreign`: JSON, but no
  * record; `misplaced`: the record's day is not that of the object.
  */
 type LineFault = 'torn' | 'unreadable' | 'foreign' | 'misplaced';
@@ -20,7 +20,7 @@ interface Block {
   readonly batch: string;
   readonly block: number;
   readonly day: string;
-  /** One bit for each record of the block, set if it was counted. The lowest bit is the first record's. */
+  /** One bit for each record of the block, set if it was seen. The lowest bit is the first record's. */
   seen: number;
 }
 
@@ -164,7 +164,7 @@ function countsOf(minutes: Map<string, Sum>, { container, time, probe: probed }:
 /** The sums that are also kept by quarters of an hour: in some time zones, days begin amid an hour of UTC. */
 const QUARTERED = ['n', 'e', 'i', 'o'];
 
-/** The same counts, and those of the second, third or fourth quarter of the hour beside them: `n1`, `n2`, `n3`. */
+/** The same counts, some again by the minute's quarter of the hour: `n1` in the second, to `n3` in the fourth. */
 export function withQuarter({ counts, ...sum }: Sum): Sum {
   const quarter = Math.floor(Number(sum.minute.slice(14, 16)) / 15);
   const own = new Map(counts);

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type ImageFile, sourceFiles } from './image-files.ts';
 
-/** The id in place of the image's if the stand-in runs as child processes. It changes with the stand-in's sources. */
+/** The id used in place of an image's if the stand-in runs as child processes. It changes with its sources. */
 export async function processImageId(): Promise<string> {
   const hash = createHash('sha256');
   for (const file of await sourceFiles()) addTo(hash, file);

@@ -33,7 +33,7 @@ export const managementLists: Suite = async (bench) => {
   }
 };
 
-/** Clients of one organisation with members and containers, made from one container that the API created. */
+/** Clients of one organisation, with members, and with copies of one container that the API created. */
 async function fill(world: World): Promise<string> {
   const { owner } = world;
   const client = await world.client();
@@ -106,7 +106,7 @@ async function requests(bench: Bench, world: World, id: string): Promise<void> {
   }
 }
 
-/** The queries alone, each over a single connection. */
+/** The queries alone, one at a time. */
 async function queries(bench: Bench, { db }: World, id: string): Promise<void> {
   const caller = { subject: 'agency' };
   const one = await timesOf(() => findContainerFor(db, id, caller.subject));

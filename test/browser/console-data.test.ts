@@ -104,7 +104,7 @@ describeWith('chromium', 'the console with data', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('shows a whole request as text, and its id can be copied by keyboard', async () => {
+  test('shows a whole request as text, opened by keyboard, and copies its id', async () => {
     await using visitor = await chromium.newContext({ permissions: ['clipboard-read', 'clipboard-write'] });
     const { page, complaints } = await full.stage.logIn(visitor, 'owner', '/console');
     await page.keyboard.press('Control+k');

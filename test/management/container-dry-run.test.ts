@@ -97,7 +97,7 @@ test.each(rows)('a dry run plans %s and changes nothing', async (_, method, path
   expect(await state()).toEqual(before);
 });
 
-test('a dry run plans a creation with its names, and takes no port, no name, no key', async () => {
+test('a dry run plans a creation, and takes no port, no name, no idempotency key', async () => {
   const before = await state();
   const answer = await world.call('POST', '/server-containers?dryRun=1', {
     as: 'owner',

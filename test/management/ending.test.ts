@@ -44,7 +44,7 @@ test('the list is empty while nothing ends', async () => {
   });
 });
 
-test('certificates, proofs and old tokens that end are listed to their readers only, the soonest first', async () => {
+test('what ends is listed, the soonest first, and only to those who may read the container', async () => {
   await act('/loader-tokens/rotate', { graceUntil: date(inDays(9)) });
   await act('/domains', { domain: 'acme.example', sameOrigin: { path: '/m3trics1' } });
   await act('/domains/acme.example/forwarder-token', { graceUntil: inDays(4).toISOString() });

@@ -310,7 +310,7 @@ describe('the audit log', () => {
     [413, 'body_too_large', ['POST', '/clients', { body: { name: 'x'.repeat(200_000) } }], {}],
   ])('has a row for a refused mutation: %i %s', async (status, code, [method, url, options], row) => {
     const id = `audit-${method}-${code}`;
-    // For a row without a body: the same creation as in the test above, whose domain is in use.
+    // A POST without a body of its own repeats the creation of the test above, whose domain is in use.
     const body = method === 'POST' ? creation(client) : undefined;
     expect((await call(id, method, url, { as: 'owner', body, ...options })).status).toBe(status);
     expect(await of(id)).toMatchObject([{ actor: 'owner', status, code, ...row }]);

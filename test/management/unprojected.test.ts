@@ -195,7 +195,7 @@ test.each([
   await shows({ name, customDomains: [domain] });
 });
 
-test('names of callers may contain any character; the record has plain text', async () => {
+test('names of callers may contain any character; the commit has plain text', async () => {
   const token = await world.issuer.token('owner', {
     name: 'A\0da\ud800\u202e',
     email: 'a\0da@example.test\nx',

@@ -38,7 +38,7 @@ function list(stored: StoredRecord, ttl: number): ListedRecord {
     content: data ?? '',
     ttl: ttl === AUTOMATIC_TTL_SECONDS ? AUTOMATIC : ttl,
     proxied: false,
-    // Several TXT values can't be a mark of ours.
+    // A mark of ours is one TXT value. Several are joined to a text that is no mark.
     comment: marks.length === 0 ? null : marks.map(unquote).join(' '),
   };
 }

@@ -80,7 +80,7 @@ interface ClusterServices extends Pick<ClusterSettings, 'identity' | 'originPort
    * with a smaller one isn't applied to them. `null`: unknown.
    */
   ordinal(): Promise<number | null>;
-  /** Asked before each write; false: another replica may lead. Default: always true. */
+  /** Asked before each write; false: another process may be the leader. Default: always true. */
   readonly mayWrite?: (() => boolean) | undefined;
   readonly times?: RolloutTimes;
   /** For how many milliseconds a read waits for copies that can't follow the API server. */
@@ -174,7 +174,7 @@ export async function openCluster(
   };
 }
 
-/** `objects` and `workloads` each have a part of a site's objects, rendered once for a manifest and an edition. */
+/** Renders a site's objects once per manifest and edition, for the two targets `objects` and `workloads`. */
 function renderedOnce(settings: ClusterSettings): RenderSite {
   const known = new WeakMap<LoadedManifest, { edition: string; objects: readonly KubernetesObject[] }>();
   return (manifest) => {
@@ -213,7 +213,7 @@ interface GatewayDeps extends GatewaySource, Pick<ClusterServices, 'ordinal' | '
 function openGateway(deps: GatewayDeps): GatewayParts {
   const { place, client, ordinal, log, clock, waitMs, policyToken, ...source } = deps;
   const { identity, gatewayNamespace: namespace } = place;
-  // The labels name no host: gateways also report Secrets of others, such as certificates that others renew.
+  // The labels name no host: gateways also report Secrets of other hosts, such as certificates that those renew.
   const labels = `tagyard/instance=${identity.instance},${DELIVERY_LABEL}`;
   const copies = new Copies({
     ...{ client, identity, namespace, log, ...(waitMs === undefined ? {} : { waitMs }) },

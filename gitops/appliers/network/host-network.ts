@@ -7,7 +7,7 @@ const RESOLVER_FILES = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'];
 
 /**
  * IPv4 addresses of the nameservers that containers use. Docker's resolver asks the host's nameservers from the
- * container's network. It asks a loopback nameserver from the host's network, so such a nameserver needs no exception.
+ * container's network. It asks a loopback nameserver from the host's network, so the firewall needs no rule for it.
  */
 export async function hostNameservers(files: readonly string[] = RESOLVER_FILES): Promise<string[]> {
   const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')));

@@ -8,7 +8,7 @@ export const OPERATOR = 'tagyard-cli';
 export const DEMO_OWNER = 'demo-owner';
 export const DEMO_VIEWER = 'demo-viewer';
 
-/** The id of management at the instance's provider. */
+/** The OpenID client id of management at the instance's provider. */
 export const LOGIN_CLIENT = 'tagyard-management';
 
 const DEFAULT_LIFETIME = '12h';

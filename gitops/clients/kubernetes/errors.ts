@@ -9,7 +9,7 @@ import { QuotaReachedError, RetryableError, TerminalError } from '../../base/err
  * - `managed`: other field managers own fields that an apply sets
  * - `forbidden`: RBAC gives our account no such right
  * - `quota`: a ResourceQuota is used up
- * - `denied`: admission has refused the object: a webhook, a policy or Pod Security
+ * - `denied`: a webhook, a policy, Pod Security or a proxy before the API server has refused the call
  * - `terminating`: the namespace is being deleted
  * - `invalid`: the object breaks its schema or its rules
  * - `unauthorized`: the API server doesn't accept our credentials

@@ -33,8 +33,8 @@ export function transferOf({ to, caller, requestId, ifMatch }: Transfer, id: str
 }
 
 /**
- * By container, why it can't be transferred; the others can. A refused container keeps back all those that have names in
- * the same registrable domain: they change their client only together.
+ * By container, why it can't be transferred; the others can. A container that the old client keeps holds back those
+ * with names in the same registrable domain: they change their client only together.
  */
 export async function refusals(
   context: Context,

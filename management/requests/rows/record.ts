@@ -58,7 +58,7 @@ export const recordedRequest = z.object({
 });
 export type RecordedRequest = z.output<typeof recordedRequest>;
 
-/** A request with its place in the order of pages: the newest first, then by batch and index. */
+/** A request with its place in the order of a list's pages: the newest first, then by batch and index, descending. */
 export interface RequestRow extends RecordedRequest {
   /** `<batch>.<index>`: the same for every copy of the record. */
   readonly id: string;

@@ -1,11 +1,11 @@
-/** A role that listens. */
+/** A tag server that listens. */
 export interface StartedRole {
   readonly listens: true;
   readonly url: string;
   readonly stop: () => Promise<void>;
 }
 
-/** A role that ended before it listened. */
+/** A tag server that ended before it listened. */
 export interface EndedRole {
   readonly listens: false;
   readonly code: number | null;

@@ -85,7 +85,7 @@ const allowing = (base: string) => `default-src 'self' 'nonce-x' ${base} ${VENDO
 
 test.each([
   ['a custom subdomain', ['tags.shop.acme.example', 'm.acme.example'], 'https://tags.shop.acme.example'],
-  ['another custom domain of its registrable part', ['m.acme.example'], 'https://m.acme.example'],
+  ['another custom domain under its registrable domain', ['m.acme.example'], 'https://m.acme.example'],
   ['no custom domain of its own', ['m.other.example'], EDGE],
 ])('a page’s policy must allow the address of its snippet: with %s', async (_what, customDomains, base) => {
   pages = { 'shop.acme.example': { ...policy("default-src 'self'"), text: snippet(base) } };
@@ -127,7 +127,7 @@ test('a page without a policy passes; one that doesn’t answer, or fails, is no
   ]);
 });
 
-test('of a domain without a prefix, only the first page is visited, also after a redirect to a host under it', async () => {
+test('without a prefix, only `/` is visited: of the domain, and of a host it redirects to', async () => {
   pages = {
     'acme.example': { status: 301, headers: { location: 'https://www.acme.example/de/start' } },
     'www.acme.example': { ...policy("default-src 'self'"), text: snippet(EDGE) },

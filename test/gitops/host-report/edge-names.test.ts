@@ -126,7 +126,7 @@ test('a certificate for a level is read by one connection, and covers all names 
   }
 });
 
-test('names that would need more than ten connections are reported as not checked', async () => {
+test('names beyond the limit of ten connections are reported as not checked', async () => {
   const hosts = Array.from({ length: 12 }, (_, index) => `shop.level-${index}.example.net`);
   const covered = new Map(
     await Promise.all(hosts.map(async (host) => [host, await certificateFor(host)] as const)),

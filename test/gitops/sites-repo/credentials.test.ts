@@ -30,7 +30,7 @@ test.each([
   expect(credentials === undefined ? clean.env : [name, password]).toEqual(credentials ?? {});
 });
 
-/** What every user of the machine can see of this test's processes. */
+/** The command lines with `git` in them, as every user of the machine can see them. */
 function visibleArguments(): string {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids

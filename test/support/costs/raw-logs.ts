@@ -3,7 +3,7 @@ import type { archive, RawBatch, rawLog } from '../../../edge/logs/raw-log.ts';
 import type { RequestRecord } from '../../../edge/logs/request-record.ts';
 import type { Sent } from './visits.ts';
 
-/** A version's raw logs: its own code, and how long and for how many messages the queue's consumer waits. */
+/** The raw logs of one version of the code, and how long and for how many messages the queue's consumer waits. */
 export interface RawLogs {
   readonly rawLog: typeof rawLog;
   readonly archive: typeof archive;

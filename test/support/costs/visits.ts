@@ -9,7 +9,7 @@ interface PageModel {
   readonly reportsEachView: boolean;
 }
 
-/** When a page sent a request: milliseconds after the program began. */
+/** When a page sent a request: milliseconds after the program of visits began. */
 export interface Sent {
   readonly at: number;
 }

@@ -18,10 +18,10 @@ interface Configuration {
 const SERVERS = ['nginx', 'apache', 'caddy', 'haproxy'] as const;
 export type Server = (typeof SERVERS)[number];
 
-/** Modules of Debian's package: what the snippet asks for, and what the server itself needs. */
+/** Modules of Debian's apache2: those that the snippet asks for, and those that the server itself needs. */
 const MODULES = ['mpm_event', 'authz_core', 'proxy', 'proxy_http', 'ssl', 'headers', 'http2', 'cache'];
 
-/** A minimal configuration of each server, with the snippet at the place that the snippet names. */
+/** A minimal configuration of each server, with the snippet at the place that its comment names. */
 export const CONFIGURATIONS: Readonly<Record<Server, (site: Site) => Configuration>> = {
   nginx: ({ directory, host, port, pem, pages, snippet }) => ({
     argv: ['nginx', '-e', 'stderr', '-p', directory, '-c', `${directory}/nginx.conf`],

@@ -29,7 +29,7 @@ export interface ForwardedShop {
   show(head: string, headers?: Readonly<Record<string, string>>): void;
   /** What arrived at the tag server at this path from this shop’s pages. */
   arrived(path: string): Promise<readonly Arrived[]>;
-  /** What arrived there from any host with this request header. */
+  /** What arrived at the tag server with this request header, at any path and from any host. */
   arrivedWith(name: string, value: string): Promise<readonly Arrived[]>;
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ export async function startForwardedShop(
   shops += 1;
   const domain = `${kind.toLowerCase()}${shops}.example`;
   const [entry] = manifestInput(`forwarded${shops}`).domains;
-  if (entry === undefined) throw new Error('a manifest has a domain');
+  if (entry === undefined) throw new Error('the manifest has no domain');
   const of = { container: 'any', domain, generation: 1 };
   const token = forwarderToken('forwarder-key-of-the-tests-0123456789', of);
   const forwarder = { generation: 1, tokenHash: forwarderTokenHash(token) };

@@ -94,7 +94,7 @@ export class NodesStage implements AsyncDisposable {
     return startEdgeLoad(() => target, hostOf(site), perSecond, options);
   }
 
-  /** The control: starts to send requests straight to the plain Service of a site, through this node. */
+  /** For comparison: starts to send requests straight to the plain Service of a site, through this node. */
   async plainLoad(perSecond: number, through: ClusterNode, site = SITE) {
     const service = ['get', 'service', serviceOf(site), '--namespace', SITES];
     const address = await this.stage.cluster.kubectl(...service, '--output=jsonpath={.spec.clusterIP}');
@@ -140,7 +140,7 @@ export class NodesStage implements AsyncDisposable {
     const names = new Set(gateways.map(({ spec }) => spec.nodeName));
     const found = sites.find(({ spec }) => names.has(spec.nodeName))?.spec.nodeName;
     const node = this.stage.cluster.nodes.find(({ name }) => name === found);
-    if (node === undefined) throw new Error('no node has a pod of both');
+    if (node === undefined) throw new Error('no node has both a gateway and a pod of the site');
     return { node, others: this.stage.cluster.nodes.filter((one) => one !== node) };
   }
 
@@ -250,7 +250,7 @@ export class NodesStage implements AsyncDisposable {
       '  http-check disable-on-404',
       '  option allbackups',
       ...serversAt(NODE_PORTS, 'ready'),
-      // Used while the cluster lists no gateway as ready, which may be wrong.
+      // Used while the cluster, perhaps wrongly, lists no gateway as ready.
       ...serversAt(FALLBACK_PORTS, 'listed', ' backup'),
       '',
     ];

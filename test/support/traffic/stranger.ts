@@ -63,7 +63,7 @@ export function strangerRequests({ loader, token, page }: Record<'loader' | 'tok
   return requests;
 }
 
-/** The secrets that are in the text, as they are or percent-encoded. */
+/** The secrets that are in the text. Percent-encoding doesn't change them: they have only unreserved characters. */
 export const secretsIn = (text: string): string[] => {
   const lower = text.toLowerCase();
   return SECRETS.filter((secret) => lower.includes(secret.toLowerCase()));

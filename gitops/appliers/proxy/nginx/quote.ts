@@ -54,7 +54,7 @@ export const mainSchema = z.object({
     burst: z.int().min(1).max(10_000_000),
     connections: z.int().min(1).max(65_535),
   }),
-  /** The folder of logs if the system's nginx reads the tree, since that has another prefix; else `null`. */
+  /** The folder of logs if the system's nginx is used, because its prefix isn't ours; `null`: our own nginx is used. */
   systemLogs: path.nullable(),
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
   /** The secret before the present one, which the edge may still send; `null`: none. */

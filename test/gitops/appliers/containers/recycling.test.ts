@@ -47,7 +47,7 @@ describe('recycling', () => {
     expect(build(0, START).edition('shop')).toBe(build(0, START + 1000 * DAY_MS).edition('shop'));
   });
 
-  test('gives a site a new edition at each renewal, and no other site', () => {
+  test('changes a site’s edition at each renewal, and no other site’s', () => {
     const recycling = new Recycling({ days: 10, now: () => START });
     const [shop, other] = [recycling.edition('shop'), recycling.edition('other')];
     recycling.renew('shop');

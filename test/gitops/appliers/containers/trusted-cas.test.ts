@@ -63,7 +63,7 @@ test('a container with a policy script also trusts the CA of the name that serve
   for (const part of [...(await Promise.all(parts)), OWN]) expect(text).toContain(part);
 });
 
-test('a folder is replaced if an engine created it in place of the file for containers', async () => {
+test('a folder is replaced if a container engine created it in place of the mounted file', async () => {
   const file = (await (await trustedCas(at('own.pem'), await inside())).caFileOf?.(SPEC)) ?? '';
   await replaceByFolder(file);
   const again = await trustedCas(at('own.pem'), await inside());

@@ -80,7 +80,7 @@ export function HandoverSection({ client, container }: { client: string; contain
             refresh(`handover ${client}`);
           }}
         >
-          <p>Its page is gone at once for everyone who has the address, and no mail is sent any more.</p>
+          <p>Its page is gone at once for everyone who has the link, and no mail is sent any more.</p>
         </Confirm>
       )}
     </Section>

@@ -63,7 +63,7 @@ export default function RequestsScreen() {
         <SearchView filter={filter} times={times} clear={() => route(path)} />
       ) : container === undefined ? (
         <Empty title="Choose the container to follow">
-          <p>Live requests are those of one container.</p>
+          <p>The live view shows the requests of one container.</p>
           <ContainerPicker value={null} set={(chosen) => change({ container: chosen ?? undefined })} />
         </Empty>
       ) : (

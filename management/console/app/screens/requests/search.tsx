@@ -51,8 +51,8 @@ export function SearchView({
       </div>
       {missing.length > 0 && (
         <p class="notice warn" role="status">
-          The records of {missing.join(', ')} (UTC) are still being read. This page shows them once they are;
-          an export is possible only then.
+          The records of {missing.join(', ')} (UTC) are still being read. This page shows them afterwards; an
+          export is possible only then.
         </p>
       )}
       <div class="requests">

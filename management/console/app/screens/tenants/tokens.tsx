@@ -33,8 +33,8 @@ export default function TokensScreen() {
         head={
           <>
             <th scope="col">Name</th>
-            <th scope="col">Of</th>
-            <th scope="col">May</th>
+            <th scope="col">Belongs to</th>
+            <th scope="col">Role</th>
             <th scope="col">Last used</th>
             <th scope="col">Ends</th>
             <th scope="col">
@@ -121,7 +121,7 @@ function NewToken() {
           set={setClient}
         />
         <ChoiceField
-          label="May"
+          label="Role"
           value={scope}
           of={SCOPES.map((value) => ({ value, name: words(value) }))}
           set={setScope}

@@ -7,7 +7,7 @@ import { StateMark } from '../../../parts/marks.tsx';
 import { Failure } from '../../../parts/states.tsx';
 import { Records } from './records.tsx';
 
-/** The records that prove a container's domains, each with a live check. */
+/** The proofs of a container's domains, each with its record until it is proven, and a button to check it. */
 export function DomainProofs({ container }: { container: Container }) {
   return (
     <ul class="rows">
