@@ -27,7 +27,7 @@ export interface Machine {
 
 /**
  * Chooses the proxy, the containers and their isolation by `TAGYARD_PROXY`, `TAGYARD_CONTAINERS` and
- * `CONTAINER_FIREWALL`, by default by what is installed. Throws `CliError` if a requested driver is not installed.
+ * `CONTAINER_FIREWALL`, by default by what is installed. Throws `CliError` if a requested one can't be used.
  */
 export async function chooseDrivers(
   env: NodeJS.ProcessEnv,
@@ -65,6 +65,11 @@ async function chooseIsolation(
   wanted: 'enforce' | 'off' | null,
 ): Promise<Drivers['isolation']> {
   if (containers === 'process') {
+    if (wanted === 'enforce') {
+      throw new CliError(
+        'CONTAINER_FIREWALL=enforce, but child processes can’t be isolated; run the containers by Docker, or unset the variable',
+      );
+    }
     return { name: 'none', reason: 'child processes reach each other, this machine and its network' };
   }
   if (wanted !== 'off' && (await machine.mayWriteFirewall())) {

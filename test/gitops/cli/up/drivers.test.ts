@@ -14,7 +14,7 @@ const BARE = machine(false, false);
 describe('chooseDrivers', () => {
   test.each([
     ['takes what is installed', {}, FULL, 'nginx', 'docker'],
-    ['takes the built-in ones without nginx and Docker', {}, BARE, 'embedded', 'process'],
+    ['takes what is built in if nginx and Docker are missing', {}, BARE, 'embedded', 'process'],
     ['takes nginx if only Docker is missing', {}, machine(true, false), 'nginx', 'process'],
     ['takes Docker if only nginx is missing', {}, machine(false, true), 'embedded', 'docker'],
     ['takes the requested proxy', { TAGYARD_PROXY: 'embedded' }, FULL, 'embedded', 'docker'],
@@ -71,6 +71,9 @@ describe('chooseDrivers', () => {
     await expect(
       chooseDrivers({ CONTAINER_FIREWALL: 'enforce' }, machine(true, true, false)),
     ).rejects.toThrow('CONTAINER_FIREWALL=enforce, but iptables can’t be used');
+    await expect(chooseDrivers({ CONTAINER_FIREWALL: 'enforce' }, BARE)).rejects.toThrow(
+      'CONTAINER_FIREWALL=enforce, but child processes can’t be isolated',
+    );
   });
 
   test('gives each choice a reason, and nginx its path', async () => {
