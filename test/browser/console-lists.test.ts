@@ -13,6 +13,22 @@ import { batchOf, keyAt, ndjson, recordAt } from '../support/traffic/records.ts'
 const LONG = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft';
 const NAMES = ['Bremen', 'Hamburg', 'Leipzig', 'Rostock'];
 
+/** Sets `window.redrawn`: whether the first chart differs two frames after the system's colours have changed. */
+const REDRAWN = `{
+  const picture = () => document.querySelector('#traffic canvas').toDataURL();
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const before = picture();
+  window.redrawn = new Promise((done) => {
+    const changed = async () => {
+      await frame();
+      await frame();
+      done(picture() !== before);
+    };
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed, { once: true });
+  });
+  undefined; // else the caller would wait for the promise
+}`;
+
 describeWith('chromium', 'the console’s lists', () => {
   let stage: ConsoleStage;
   let chromium: Visitors;
@@ -231,6 +247,11 @@ describeWith('chromium', 'the console’s lists', () => {
     expect(rows.at(-1)).toMatch(/unknown\s+unknown\s+unknown\s+unknown$/);
     await requests.locator('.u-over').hover();
     await requests.locator('.when').waitFor();
+    // The charts follow the system's colours at once, not only when they are drawn for new data.
+    await page.evaluate(REDRAWN);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await page.evaluate('window.redrawn')).toBe(true);
+    await page.emulateMedia({ colorScheme: 'light' });
     expect(await traffic.getByRole('row', { name: /Germany/ }).innerText()).toMatch(/4\s+66\.7 %/);
     await settledWithoutFindings(page);
     await traffic.getByRole('button', { name: 'Week' }).click();

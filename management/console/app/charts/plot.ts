@@ -122,8 +122,12 @@ export function draw(
   );
   const resizing = new ResizeObserver(() => plot.setSize({ width: host.clientWidth, height: HEIGHT }));
   resizing.observe(host);
-  const theming = new MutationObserver(() => plot.redraw());
+  const redraw = () => plot.redraw();
+  const theming = new MutationObserver(redraw);
   theming.observe(document.documentElement, { attributes: true, attributeFilter: ['data-theme'] });
+  // Unless the person has chosen a theme, the page has the system's.
+  const system = matchMedia('(prefers-color-scheme: dark)');
+  system.addEventListener('change', redraw);
   return {
     set: (now) => {
       shown = now;
@@ -132,6 +136,7 @@ export function draw(
     destroy: () => {
       resizing.disconnect();
       theming.disconnect();
+      system.removeEventListener('change', redraw);
       plot.destroy();
     },
   };
