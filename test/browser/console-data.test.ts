@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import axeCore from 'axe-core';
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
@@ -292,6 +292,15 @@ describeWith('chromium', 'the console with data', () => {
         expect.stringContaining('Outlet'),
       ]),
     );
+    // On a narrow screen, too, the price is below its heading.
+    await page.setViewportSize({ width: 600, height: 900 });
+    const rightOf = async (cell: Locator) => {
+      const box = await cell.boundingBox();
+      return box === null ? null : Math.round(box.x + box.width);
+    };
+    const price = table.getByRole('columnheader', { name: 'List price' });
+    expect(await rightOf(table.locator('tbody td:last-child').first())).toBe(await rightOf(price));
+    await page.setViewportSize({ width: 1280, height: 900 });
     await page.getByRole('button', { name: 'Copy as CSV' }).click();
     const csv = await page.evaluate<string>('navigator.clipboard.readText()');
     // What a spreadsheet would take for a formula is text.
@@ -376,7 +385,7 @@ describeWith('chromium', 'the console with data', () => {
     await upload('server.json', JSON.stringify({ exportFormatVersion: 2, containerVersion: version }));
     await section.getByText('server.json was checked').waitFor();
     await section.getByText('1 of 6 done').waitFor();
-    await section.getByText('No URL of the server container leads to this container').waitFor();
+    await section.getByText('No tagging server URL in Tag Manager leads to this container').waitFor();
     expect(complaints).toEqual([]);
 
     await using other = await chromium.newContext();

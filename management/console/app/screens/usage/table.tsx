@@ -46,7 +46,8 @@ export function UsageTable({
         <thead>
           <tr>
             <th scope="col">{group === 'day' ? 'Day' : group === 'client' ? 'Client' : 'Container'}</th>
-            <th scope="col" class="right" colSpan={2}>
+            <td class="wide-only" />
+            <th scope="col" class="right">
               Requests
             </th>
             <th scope="col" class="right wide-only">
@@ -92,9 +93,12 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
         )}
       </th>
       {sums === null ? (
-        <td colSpan={6} class="right dim">
-          not known
-        </td>
+        <>
+          <td colSpan={4} class="wide-only" />
+          <td colSpan={2} class="right dim">
+            not known
+          </td>
+        </>
       ) : (
         <>
           <td class="bar-cell wide-only">
@@ -160,7 +164,7 @@ function groupLines({ items, gaps }: Usage, group: 'container' | 'client', nameO
         name: nameOf[group](id),
         href: group === 'client' ? `/console/clients/${id}` : `/console/containers/${id}`,
         sums,
-        note: [...(isGap ? ['partial'] : []), ...(sums.warned > 0 ? [`on ${days}`] : [])].join(', ') || null,
+        note: [...(isGap ? ['partial'] : []), ...(sums.warned > 0 ? [`on ${days}`] : [])].join('; ') || null,
       };
     })
     .toSorted((a, b) => b.sums.requests - a.sums.requests);
