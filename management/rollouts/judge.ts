@@ -35,15 +35,15 @@ export function startOfSite({ site, status, manifest, shown, history }: Before, 
 /** What the host says of a changed site. */
 interface Observed {
   readonly shown: Pick<ShownSite, 'ready' | 'reason' | 'health'>;
-  /** Whether the last attempt, and the last state that was applied in full, contain the change. */
+  /** `isAttempted`: the last attempt contains the change; `isApplied`: the last state applied in full does. */
   readonly isAttempted: boolean;
   readonly isApplied: boolean;
 }
 
 /** `ready`: the host has applied the change in full, and its own checks of the site pass. */
 export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' | 'ready' | 'pending' {
-  // A commit that changes nothing on the host is applied without an attempt, such as a return to the image that
-  // the host still has.
+  // A commit that changes nothing on the host, such as a return to the image that the host still has, is applied
+  // without an attempt.
   if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
   if (condition !== 'ready') return condition;

@@ -203,8 +203,8 @@ export async function moveRollout(
 }
 
 /**
- * Records that a site has failed, and lets no further wave begin. The rollout gets only the first failure as `why`; on
- * the way back, none. `false`: the site no longer has the state that was read, and nothing changed.
+ * Records that a site has failed, and lets no further wave begin. The rollout gets only the first failure as `why`;
+ * during a revert, none. `false`: the site no longer has the state that was read, and nothing changed.
  */
 export async function failSite(
   db: Database,
@@ -213,7 +213,7 @@ export async function failSite(
   why: string,
 ): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
-    // Locks the rollout before its site, like the start of a way back.
+    // Locks the rollout before its site, like the start of a revert.
     const { rollout_id: id } = site;
     await trx.selectFrom('image_rollouts').select('id').where('id', '=', id).forUpdate().execute();
     if (!(await moveSite(trx, site, { state: 'failed', ...failure }))) return false;
@@ -228,18 +228,23 @@ export async function failSite(
   });
 }
 
-/** Starts the way back of all sites that the rollout has changed. `false`: another rollout is active. */
+/** Whether another rollout than this one is active. */
+export async function isOtherActive(db: Database, id: string): Promise<boolean> {
+  const other = await db
+    .selectFrom('image_rollouts')
+    .select('id')
+    .where('status', 'in', ACTIVE_ROLLOUT)
+    .where('id', '!=', id)
+    .executeTakeFirst();
+  return other !== undefined;
+}
+
+/** Starts the revert of all sites that the rollout has changed. `false`: another rollout is active. */
 export async function revertRollout(db: Database, id: string, at: Date): Promise<boolean> {
   return await db.transaction().execute(async (trx) => {
     // If two rollouts start at the same moment, the second one waits here, and then sees the first.
     await sql`select pg_advisory_xact_lock(hashtext('tagyard image rollouts'))`.execute(trx);
-    const other = await trx
-      .selectFrom('image_rollouts')
-      .select('id')
-      .where('status', 'in', ACTIVE_ROLLOUT)
-      .where('id', '!=', id)
-      .executeTakeFirst();
-    if (other !== undefined) return false;
+    if (await isOtherActive(trx, id)) return false;
     await trx
       .updateTable('image_rollouts')
       .set({ status: 'reverting', reason: null, detail: null, updated_at: at })

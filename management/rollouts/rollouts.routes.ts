@@ -6,12 +6,12 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
-import { REVERTIBLE } from '../lifecycle/rollout.ts';
 import { paged, sequenceQuery } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer } from '../view/plan.ts';
 import { chosenSites } from './chosen-sites.ts';
 import { imagesRoutes } from './images.routes.ts';
 import { presentRollout, summaryOf } from './present.ts';
+import { planRevert } from './revert-plan.ts';
 import {
   findRollout,
   insertRollout,
@@ -192,17 +192,9 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
       },
       async (request, reply) => {
         const { id } = request.params;
-        const { image, status } = await found(id);
-        if (isDryRun(request.query)) {
-          const sites = (await rolloutSites(db, id)).filter(({ state }) => REVERTIBLE.includes(state));
-          const changes = sites.map(({ site_id, from_image }) => ({
-            path: `sites[${site_id}].image`,
-            from: image,
-            to: from_image,
-          }));
-          return { plan: { changes } };
-        }
-        if (status !== 'reverting') {
+        const rollout = await found(id);
+        if (isDryRun(request.query)) return { plan: { changes: await planRevert(db, rollout) } };
+        if (rollout.status !== 'reverting') {
           const hasBegun = await revertRollout(db, id, clock.date());
           if (!hasBegun) throw new ManagementProblem('rollout_active');
           trigger();

@@ -126,7 +126,7 @@ export class RolloutRunner {
     const wave = sites.filter(({ site_id }) => batch.includes(site_id));
     const starts = await Promise.all(wave.map((site) => this.#start(rollout, site)));
     const hasBegun = await startWave(db, id, starts, clock.date());
-    if (hasBegun) log.info({ rollout: id, image: rollout.image, sites: batch }, 'a wave of an image rollout');
+    if (hasBegun) log.info({ rollout: id, image: rollout.image, sites: batch }, 'a wave of a rollout begins');
     return hasBegun;
   }
 

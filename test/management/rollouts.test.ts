@@ -255,6 +255,11 @@ test('a rollout stops on request after the wave that has begun', async () => {
     { to: 'stopping' },
   ]);
   expect((await read(id)).status).toBe('running');
+  // An earlier rollout can't be reverted meanwhile.
+  const [, earlier] = (await world.call('GET', '/image-rollouts', { as: 'root' })).body.items;
+  for (const query of ['', '?dryRun=1']) {
+    expect((await post(`/image-rollouts/${earlier.id}/back${query}`)).body.code).toBe('rollout_active');
+  }
   const answer = await post(`/image-rollouts/${id}/stop`);
   expect([answer.status, answer.body.status]).toEqual([202, 'stopping']);
   held.resolve();
@@ -267,6 +272,8 @@ test('a rollout stops on request after the wave that has begun', async () => {
   const other = newImage();
   const body = { image: other };
   await world.call('PATCH', `/server-containers/${ids.get(sites[1] ?? '')}`, { as: 'root', body });
+  const { plan } = (await post(`/image-rollouts/${id}/back?dryRun=1`)).body;
+  expect(plan.changes).toEqual([{ path: `sites[${sites[0]}].image`, from: image, to: current }]);
   await post(`/image-rollouts/${id}/back`);
   const back = await reaches(id, 'reverted');
   expect(states(back)[0]).toEqual(['0 reverted', '1 skipped']);
