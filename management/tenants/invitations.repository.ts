@@ -87,7 +87,19 @@ export async function pruneInvitations(db: Database, before: Date): Promise<numb
   return Number(numDeletedRows);
 }
 
-/** `false`: there is no such invitation, or it was accepted. */
+/** `false`: there is no such invitation, or it was accepted. Then it can't be revoked. */
+export async function hasInvitation(db: Database, of: TenantRef, invitation: string): Promise<boolean> {
+  const found = await db
+    .selectFrom('invitations')
+    .select('id')
+    .where('id', '=', invitation)
+    .where(COLUMN[of.kind], '=', of.id)
+    .where('accepted_at', 'is', null)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+/** Resolves to false where `hasInvitation` does. */
 export async function deleteInvitation(
   db: Database,
   { kind, id }: TenantRef,
@@ -123,7 +135,7 @@ export async function findInvitation(
     .executeTakeFirst();
 }
 
-/** Marks an invitation as accepted. `undefined`: there is none, it was accepted before, or it has expired. */
+/** Marks an invitation as accepted. `undefined`: there is none that the subject can accept. */
 export async function takeInvitation(
   db: Database,
   { hash, subject, now }: Acceptance,

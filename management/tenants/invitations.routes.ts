@@ -25,6 +25,7 @@ import {
   countInvitations,
   deleteInvitation,
   findInvitation,
+  hasInvitation,
   type InvitationRow,
   insertInvitation,
   listInvitations,
@@ -161,8 +162,10 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         const { id, invitation } = request.params;
         const of = { kind, id };
         await demandRoleIn(context, of, callerOf(request), 'act');
-        if (isDryRun(request.query)) return { plan: planOf({ id: invitation }, null) };
-        if (!(await deleteInvitation(db, of, invitation))) throw new ManagementProblem('unknown_invitation');
+        const isPlanned = isDryRun(request.query);
+        const isKnown = await (isPlanned ? hasInvitation : deleteInvitation)(db, of, invitation);
+        if (!isKnown) throw new ManagementProblem('unknown_invitation');
+        if (isPlanned) return { plan: planOf({ id: invitation }, null) };
         return reply.status(204).send(null);
       },
     );
