@@ -8,8 +8,8 @@ const NUMBER = /^\d{1,18}$/;
 const position = z.tuple([z.string(), z.string().max(200), z.string().regex(NUMBER)]);
 
 /** The text of a position in a list of this order. */
-export function cursorOf(sort: string, { key, seq }: ListPosition): string {
-  if (key === seq) return seq;
+export function cursorOf(sort: string, order: ListOrder, { key, seq }: ListPosition): string {
+  if (order.key === 'createdAt') return seq;
   return Buffer.from(JSON.stringify([sort, key, seq])).toString('base64url');
 }
 

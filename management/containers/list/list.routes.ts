@@ -34,7 +34,7 @@ export function listRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
         config: { access: 'self' },
         schema: {
           operationId: 'listContainers',
-          summary: 'Search and list the containers of the caller’s clients, the newest first',
+          summary: 'Search and list the containers of the caller’s clients, by default the newest first',
           tags,
           querystring: listQuery,
           response: { 200: containerList, ...problems('invalid_request', 'unknown_client') },
@@ -59,7 +59,7 @@ export function listRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
         const nextAfter = (rows: readonly { readonly seq: string; readonly sort_key: string }[]) => {
           const last = rows[limit - 1];
           return rows.length > limit && last !== undefined
-            ? cursorOf(sort, { key: last.sort_key, seq: last.seq })
+            ? cursorOf(sort, order, { key: last.sort_key, seq: last.seq })
             : null;
         };
         if (view === 'summary') {
