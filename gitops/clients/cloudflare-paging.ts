@@ -20,7 +20,10 @@ export async function everyPage<Item extends { id: string }>(
     seen += result.length;
     for (const item of result) items.set(item.id, item);
     if (seen < info.total_count && result.length > 0) continue;
-    if (items.size !== info.total_count || seen !== items.size) {
+    if (seen !== items.size) {
+      throw new RetryableError(`Cloudflare listed ${counted(seen - items.size, 'item')} twice`);
+    }
+    if (items.size !== info.total_count) {
       throw new RetryableError(`Cloudflare listed ${items.size} of ${counted(info.total_count, 'item')}`);
     }
     return [...items.values()];
