@@ -13,8 +13,8 @@ const MAX_ALIASES = 8;
  */
 export function zoneResolver(db: DatabaseSync): (host: string) => string | null {
   const recordsOf = db.prepare('SELECT type, content FROM records WHERE name = ? ORDER BY type, content');
-  const below = db.prepare('SELECT 1 FROM records WHERE name = ? OR name LIKE ? LIMIT 1');
-  const exists = (name: string) => below.get(name, `%.${name}`) !== undefined;
+  const below = db.prepare('SELECT 1 FROM records WHERE name = ?1 OR substr(name, -length(?2)) = ?2 LIMIT 1');
+  const exists = (name: string) => below.get(name, `.${name}`) !== undefined;
   /** The wildcard of the closest existing name at or above `name`. Wildcards of names above that one don't count. */
   function wildcardFor(name: string): string {
     let labels = name.split('.');

@@ -36,6 +36,11 @@ test.each([
   ['nothing under a wildcard for a name with another record', 'noted.hosts.example.net', null],
   ['nothing under a wildcard for a name below one with another record', 'at.noted.hosts.example.net', null],
   ['nothing under a wildcard for a name above another name', 'parent.hosts.example.net', null],
+  [
+    'a name under a wildcard that has `_` where another name has a letter',
+    'p_rent.hosts.example.net',
+    '127.0.0.2',
+  ],
   ['the discard prefix for a proxied name without an origin', 'edge.example.net', '100::'],
   ['the origin of a name that also has the discard prefix', 'both.example.net', '127.0.0.4'],
   ['nothing for an alias to another zone', 'outside.example.net', null],
