@@ -97,25 +97,6 @@ describeWith('chromium', 'the console for a person with a slow network', () => {
     expect(await page.getByRole('option', { name: /Acme Shop/ }).count()).toBe(1);
   });
 
-  test('saves no settings that were changed while their plan was made', async () => {
-    await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
-    const held = Promise.withResolvers<void>();
-    await page.route(/dryRun=1/, (route) => held.promise.then(() => route.continue()), { times: 1 });
-    const form = page.getByRole('form', { name: 'Settings' });
-    await form.getByLabel('Name', { exact: true }).fill('Planned');
-    await form.getByRole('button', { name: 'Review changes' }).click();
-    await form.getByLabel('Name', { exact: true }).fill('Never planned');
-    const planned = page.waitForResponse(/dryRun=1/);
-    held.resolve();
-    await (await planned).finished();
-    await page.evaluate(DRAWN);
-    expect(await form.getByRole('button', { name: 'Save' }).count()).toBe(0);
-    await form.getByRole('button', { name: 'Review changes' }).click();
-    await form.getByText('Never planned').waitFor();
-    await form.getByRole('button', { name: 'Save' }).waitFor();
-  });
-
   test('says without JavaScript that it needs JavaScript, and what works without it', async () => {
     await using visitor = await chromium.newContext({ javaScriptEnabled: false });
     const page = await visitor.newPage();

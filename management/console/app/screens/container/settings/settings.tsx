@@ -9,12 +9,10 @@ import { type ChangedValue, ChangeTable } from '../../../parts/changes.tsx';
 import { Section } from '../../../parts/page.tsx';
 import { Failure } from '../../../parts/states.tsx';
 import { ConflictNotice } from './conflict.tsx';
-import { differences, isSame, patchOf, type SettingsDraft, settingsOf } from './draft.ts';
+import { differences, isSame, patchOf, settingsOf } from './draft.ts';
 import { SettingsFields } from './fields.tsx';
 
 interface Review {
-  /** The values for which the plan was made: a plan of earlier values is ignored. */
-  readonly of: SettingsDraft;
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];
 }
