@@ -161,8 +161,8 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails or waits', () => {
   test('names a quota that is used up', async () => {
     await kubectl('create', 'quota', 'theirs', '--hard=pods=3');
     await eventually(async () => {
-      const used = await kubectl('get', 'quota', 'theirs', '--output', 'jsonpath={.status.hard.pods}');
-      expect(used).toBe('3');
+      const pods = 'jsonpath={.status.used.pods} of {.status.hard.pods}';
+      expect(await kubectl('get', 'quota', 'theirs', '--output', pods)).toBe('3 of 3');
     });
     try {
       const { errors } = await runs.run(configured(acme, '2'));
