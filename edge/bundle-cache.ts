@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** What a bundle depends on beside its inputs: how it is made, and all packages' versions, thus their entry files. */
+/** What a bundle depends on beside its inputs: how it is made, and all packages' versions (these fix entry files). */
 const ALWAYS = [
   'edge/bundle.ts',
   'edge/bundle-cache.ts',
@@ -91,7 +91,7 @@ function unlessMissing(error: NodeJS.ErrnoException): null {
 async function keep(file: string, kept: Kept): Promise<void> {
   const temporary = `${file}.${process.pid}`;
   try {
-    // Node has created the parent folder. A recursive `mkdir` would never return in /proc.
+    // Node has created the parent folder. Below /proc, a recursive `mkdir` would never return.
     await mkdir(dirname(file)).catch(unlessExists);
     await writeFile(temporary, JSON.stringify(kept));
     await rename(temporary, file);

@@ -20,7 +20,7 @@ const IS_PACKAGE = import.meta.url.endsWith('.js');
  */
 const BUILT = resolve(here, IS_PACKAGE ? '..' : '../dist');
 
-/** In the package, the stage's worker in one module; in a checkout, its sources. */
+/** In the package, the worker of plugins' tests (the stage) in one module; in a checkout, its sources. */
 const STAGE = IS_PACKAGE ? resolve(BUILT, 'stage.js') : resolve(here, 'stage/worker.ts');
 
 /**

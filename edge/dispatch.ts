@@ -193,7 +193,7 @@ async function withHooks(
   return final;
 }
 
-/** Reports the cookies that an answer sets, in the background. */
+/** Gives the plugins the cookies that an answer sets, in the background. */
 function passCookies({ served, enabled, contextOf, guard }: Call, lines: readonly string[]): void {
   if (lines.length === 0) return;
   for (const each of enabled) {

@@ -54,6 +54,6 @@ export interface Consent {
    */
   readonly adUserData: boolean;
   readonly adPersonalization: boolean;
-  /** Whether a cookie of this name may be stored and restored, by the purpose of its name. */
+  /** Whether a cookie of this name may be stored and restored, by the purpose that its name shows. */
   allows(cookieName: string): boolean;
 }

@@ -6,8 +6,8 @@ import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts'
 import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 
 /**
- * The documents that gitops writes to Workers KV and the edge reads. Both sides parse with these schemas, so that each
- * accepts what the other writes. Each schema refuses other versions than its own.
+ * The documents that gitops writes to Workers KV and the edge reads. Both sides use these schemas, so that the edge
+ * accepts what gitops writes. Each schema refuses other versions than its own.
  */
 
 /** The path table: the paths of all plugins' routes. A manifest's own paths can't be among them. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { missingFolders, wrongFloors, wrongWalks } from './architecture/document.ts';
 
-/** A small document that breaks (or keeps) one rule, so that these tests detect a rule that can't fail. */
+/** Joins the lines of a small document that breaks (or keeps) one rule. This detects a rule that can't fail. */
 const lines = (...all: string[]) => all.join('\n');
 
 describe('the walks', () => {

@@ -9,7 +9,7 @@ test('the tree does each thing in one way', () => {
   expect(otherWays([...sources(), ...deploySources()])).toEqual([]);
 });
 
-test('the tests use only the verb test, mock no module, and have common code in test/support', () => {
+test('the tests call `test` and not `it`, mock no module, and have common code in test/support', () => {
   expect(otherTestWays(files('test/**/*.ts'))).toEqual([]);
 });
 

@@ -20,7 +20,7 @@ describe('the components that a test file needs', () => {
     ["describeWith(['docker', 'root'], 'a suite', body);", ['docker', 'root']],
     ["describeWith('nginx', 'chromium is not named by it', body);", ['nginx']],
     ['test.for(COMPONENTS)', COMPONENTS],
-  ])('%j', (source, needed) => {
+  ])('are found in %j', (source, needed) => {
     expect([...componentsOf(source)].sort()).toEqual([...needed].sort());
   });
 });

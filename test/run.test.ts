@@ -74,7 +74,7 @@ describe('npm test', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('counts the files of a pool that runs in another process, with what they lack', async () => {
+  test('counts files of a pool in another process, as failed if they lack a required component', async () => {
     // The programs of a cluster are in the home's cache.
     const home = await mkdtemp(join(tmpdir(), 'tagyard-home-'));
     onTestFinished(() => rm(home, { recursive: true }));
@@ -86,7 +86,7 @@ describe('npm test', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('counts the files of such a pool as failed if its process ends without an outcome', async () => {
+  test('counts files of a pool in another process as failed if that ends without an outcome', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-programs-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     // This `unshare` permits namespaces when it is tried, and then fails.

@@ -6,7 +6,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same resource of the machine, or would together need
- * too much of its processors. Pools run beside each other: one more than cores. They start in this order, so that most
+ * too much of its processors. At once run one pool more than there are cores. They start in this order, so that most
  * of the time two pools compute and one mostly waits, up to the end. Each pool is one or more projects of
  * `vitest.config.ts`.
  */
@@ -14,7 +14,7 @@ export const POOLS = {
   /** Chromium. */
   browser: ['browser'],
   /**
-   * Kubernetes clusters of this machine's own processes, in five pools: each cluster has names, addresses and control groups
+   * Kubernetes clusters made of processes of this machine, in five pools: each has names, addresses and control groups
    * of its own, and a test with a cluster mostly waits.
    */
   gateway: ['gateway'],

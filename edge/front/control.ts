@@ -54,6 +54,6 @@ export default class Control extends WorkerEntrypoint<ControlEnv> {
   }
 
   #kv(name: string): KVNamespace {
-    return this.env[name] as KVNamespace; // the host binds the namespaces that it names
+    return this.env[name] as KVNamespace; // the host binds each namespace that a call names
   }
 }

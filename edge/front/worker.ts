@@ -6,9 +6,9 @@ interface FrontEnv {
 }
 
 /**
- * Marks a request that has passed here (on Cloudflare: counts the passes). A second pass is refused: on Cloudflare, a
- * worker's own fetch reaches the origin without the routes of its zone (docs/facts.md, Cloudflare Workers); here, a
- * request that comes back is such a fetch, and has no origin.
+ * Marks a request that has passed here (on Cloudflare: counts the passes). A request that returns is refused: it is a
+ * worker's own fetch. On Cloudflare, that reaches the origin without the routes of its zone (docs/facts.md, Cloudflare
+ * Workers); here, there is no origin.
  */
 const VIA = 'cf-ew-via';
 

@@ -93,7 +93,7 @@ export const FORWARDER_VARY = [
   FORWARDER_HEADERS.token,
 ].join(', ');
 
-/** Whether a bot sent the request. Below a prefix or behind our own proxy, the platform knows only the server in between. */
+/** Whether a bot sent the request. Below a prefix or behind our proxy, Cloudflare knows only the server in between. */
 export function isBotRequest(
   { headers, cf }: Request,
   { prefix, hop }: { readonly prefix: string; readonly hop?: Hop },

@@ -37,7 +37,7 @@ export function isMisspelt(pathname: string, prefixes: Prefixes): boolean {
 /** Decides by name whether a cookie passes. */
 export type PassesCookie = (name: string) => boolean;
 
-/** `patterns` are names, and prefixes of names that end with `*`. */
+/** `patterns` are names, or prefixes of names; a prefix ends with `*`. */
 export function cookieFilter(patterns: readonly string[]): PassesCookie {
   const names = new Set(patterns);
   const starts = patterns.filter((name) => name.endsWith('*')).map((name) => name.slice(0, -1));

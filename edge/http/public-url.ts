@@ -19,7 +19,7 @@ const MAX_ORIGINS = 500;
 
 /**
  * The origin as the visitor's browser sees it. The scheme is the forwarded one, if there is one. The host is the forwarded
- * one if it is one of `ownHosts` (the site's domains, active or not) or under one; else it is the edge hostname.
+ * one if it is one of `ownHosts` (registrable parts of the proven domains) or under one; else it is the edge hostname.
  */
 export function publicOrigin(requested: URL, hop: Hop, ownHosts: readonly string[]): string {
   if (hop.forwardedHost === null && hop.forwardedProto === null) return requested.origin;

@@ -31,7 +31,7 @@ interface RawBucket {
 const MAX_RECORDS = 50;
 /** The longest time that a record waits for others before it is sent. */
 const LINGER_MS = 1000;
-/** Batches kept in memory while the queue refuses them. Beyond this number the oldest is dropped and logged. */
+/** Batches kept in memory while the queue refuses them. Beyond this number the oldest is dropped; the log says so. */
 const MAX_UNSENT = 20;
 /** The longest pause before messages are delivered again. */
 const MAX_PAUSE_SECONDS = 300;

@@ -25,7 +25,7 @@ export interface RequestRecord {
   readonly country: string | null;
   readonly signals: Readonly<Record<string, boolean>> | null;
   readonly error: string | null;
-  /** Why a call of another server failed. */
+  /** Why a call to another server failed. */
   readonly cause: string | null;
   /** Octets of the bodies, as sent; null where they are unknown. */
   readonly bytesIn: number | null;

@@ -6,7 +6,7 @@ export const ABSENT_TTL_MS = 1000;
 export const RETRY_AFTER_MS = 1000;
 /**
  * How long after its arrival a request may still wait for its writes, and for newer versions of documents of which it
- * has a copy. If the read of another document has already taken longer, the request waits for neither.
+ * has a copy. If reading a document without a copy has already taken longer, the request waits for neither.
  */
 export const STALE_TIMEOUT_MS = 25;
 /** How long a request waits for a document that it has no copy of. */

@@ -17,7 +17,7 @@ const REQUESTS = {
 type Directive = keyof typeof REQUESTS;
 const DIRECTIVES = Object.keys(REQUESTS) as Directive[]; // Object.keys forgets the key type
 
-/** For each directive, those that can govern its requests: the first of them that a policy has decides. */
+/** For each directive, those that can govern its requests: the first of these that is in the policy decides. */
 const FALLBACKS: Readonly<Record<Directive, readonly string[]>> = {
   'script-src': ['script-src-elem', 'script-src', 'default-src'],
   'connect-src': ['connect-src', 'default-src'],

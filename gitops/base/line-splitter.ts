@@ -7,7 +7,7 @@ export class LineSplitter {
   #parts: Buffer[] = [];
   #size = 0;
 
-  /** `limit`: octets of the longest line. */
+  /** `limit`: the most octets that a line may have. */
   constructor(limit: number) {
     this.#limit = limit;
   }

@@ -17,7 +17,7 @@ export interface Identity {
   readonly host: string;
 }
 
-/** First 16 hex digits of SHA-256 over canonical JSON: short enough for a DNS comment, wide enough for 10,000 sites. */
+/** First 16 hex digits of SHA-256 over canonical JSON: enough for 10,000 sites. A mark has only the first 8. */
 export function contentHash(value: unknown): string {
   return hash16(canonicalJson(value));
 }

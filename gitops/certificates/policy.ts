@@ -1,6 +1,6 @@
 import type { CertificateState } from '../report/report.ts';
 
-/** States of a name that has no certificate that a client accepts. */
+/** States of a name that has no certificate that a browser accepts. */
 export const WITHOUT: ReadonlySet<CertificateState> = new Set([
   'pending_dns',
   'pending_certificate',
@@ -14,7 +14,7 @@ export interface Expected {
   readonly alias: string | null;
 }
 
-/** The DNS answer for a name; without addresses and alias the name doesn't exist. */
+/** The DNS answer for a name. No addresses and no alias: the name has none of these records. */
 export interface DnsAnswer {
   readonly addresses: readonly string[];
   /** The target of its CNAME; `null` without one. */
@@ -56,7 +56,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** A new record shows within seconds. A record that stays missing is checked ever less often. */
 const SHORTEST_WAIT_MS = 2_000;
 const LONGEST_WAIT_MS = 10 * MINUTE_MS;
-/** How often the DNS of a `live` name is checked. */
+/** The longest time between two checks of a `live` name's DNS. */
 const WATCH_MS = 6 * HOUR_MS;
 
 /**

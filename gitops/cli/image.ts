@@ -30,9 +30,9 @@ const PROGRESS_MS = 500;
 
 /**
  * Changes the image of sites: first of one ready site alone, then of several at once. A site that was not ready before
- * is skipped. A site that fails is reverted by a commit. The rollout stops if the first site fails, or if more than
- * `--max-failures` sites fail. Every change is a commit of one site, so an interrupted rollout continues when the command
- * runs again. Exit code 1 if a site does not have the image at the end.
+ * is skipped, unless its newest commit changed the image. A site that fails is reverted by a commit. The rollout stops
+ * if the first site fails or more than `--max-failures` fail. Every change is a commit of one site, so an interrupted
+ * rollout continues when the command runs again. Exit code 1 if a site does not have the image at the end.
  */
 export async function image(context: CliContext, wanted: string, options: ImageOptions): Promise<void> {
   const outcomes = new Map<string, RolloutOutcome>();

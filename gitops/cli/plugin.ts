@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { nameProblem, renderOwnPlugin } from '../../edge/kit/render.ts';
 import { CliError } from './output/cli-error.ts';
 
-/** Writes a new plugin with its test into this folder: a repository of the plugin's own. */
+/** Writes a new plugin with its test into the current folder, which is to be the plugin's own repository. */
 export async function newPlugin(name: string): Promise<void> {
   const problem = nameProblem(name);
   if (problem !== null) throw new CliError(problem);

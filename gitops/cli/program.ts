@@ -68,7 +68,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--day <day>', 'a day (UTC), for example 2026-01-31; default: today')
     .option('--status <status>', 'only this status, for example 404 or 5xx')
     .option('-f, --follow', 'print requests as they arrive, until Ctrl-C (asks the management API)')
-    .option('--since <time>', 'requests of the last, for example, 90s, 2h or 7d (asks the management API)')
+    .option('--since <time>', 'how far back, for example 90s, 2h or 7d (asks the management API)')
     .option(
       '--where <filter...>',
       'only requests with this route, status, cache, error, requestId, method or country, for example route=/boot; with probes=true also Tagyard’s own probes (asks the management API)',

@@ -5,7 +5,7 @@ import { acmeLibrary } from './acme-http.ts';
 
 const FIRST_POLL_MS = 250;
 const LONGEST_POLL_MS = 5_000;
-/** The maximum duration of one order, in milliseconds. An authority validates from several places, some with pauses. */
+/** The maximum duration of one order, in milliseconds. Authorities validate from several places; some pause first. */
 const ORDER_MS = 120_000;
 
 interface AcmeSettings {

@@ -18,7 +18,7 @@ const MAX_PROCESSES = 16;
 const END_MS = 5_000;
 /** The maximum number of bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
-/** Makes git print English messages, never prompt, and ignore `refs/replace`, which shows an id as another object. */
+/** Makes git print English messages, never prompt, and ignore `refs/replace`, which replaces objects by others. */
 const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJECTS: '1' };
 
 const start = promisify(execFile);

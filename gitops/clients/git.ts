@@ -5,7 +5,7 @@ const PROCESS = siblingUrl('./git-process', import.meta.url);
 /** V8's options for that process: they save 20 of its 52 MB of private memory and don't make its answers slower. */
 const SMALL = ['--max-semi-space-size=1', '--optimize-for-size'];
 
-/** git failed; `message` is its error output. */
+/** git failed; `message` is its error output, or another reason. */
 export class GitError extends Error {
   override name = 'GitError';
   /** -1 if git could not be started or was killed. */

@@ -6,7 +6,7 @@ export interface Rfc2136Options {
   /** The zone's primary. */
   readonly server: { readonly host: string; readonly port: number };
   readonly zone: string;
-  /** A file of `writeTsigKey`. */
+  /** A file that `writeTsigKey` has written. */
   readonly keyFile: string;
   /** Timeout of the server's answer, in seconds; a whole transfer may take six times as long. */
   readonly silenceSeconds?: number;

@@ -18,7 +18,7 @@ import {
   segmentOf,
 } from './segments.ts';
 
-/** Octets of a segment, which searches read whole and the retention deletes whole. */
+/** Octets of a segment. A search reads a segment as a whole, and the retention deletes it as a whole. */
 const SEGMENT_OCTETS = 256 * 1024;
 /** The most lines in one write. */
 const LINES_AT_ONCE = 500;

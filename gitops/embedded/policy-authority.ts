@@ -1,6 +1,6 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto';
 
-/** PKCS #8 of an Ed25519 key up to its 32 bytes (RFC 8410, 7). */
+/** What precedes the 32 bytes of an Ed25519 key in PKCS #8 (RFC 8410, 7). */
 const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const KEY_BYTES = 32;
 const ALGORITHM = { name: 'Ed25519' } as const;

@@ -13,7 +13,7 @@ interface ThreadOptions {
 }
 
 /**
- * A script in a thread of this process, which a supervisor starts and ends like a process. A thread saves the memory of
+ * A script in a thread of this process, which a supervisor starts and ends like a process. It needs less memory than
  * another Node process. The script posts its messages to its `parentPort`, and ends when it gets the message `stop`.
  */
 export class Thread extends EventEmitter implements Supervisable {

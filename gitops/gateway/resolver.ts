@@ -7,8 +7,8 @@ import { answerTo, type DnsQuery, RCODE, readQuery, TYPE_A } from './dns-message
 export const ZONE = 'peers';
 
 /**
- * nginx compares whole seconds: it keeps an answer with a TTL of 0 until the end of the current second, of 1 up to
- * two seconds.
+ * nginx compares whole seconds: it keeps an answer with a TTL of 0 until the end of the current second, and one
+ * with a TTL of 1 for up to two seconds.
  */
 const SECONDS = 0;
 const LOOPBACK = '127.0.0.1';

@@ -29,7 +29,7 @@ const slice = z.object({
 
 /** Receives the endpoints of services. */
 interface Listener {
-  /** The services that it has. */
+  /** The services that it uses. */
   readonly services: Iterable<string>;
   list(service: string, endpoints: readonly PodEndpoint[]): void;
 }

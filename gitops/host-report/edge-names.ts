@@ -86,7 +86,7 @@ interface Answer {
 }
 
 /**
- * Connects to one name of each level, and judges all names of the level by its certificate. Then connects to names that
+ * Connects to one name under each parent, and judges the others there by its certificate. Then connects to names that
  * it doesn't cover, because they may have one of their own. `unchecked`: how many names didn't answer, or are left after
  * ten connections. `why`: what was wrong with the first one that didn't answer.
  */

@@ -94,7 +94,7 @@ export async function checkProxy(
   });
 }
 
-/** Checks that the worker answers at a site's edge URL, not another server to which the name leads. Never throws. */
+/** Checks that the worker, and not another server, answers at a site's edge URL. Never throws. */
 export async function checkEdge(
   url: URL,
   { lookup, timeoutMs }: { readonly lookup: LookupFunction; readonly timeoutMs?: number },

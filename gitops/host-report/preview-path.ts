@@ -24,8 +24,8 @@ export interface PreviewPathDeps {
 }
 
 /**
- * Processing servers hand paths under `/gtm/` to the preview server. Only that one answers an unknown path with
- * 404: the processing server answers 500 if that one is unreachable, 400 without PREVIEW_SERVER_URL (docs/facts.md,
+ * Processing servers hand paths under `/gtm/` to the preview server. Only the latter answers an unknown path with
+ * 404: the processing server answers 500 if the latter is unreachable, 400 without PREVIEW_SERVER_URL (docs/facts.md,
  * Preview server).
  */
 const UNDER_GTM = '/gtm/tagyard-verification';

@@ -34,13 +34,13 @@ interface Leadership {
   frozen(): string | null;
   /** The state to continue from. `saved`: the state that this replica itself has saved. */
   known(saved: State | null): (State & { readonly isLost?: boolean }) | null;
-  /** Ends the standby's server, and returns its port for the daemon's own. */
+  /** Ends the standby's server, and returns its port for the daemon's own server. */
   freePort(): Promise<number>;
 }
 
 /**
  * Waits until this replica holds the Lease of the settings. `null`: the settings name no Lease, so this daemon is the
- * only one. Throws the signal's reason. `stack` gives the Lease up, after everything that is added to the stack later
+ * only one. Throws when `signal` aborts. `stack` gives the Lease up, after everything that is added to the stack later
  * has ended.
  */
 export async function lead(

@@ -50,7 +50,7 @@ export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen
 }
 
 /**
- * Runs one pass at a time: when triggered, after each interval, and when a retry is due, of a run or an observation
+ * Runs one pass at a time: when triggered, after each interval, and when a retry of a run or an observation is due
  * (docs/reconciler.md, rules 1 and 10). `Reconciler` is the pass itself.
  */
 export class Loop {

@@ -90,7 +90,7 @@ export class SiteRuns {
     const { site, plan, operations } = task;
     const active = this.#active.get(site);
     if (active !== undefined) {
-      // This pass may be about a step that the active run has already done. A full pass covers every site.
+      // The active run may be past what this pass is about, so another pass follows. A full pass covers every site.
       active.rerun ||= plan.scope?.has(site) ?? true;
       return;
     }

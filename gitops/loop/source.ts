@@ -7,7 +7,7 @@ import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
 /** How long a pass waits for the newest revision, milliseconds. Repairs of this host don't depend on the remote. */
 const WAIT_MS = 4_000;
-/** The same after a read that failed or came too late. */
+/** How long the next pass waits after a read that failed or came too late. */
 const WAIT_AGAIN_MS = 1_000;
 /** A remote that is only slow is a problem after this time without an answer, milliseconds. */
 const SLOW_MS = 60_000;

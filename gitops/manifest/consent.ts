@@ -59,8 +59,8 @@ export function consentOfManifest(manifest: Partial<ManifestConsent>): ManifestC
 }
 
 /**
- * Whether the rules of any place forbid a page to load the vendor's script by itself. Then no page may: a snippet
- * can't know the visitor's place.
+ * Whether the rules of any place forbid a page to load the vendor's script without the edge. Then no page may: a
+ * snippet can't know the visitor's place.
  */
 export function mayForbidVendor({ regions: differing, ...own }: ManifestConsent): boolean {
   return [own, ...differing].some(

@@ -3,7 +3,7 @@ import type { Problem } from './problem.ts';
 
 /** The largest text of a manifest. */
 export const MAX_BYTES = 256 * 1024;
-/** The maximum of unquoted keys, values and items, before parsing. The largest valid manifest has less than half. */
+/** The most unquoted keys, values and items, counted before parsing. The largest valid manifest has less than half. */
 const MAX_VALUES = 2_000;
 /** The maximum of other tokens, without space and comments: `:`, `-`, `,`, brackets, quoted texts, document ends. */
 const MAX_MARKS = 8_000;

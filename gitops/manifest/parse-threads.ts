@@ -8,7 +8,7 @@ export interface ParseJob {
   readonly file: string;
 }
 
-/** Most threads at once. Each takes one core and 40 MB while it is in use. */
+/** The most threads at once. Each takes one core and 40 MB while it is in use. */
 const MAX_THREADS = 2;
 /** A thread without work ends after this time, milliseconds. */
 const IDLE_MS = 5_000;

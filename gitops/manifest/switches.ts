@@ -6,7 +6,7 @@ import type { Manifest } from './schema.ts';
  */
 export const ALWAYS_ON_MESSAGE = 'has no effect: this plugin is always on. Remove the key.';
 
-/** The path of each `enabled: false` in a manifest whose plugin is always on. */
+/** The paths of a manifest's `enabled: false` for plugins that are always on. */
 export function ignoredSwitches(modules: Partial<Manifest['modules']>): [string, string, string][] {
   return ALWAYS_ON.flatMap((name): [string, string, string][] =>
     modules[name]?.enabled === false ? [['modules', name, 'enabled']] : [],

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
-/** Why this host is frozen: the text of the freeze file; `null`: no such file. An unreadable file freezes the host too. */
+/** Why this host is frozen, with the freeze file's text; `null`: no such file. An unreadable file freezes it too. */
 export async function frozenBy(path: string): Promise<string | null> {
   try {
     const text = (await readFile(path, 'utf8')).trim();

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * `tag`: in the common JSON shape of templates. `refusal`: the policy script refused a template. `dropped`: a count.
+ * `tag`: JSON in the templates' common shape. `refusal`: by the policy script. `dropped`: a count of lines not kept.
  */
 const LOG_KINDS = ['tag', 'text', 'refusal', 'dropped'] as const;
 const LOG_LEVELS = ['info', 'warning', 'error'] as const;

@@ -209,12 +209,12 @@ const partCheck = z.object({
 });
 export type PartCheck = z.infer<typeof partCheck>;
 
-/** The answer of `GET /health`: each part that the host can ask, within a time limit. */
+/** The answer of `GET /health`: the checks of this host's parts, each within a time limit. */
 export const healthSchema = z.object({ checks: z.array(partCheck) });
 
 const siteDiff = z.object({
   site: z.string(),
-  /** The file as it was last applied; `null`: it never was, or it was missing. */
+  /** The file as it was last applied; `null`: there was none, or git no longer has that revision. */
   before: z.string().nullable(),
   after: z.string().nullable(),
 });

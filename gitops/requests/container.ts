@@ -23,7 +23,7 @@ export const givenConsentRules = {
     description: 'the whole list of places with other rules; a visitor of unknown place gets the strictest',
   }),
   consentMaxDays: givenConsent.consentMaxDays.optional().meta({
-    description: 'from this age on a consent counts as none, if the page says when it was given',
+    description: 'a consent this old counts as none, if the page says when it was given',
   }),
 };
 

@@ -11,7 +11,7 @@ export class Branch {
   readonly name: string;
   readonly #git: GitDir;
   #hasExisted: boolean;
-  /** One git process for concurrent calls: a hundred requests start as many processes as one. */
+  /** Concurrent calls use the same git processes: a hundred requests start as many as one. */
   readonly #heads = coalesce(
     async (calls: readonly undefined[]) => {
       if (this.#git.isMirror) await this.#git.run(FETCH);

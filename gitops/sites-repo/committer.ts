@@ -67,7 +67,7 @@ export class Committer {
     );
   }
 
-  /** Creates the commits and returns their ids. Fails if the branch has moved from `parent`; in a mirror #push does. */
+  /** Creates the commits, returns their ids. Fails if the branch has moved from `parent`; in a mirror, #push does. */
   async #import(parent: string | null, commits: readonly FileCommit[]): Promise<string[]> {
     const { git, branch, clock } = this.#deps;
     const [ref, force] = git.isMirror ? [UNPUSHED, ['--force']] : [branch.ref, []];

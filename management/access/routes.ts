@@ -17,7 +17,7 @@ export interface RouteAccess {
 export const CALLERS = [...ROLES, 'operator'] as const;
 type Caller = (typeof CALLERS)[number];
 
-/** Adds later registered routes to `routes`. */
+/** Adds routes registered from now on to `routes`. */
 export function collectRoutes(api: FastifyInstance, routes: RouteAccess[]): void {
   api.addHook('onRoute', ({ method, url, config, schema }) => {
     for (const one of [method].flat()) {

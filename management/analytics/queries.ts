@@ -4,7 +4,7 @@
  */
 export interface SumsQuery {
   /**
-   * `null`: all points, also those of unknown hosts. `sites`: their indexes; `null`: any, as a container has no site.
+   * `null`: all points, also those of unknown hosts. `sites`: their indexes; `null`: any, because one of them has none.
    */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */

@@ -125,8 +125,8 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts a site that git has since `revision`. Commits nothing unless that is `null`: the request may be late; if git
-   * has removed the site meanwhile, it is refused as `superseded`. Resolves to the id of the operation to follow.
+   * Starts a site. If `revision` is `null`, commits its manifest. Else git has it since that commit, and nothing is
+   * committed: if git has removed the site meanwhile, the call fails as `superseded`. Resolves to the operation’s id.
    */
   async provision(manifest: Manifest, revision: string | null, context: CallContext): Promise<string> {
     const path = revision === null ? '/provision' : `/provision?revision=${revision}`;
@@ -136,7 +136,7 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts the removal of a site whose removal git holds already. Commits nothing, because git may have brought the
+   * Starts the removal of a site that git has removed already. Commits nothing, because git may have brought the
    * site back since. Resolves to the operation to follow, or `null` where nothing is left to do.
    */
   async deprovision(name: string, context: CallContext): Promise<string | null> {

@@ -36,7 +36,7 @@ export interface ContainerChange {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
-  /** Subject of the commit; the site id is appended. A function gets the manifest that is recorded. */
+  /** Subject of the commit; the site id is appended. A function gets the manifest as the database has it. */
   readonly subject: string | ((manifest: ManifestView) => string);
   /** The reason that the commit records. Default: that the change was asked for through the API. */
   readonly reason?: string;
@@ -106,7 +106,7 @@ async function demandForChange(
   return asOperator ? await demandAnyContainer(db, id) : await demandContainer(db, id, caller, 'edit');
 }
 
-/** The container of a change, read before its names are claimed. Throws if the change is refused already. */
+/** The container of a change, read before its names are claimed. Throws if the change can already be refused. */
 export async function changeableContainer(
   context: Context,
   change: ContainerChange,

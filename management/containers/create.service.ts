@@ -44,7 +44,7 @@ interface Creation {
   readonly body: Omit<NewContainer, 'containerConfigB64'> & {
     readonly containerConfigB64?: string | undefined;
   };
-  /** Used where the body has no `containerConfigB64`. */
+  /** Of a clone; a `containerConfigB64` of the body takes precedence over the copied one. */
   readonly copied?: Copied;
   /** What must be the same when the idempotency key is used again. Default: the body. */
   readonly repeated?: unknown;

@@ -67,7 +67,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
         config: { access: 'act' },
         schema: {
           operationId: 'rotateForwarderToken',
-          summary: 'Make a new token of a domain’s own server; the old one is accepted until its grace ends',
+          summary: 'Make a new forwarder token of a domain; the old one is accepted until its grace ends',
           tags,
           params: domainParams,
           headers: changeHeaders,

@@ -4,7 +4,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { consentOf, newToken } from './draft.ts';
 
-/** The most previous tokens that the manifest's schema allows. */
+/** The maximum number of previous tokens that the manifest's schema allows. */
 const MOST_TOKENS = 10;
 
 export function patch(

@@ -46,8 +46,8 @@ export function demandResources(
 }
 
 /**
- * Throws unless the caller may set this image. An image runs on the host, so only operators may set one, and only from
- * the repositories of the settings. Everyone may repeat the image that the container already has.
+ * Throws unless the caller may set this image. An image runs on the host, so only operators may set one, and only if
+ * `demandAllowedImage` allows it. Everyone may repeat the image that the container already has.
  */
 export function demandImage(
   image: string | undefined,

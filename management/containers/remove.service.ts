@@ -53,7 +53,7 @@ async function judgeRemoval(
   { id, caller, ifMatch }: Omit<Removal, 'requestId'>,
 ): Promise<{ readonly row: ContainerWithOperation; readonly from: 'site' | 'record' | 'nothing' }> {
   const row = await demandContainer(db, id, caller, 'act');
-  // With a reason of the projection, git has a file of the site again: it is invalid, or waits for ports or names
+  // If a removed container has a projection reason, git has its file again: invalid, or waiting for ports or names
   // that another site or client holds.
   const isWaiting = isProjectionReason(row.status_reason);
   const isGone = row.status === 'deprovisioning' || (row.status === 'removed' && !isWaiting);

@@ -5,8 +5,8 @@ import { ManagementProblem } from '../http/errors.ts';
 import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
 
 /**
- * Most days for which a rotated token is accepted: enough to change a server's configuration, but not so long that it
- * is a second token.
+ * The most days for which the old token is accepted after a rotation: enough to change a server's configuration, but
+ * not so many that it is a second token.
  */
 const MAX_GRACE_DAYS = 90;
 const DAY_MS = 86_400_000;
@@ -98,7 +98,7 @@ function nextForwarder(
   if (until <= now) return next;
   if (previous !== undefined && new Date(previous.until) > now) {
     throw new ManagementProblem('too_many_forwarder_tokens', {
-      detail: `an older token is accepted until ${previous.until}; wait until then, or send a graceUntil in the past to refuse both from now on`,
+      detail: `an older token is accepted until ${previous.until}; wait until then, or send a graceUntil in the past to accept only the new one`,
     });
   }
   return { ...next, previous: { tokenHash, until: until.toISOString() } };

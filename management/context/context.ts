@@ -13,7 +13,7 @@ import type { OpenStreams } from '../http/open-streams.ts';
 import type { RawObjects } from '../raw-objects/raw-objects.ts';
 import type { HostRoom } from './host-room.ts';
 
-/** The limits of a client, an organisation (also `members` and `tokens`) or a person. `null`: no limit. */
+/** The limits of a client, an organisation (`members` and `tokens` hold for it, too) or a person. `null`: no limit. */
 interface Quotas {
   /** Without removed and failed ones. */
   readonly containers: number | null;

@@ -22,7 +22,7 @@ export function connectPostgres(url: string, onIdleError: (error: Error) => void
     opened.on('error', onIdleError);
     opened.on('connect', answerByCallback);
     // The pool handles errors of idle connections only, and an error event without a listener ends the process. This
-    // listener can ignore the error: after a break between two queries of a transaction, the next query fails.
+    // listener can ignore it: if the connection breaks between a transaction's queries, the next query fails.
     opened.on('connect', (client) => client.on('error', () => undefined));
     return opened;
   };

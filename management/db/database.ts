@@ -237,7 +237,7 @@ interface AuditLog {
   seq: Generated<string>;
   at: CreatedAt;
   actor: string;
-  /** Operation id of the endpoint. */
+  /** The endpoint's `operationId` in OpenAPI. */
   action: string;
   request_id: string;
   container_id: string | null;

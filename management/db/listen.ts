@@ -27,7 +27,7 @@ export function listenOnPostgres(url: string, onError: (error: Error) => void): 
         await client.query(`listen ${CHANNEL}`);
         failures = 0;
         onListening();
-        // Only now: pg emits notices that come together with the answer before the answer's promise resolves.
+        // Only after `onListening`, which must come first: pg can emit a notice before the query's promise resolves.
         client.on('notification', ({ payload }) => onNotice(payload ?? ''));
         await aborted(AbortSignal.any([signal, closed.signal]));
       } catch (error) {

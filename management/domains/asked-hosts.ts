@@ -5,7 +5,7 @@ import type { ResolvedHost } from './cookie-lifetime.ts';
 
 /** How long answers of resolvers are shown without asking again. */
 const KEPT_MS = 60_000;
-/** The shortest time between two checks of one domain. */
+/** The shortest time between two checks of one domain, or of one handover link. */
 const PAUSE_MS = 10_000;
 const MOST_KEPT = 10_000;
 

@@ -45,7 +45,7 @@ export function domainStatesRoutes(
   const hosts = new AskedHosts(context);
   const states = new DomainStates(context, hosts);
 
-  /** Makes the next answers ask the resolvers again about the custom domain or domain, and all that it depends on. */
+  /** Makes the next answers ask the resolvers about the container's names again, and checks the proof of `name` now. */
   async function recheck(row: ContainerWithOperation, name: string, reply: FastifyReply): Promise<void> {
     const { manifest } = row;
     const { origin, edge } = manifest.hostnames;

@@ -9,7 +9,7 @@ import { type Subscriber, Subscription } from './subscription.ts';
 /** The most events that one query reads. */
 export const PAGE = 500;
 /**
- * Pages that are read once for all streams after a break of the connection; if more was missed, each stream reads
+ * Pages that are read for all streams together after a break of the connection; if more was missed, each stream reads
  * alone.
  */
 const MOST_MISSED_PAGES = 10;
@@ -173,7 +173,7 @@ export class EventHub {
   /** When listening has begun again: reads once what all streams have missed, and checks each membership. */
   #catchUp(): void {
     for (const audience of this.#audiences.values()) this.#refresh(audience);
-    // Kept now: the missed events are older than an event that is reported before they are read.
+    // Kept now: an event that is reported before the missed ones are read moves `#newest` past them.
     const known = this.#newest;
     this.#inBackground(() => this.#mutex(() => this.#readMissed(known)));
   }

@@ -30,7 +30,7 @@ export class Subscription {
   #isBehind = false;
   #isBeating = false;
   #hasEnded = false;
-  /** The time by `clock.now()` when the stream last had something to send. */
+  /** The time by `clock.now()` of the last heartbeat, or when `beat` last found something waiting. */
   #activeAt: number | null = null;
 
   constructor(of: Subscriber, onEnd: () => void) {

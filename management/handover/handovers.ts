@@ -62,7 +62,7 @@ export class Handovers {
         await this.#checkDue();
         await this.#sendDue(signal);
       } catch (err) {
-        log.error({ err }, 'the links to DNS records could not be checked');
+        log.error({ err }, 'checking the links to DNS records, or sending their mails, failed');
       }
       const paused = new AbortController();
       this.#endPause = () => paused.abort();

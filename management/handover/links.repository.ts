@@ -106,7 +106,7 @@ export async function containersOf(
   return await withProofs(db, await query.execute());
 }
 
-/** Takes links whose records are due for a check. */
+/** Takes links whose DNS records are due for a check. */
 export async function takeDueLinks(
   db: Database,
   { now, most }: { readonly now: Date; readonly most: number },

@@ -54,7 +54,7 @@ export const linkPage = pageSchema(linkView)
   })
   .meta({
     id: 'HandoverLinkList',
-    description: 'those that haven’t expired',
+    description: 'the links that haven’t expired',
   });
 export const linkParams = z.strictObject({ id: z.uuid(), link: z.uuid() });
 export const linkQuery = z.strictObject(pageQuery);

@@ -36,7 +36,7 @@ interface AuthOptions {
   readonly clock?: Clock;
 }
 
-/** The caller that an `authorization` header identifies. Throws the problem to answer otherwise. */
+/** The caller that an `authorization` header identifies. If there is none, throws the problem to answer. */
 export type Authenticate = (authorization: string | undefined) => Promise<Actor>;
 
 /** A token whose signature is valid under `key`. */

@@ -53,7 +53,7 @@ export const MANAGEMENT_ERRORS = {
   manifest_broken: [409, 'The site’s manifest in the sites repository is invalid; fix it there first'],
   request_in_progress: [409, 'The first request with this Idempotency-Key is still being answered'],
   too_many_loader_tokens: [409, 'A rotation would drop a loader token before its grace date'],
-  too_many_forwarder_tokens: [409, 'A rotation would drop a forwarder’s token before its grace time'],
+  too_many_forwarder_tokens: [409, 'A rotation would drop a forwarder’s token before its grace time ends'],
   revert_conflict: [409, 'Later commits have changed what the revert would change; `errors` names it'],
   too_many_webhooks: [409, 'The client or organisation has the allowed number of webhooks already'],
   site_protected: [409, 'The manifest protects the site from removal'],

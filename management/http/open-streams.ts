@@ -31,7 +31,7 @@ export class OpenStreams {
       stop.abort();
       this.#streams.delete(stop);
     });
-    // Otherwise a stop, which ends the stream, can be delayed by its connection, kept alive for 72 s.
+    // Otherwise the connection is kept alive for 72 s after the stream, and can delay a stop of the process.
     reply.header('connection', 'close');
     return stop.signal;
   }

@@ -18,7 +18,7 @@ export function eventStream({ description, example }: Text) {
 /** All rows that match, as lines of JSON or as CSV. */
 export function exportTexts(what: string, examples: { readonly ndjson: string; readonly csv: string }) {
   const ndjson = { description: `${what}, each as a line of JSON`, example: examples.ndjson };
-  const csv = { description: `${what} (RFC 4180), after a line of names`, example: examples.csv };
+  const csv = { description: `${what} (RFC 4180), after a line of column names`, example: examples.csv };
   return {
     'application/x-ndjson': { schema: textSchema(ndjson) },
     'text/csv': { schema: textSchema(csv) },

@@ -21,7 +21,7 @@ interface NewPlan {
 
 /**
  * Keeps a plan by its checksum, and forgets old ones. A plan can be approved if no `ref` was named, or if its revision
- * is `head`. A plan that can't be approved doesn't replace one that can: then nothing is kept, and the result is
+ * is `head`. A plan that can't be approved doesn't replace one that can: then it is not kept, and the result is
  * `undefined`. A plan of the same revision stays approved unless the provisioner holds its changes again, as it does
  * after a restart.
  */

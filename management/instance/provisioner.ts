@@ -34,7 +34,7 @@ const CODES: Readonly<Record<string, ManagementErrorCode>> = {
   checksum_mismatch: 'plan_changed',
 };
 
-/** What operators ask of the provisioner. An error of the provisioner is thrown as a problem of management. */
+/** Reads, plans and approvals of the provisioner. Its errors are thrown as problems of management. */
 export function instanceOf({ provisioner }: Pick<Context, 'provisioner'>, requestId: string) {
   const context = { requestId };
   async function asked<Answer>(ask: Promise<Answer>): Promise<Answer> {

@@ -92,5 +92,5 @@ export function describeProof(
   }
   if (absentSince === null) return null;
   const until = proofEnd(absentSince).toISOString().slice(0, 10);
-  return `the record that proves ${domain} is missing since ${absentSince.toISOString().slice(0, 10)}; from ${until} on only the edge hostname serves it: ${publish}`;
+  return `the record that proves ${domain} is missing since ${absentSince.toISOString().slice(0, 10)}; from ${until} on, only the edge hostname serves it: ${publish}`;
 }

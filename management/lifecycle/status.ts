@@ -30,7 +30,7 @@ export function predecessors(to: ContainerStatus): ContainerStatus[] {
   return STATUSES.filter((from) => canMove(from, to));
 }
 
-/** The transitions that bring a removed, failed or ending container back to `provisioning`. */
+/** The transitions that bring a removed, failed or deprovisioning container back to `provisioning`. */
 export function restorePath(from: ContainerStatus): ContainerStatus[] {
   const path: ContainerStatus[] = ['deprovisioning', 'removed', 'provisioning'];
   return path.slice(path.findIndex((status) => canMove(from, status)));

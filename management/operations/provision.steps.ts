@@ -66,7 +66,7 @@ export function provisionSteps(
     },
 
     /**
-     * The partial rollback. If the request can't have reached the provisioner, the site is deleted from git. Otherwise
+     * The rollback. If the request can't have reached the provisioner, the site is deleted from git. Otherwise
      * it gets a tombstone in git, and the provisioner removes it. The ports are released at once, because another site
      * on the same ports has another loopback address.
      */
@@ -147,7 +147,7 @@ export function requestOf({ request_id }: OperationRow): { requestId: string } {
   return { requestId: request_id };
 }
 
-/** Releases ports, domains and hostnames. The records of the domains are deleted with them. */
+/** Releases ports, domains and hostnames. The rows of `site_domains` are deleted with them. */
 export async function releaseAll(db: Database, container: string): Promise<void> {
   await releaseAllDomains(db, container);
   await releasePorts(db, container);

@@ -10,7 +10,7 @@ export const portRange = z
   })
   .refine(
     ({ first, last }) => first >= 1024 && last <= 65535 && last > first,
-    'must hold two ports or more of 1024 to 65535',
+    'must hold at least two ports, all within 1024 to 65535',
   );
 
 export type PortRange = z.output<typeof portRange>;

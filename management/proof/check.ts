@@ -28,8 +28,8 @@ function stateOf({ status, seen_at, absent_since }: ProofRow): ProofState {
 }
 
 /**
- * Asks the resolvers for the record of a proof and records the outcome. A new status makes commits, and a new text of
- * `describeProof` events of the client's containers with a name in the domain. Without such names, nothing is judged.
+ * Asks the resolvers for a proof's record and records the outcome. A new status is committed; a new `describeProof`
+ * text adds an event to each of the client's containers with a name in the domain. Without any, no status changes.
  */
 export async function checkProof(context: Context, key: ProofKey, requestId: string): Promise<void> {
   const { db, clock, resolvers, log } = context;
@@ -56,7 +56,7 @@ export async function checkProof(context: Context, key: ProofKey, requestId: str
     }
     return after.status === before.status ? null : { ...before, status: after.status };
   });
-  if (verdict === 'unknown') log.warn({ domain: key.domain, answers }, 'the record of a domain is unknown');
+  if (verdict === 'unknown') log.warn({ domain: key.domain, answers }, 'no clear answer for a proof record');
   if (moved !== null) await settle(context, moved, requestId);
 }
 

@@ -14,7 +14,7 @@ interface RawLogsSettings {
   readonly RAW_LOGS_API_RATE: number;
 }
 
-/** The bucket that the settings name; the S3 interface comes first. `null`: they name none. */
+/** The bucket, by the interface whose URL is set; S3 has precedence. `null`: no URL is set. */
 export function openRawObjects(settings: RawLogsSettings): RawObjects | null {
   const { RAW_LOGS_BUCKET: bucket, RAW_LOGS_S3_URL: s3, RAW_LOGS_API_URL: api } = settings;
   if (s3 !== undefined) {

@@ -14,7 +14,7 @@ const UNJOINABLE = new RegExp(`[\\0${BREAK}]`, 'g');
  * and other containers' tokens are replaced. The provisioner writes for operators; it may name a conflict's other site.
  */
 export async function withoutForeignNames(db: Database, container: string, text: string): Promise<string> {
-  const [shown = ''] = await textsWithoutForeignNames(db, container, [text]); // as many as were given
+  const [shown = ''] = await textsWithoutForeignNames(db, container, [text]); // as many texts as were given
   return shown;
 }
 

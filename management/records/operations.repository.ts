@@ -86,7 +86,7 @@ export async function moveOperation(
   { revision, ...values }: Updateable<Tables['operations']> & { readonly revision?: string | undefined },
 ): Promise<OperationRow | undefined> {
   return await db
-    // Locks the container first, like a removal before it cancels the operation.
+    // Locks the container first, as a removal does before it cancels the operation.
     .with('locked', (inner) =>
       inner
         .selectFrom('containers')

@@ -75,7 +75,7 @@ export async function releaseHostnames(db: Database, container: string): Promise
     .execute();
 }
 
-/** Remembers which text was projected, or refused, so that it is refused and reported only once. */
+/** Remembers which text of the file was read last, so that a refused one is reported only once. */
 export async function rememberBlob(
   db: Database,
   site: string,

@@ -4,7 +4,7 @@ import type { KeyedRow } from './rows/record.ts';
 
 /** Shorter than the minute of silence after which proxies close a connection. */
 const HEARTBEAT_MS = 15_000;
-/** The most rows that wait for a reader: more than one ingest has. Beyond that the oldest are dropped, with a `gap`. */
+/** The most rows that wait for a reader; one ingest has fewer. Beyond that the oldest are dropped, with a `gap`. */
 const MOST_WAITING = 6_000;
 
 /** Who follows a container's requests. */

@@ -49,7 +49,7 @@ type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>
 
 /**
  * Shows on each container what happens to it on its host. Level-triggered: each check compares everything that the
- * provisioner reports with the database, so that a restart of either loses nothing.
+ * provisioner reports with the database, so that a restart of provisioner or management loses nothing.
  */
 export class HostWatch {
   readonly #context: Watched;

@@ -9,7 +9,7 @@ import { comment, preamble } from './parts.ts';
 export function cloudflareWorkerSnippet(forwarder: Forwarder): string {
   const { domain, path } = forwarder;
   return `${comment('//', [
-    ...preamble(forwarder, 'A module worker; its compatibility date is 2024-11-11 or later.'),
+    ...preamble(forwarder, 'A module worker; it needs a compatibility date of 2024-11-11 or later.'),
     `Routes of the zone, only for hosts with pages: ${domain}${path}/* and *.${domain}${path}/*.`,
   ])}${forwardFunction(forwarder, { isDecoding: false })}
 export default {

@@ -12,7 +12,7 @@ export function haproxySnippet(forwarder: Forwarder): string {
     ),
     'If the frontend has use_backend rules, put the lines acl and use_backend above them.',
     'An answer may set 50 cookies. If they are more than 15 kB, set tune.bufsize 32768 in the global section.',
-    'Behind a proxy or CDN of your own, use its header for %[src], or all visitors have the address of that proxy.',
+    'Behind a proxy or CDN of your own, replace %[src] by its header with the address of the visitor, or all visitors have the address of that proxy.',
   ])}    acl ${name} path_beg ${path}/
     use_backend ${name} if ${name}
 

@@ -2,7 +2,7 @@ import { forwardFunction } from './fetch-function.ts';
 import type { Forwarder } from './forwarder.ts';
 import { comment, preamble } from './parts.ts';
 
-/** A rewrite of next.config.js can't filter cookies: this is a route handler. */
+/** A rewrite rule in next.config.js can't filter cookies, so this is a route handler. */
 export function nextjsSnippet(forwarder: Forwarder): string {
   return `${comment('//', [
     ...preamble(forwarder, `Save it as app${forwarder.path}/[...path]/route.js (Next.js 13.4 or newer).`),

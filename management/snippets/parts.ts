@@ -36,7 +36,7 @@ export function comment(sign: string, lines: readonly string[]): string {
   return lines.map((line) => `${sign} ${line}\n`).join('');
 }
 
-/** Indents the lines of a text that aren't empty. */
+/** Indents the non-empty lines of a text. */
 export function indent(text: string, by: number): string {
   return text.replace(/^(?=.)/gm, ' '.repeat(by));
 }

@@ -68,7 +68,7 @@ export function parseTenant(text: string, { kind, id }: TenantRef): ParsedTenant
   const { data } = result;
   if (data.id !== id) return { ok: false, problem: `id must be ${id}, as the file's name says` };
   if (kind === 'organisations' && data.organisation !== undefined) {
-    return { ok: false, problem: 'only clients have the key organisation' };
+    return { ok: false, problem: 'only clients may have the key “organisation”' };
   }
   return {
     ok: true,
@@ -105,7 +105,7 @@ export function tenantTag(ref: TenantRef, tenant: Tenant): string {
   return `"${shortDigest(formatTenant(ref, tenant))}"`;
 }
 
-/** Throws `precondition_failed` unless an `If-Match` names this version. A weak tag never matches. */
+/** Throws `precondition_failed` if an `If-Match` doesn't match this version. A weak tag never matches. */
 export function demandTenantTag(ifMatch: string | undefined, ref: TenantRef, tenant: Tenant): void {
   demandTag(ifMatch, (tag) => tag === tenantTag(ref, tenant));
 }

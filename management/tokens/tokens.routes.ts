@@ -136,7 +136,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'revokeToken',
           summary:
-            'Revoke a service token and those that it made; they are refused at once, in event streams too',
+            'Revoke a service token and those that it made; they are refused at once, in open streams too',
           tags,
           params: tokenParams,
           querystring: dryRunQuery,

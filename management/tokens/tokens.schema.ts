@@ -21,7 +21,7 @@ export const newServiceToken = z
     expiresAt: z.iso
       .datetime()
       .optional()
-      .meta({ description: 'default: never; a service token that expires must set it, at most to its own' }),
+      .meta({ description: 'default: never; required if the calling token expires, at the latest with it' }),
   })
   .refine(({ client, organisation }) => (client === undefined) !== (organisation === undefined), {
     message: 'must name either a client or an organisation',

@@ -2,7 +2,7 @@ const DAY_MS = 86_400_000;
 const TEN_MINUTES_MS = 600_000;
 /**
  * How many milliseconds the time in a new object's key (the time of its first record) may be before or after now.
- * Before: isolate and queue wait, the write takes time, and clocks differ. After: clocks differ.
+ * Before: the isolate and the queue wait, the write takes time, and clocks differ. After: clocks differ.
  */
 const BEHIND_MS = 300_000;
 const AHEAD_MS = 60_000;

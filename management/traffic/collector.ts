@@ -120,7 +120,7 @@ export class Collector {
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {
-      // After a deletion, an object that was read before may be delivered anew: then it must be read again.
+      // After records of an object were deleted, it may be delivered anew with them: then it must be read again.
       this.#known.clear();
       return days.map((day) => `raw/dt=${day}/`);
     };

@@ -131,8 +131,8 @@ export async function continueDeletions(parts: Parts, signal: AbortSignal): Prom
 }
 
 /**
- * In an object, empties the lines of deleted records. The lines remain, so that the others keep their numbers, which
- * make records of older releases count once. Resolves to the number of deleted records.
+ * In an object, empties the lines of deleted records. Empty lines remain, so that the others keep their numbers: by
+ * key and line number, records of older releases count only once. Resolves to the number of deleted records.
  */
 export async function rewriteObject({ db, rawObjects }: Parts, key: string): Promise<number> {
   const body = await rawObjects.read(key);

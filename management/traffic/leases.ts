@@ -50,7 +50,7 @@ export async function dropLeases(db: Database, id: string): Promise<void> {
 
 /**
  * Notes that everything of these parts that was in the bucket at that time is counted. The time is at most the database's
- * own: the clock of a process may be ahead, and a time that has not come yet would seem known to have no requests.
+ * own: the clock of a process may be ahead, and then a period still to come would seem to have no requests.
  */
 export async function noteCollected(
   db: Database,

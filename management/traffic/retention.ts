@@ -12,7 +12,7 @@ const BATCH = 20_000;
 
 /**
  * Notes the time since which records are known: that in the key `oldest` if it is earlier, or now if no object was
- * listed and none is noted. A key is `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
+ * listed and no time is noted. A key is `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
  */
 export async function extendCoverage(db: Database, oldest: string | null, now: Date): Promise<void> {
   const [, day, hour, minute] = /\/(\d{4}-\d\d-\d\d)T(\d\d)(\d\d)[^/]*$/.exec(oldest ?? '') ?? [];

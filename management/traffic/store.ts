@@ -37,7 +37,7 @@ export async function lockDeletions(trx: Database): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext(${DELETIONS}))`.execute(trx);
 }
 
-/** The first day whose counted objects and records are all noted; empty: they are noted for all days. */
+/** The day from which the notes of counted objects and records are kept; empty: all are kept. */
 export async function notedFrom(db: Database): Promise<string> {
   const { rows } = await sql<{
     day: string | null;
@@ -62,7 +62,7 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
     await sql`select pg_advisory_xact_lock_shared(hashtext(${DELETIONS}))`.execute(trx);
     const deleted = await deletedContainers(trx);
     const first = await notedFrom(trx);
-    // For earlier days, the notes of what was counted are removed: their objects could count twice.
+    // Notes of earlier days may be deleted, so that their objects could count twice: they are omitted.
     const objects = given.filter(({ key }) => (dayOf(key) ?? '') >= first);
     let sums = sumObjects(objects, { counted: new Map(), deleted });
     const counted = await claimRecords(trx, sums);
@@ -78,7 +78,7 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
   });
 }
 
-/** The containers with records to delete, and before which time, written as in records. */
+/** The containers with records to delete, each with the time before which (ISO 8601, as in records). */
 export async function deletedContainers(db: Database): Promise<Map<string, string>> {
   const deleted = await deletedRecords(db);
   return new Map([...deleted].map(([container, until]) => [container, until.toISOString()]));

@@ -30,7 +30,7 @@ const tags = ['traffic'];
 export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
   const { db, clock, analytics } = context;
 
-  /** Throws the problem to answer unless the caller's role allows the purpose, or the caller is an operator. */
+  /** Throws the answer's problem unless the caller's role allows the purpose or the caller is an operator. */
   async function ownContainer(id: string, caller: Actor, purpose: Purpose): Promise<string[]> {
     await demandContainerOrOperator(context, id, caller, purpose);
     return [id];

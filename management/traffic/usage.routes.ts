@@ -31,7 +31,7 @@ const usageQuery = z.strictObject({
   to: z.iso.date().optional().meta({ description: 'the last day; default: today' }),
   timeZone: z.string().max(64).default('UTC').meta({
     description:
-      'the zone whose days are listed, such as `Europe/Berlin`; in zones other than UTC, a day is known only while its hourly sums are kept; `missing` has the days that are not known',
+      'the zone whose days are listed, such as `Europe/Berlin`; in zones other than UTC, a day is known only while its hourly sums are kept; `missing` has the times that are not known',
   }),
   probes: probesQuery,
 });

@@ -16,7 +16,7 @@ const checkView = z
 
 const verificationView = z
   .object({
-    status: z.enum(VERDICTS).meta({ description: '`unreachable`: no part of the site answered' }),
+    status: z.enum(VERDICTS).meta({ description: '`unreachable`: the site gave no answer, or only 5xx' }),
     checkedAt: z.iso.datetime(),
     checks: z.array(checkView),
   })

@@ -156,7 +156,7 @@ async function requestVerdict(
 
 /** `dns (metrics.acme.example), certificate (…)` */
 function summary({ status, checks }: Pick<VerificationReport, 'status' | 'checks'>): string {
-  if (status === 'unreachable') return 'no part of the site answered';
+  if (status === 'unreachable') return 'the site gave no answer, or only 5xx';
   return checks
     .filter((check) => check.status === 'failed')
     .map(({ name, subject }) => (subject === null ? name : `${name} (${subject})`))

@@ -96,7 +96,7 @@ export const containerView = z
     customDomains: z.array(z.string()),
     warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
       description:
-        'the container’s hosts that a common blocking list names; in the answer to a creation also the edge hostname, if it was chosen because a list names the one that `name` would give',
+        'the container’s hosts that a common blocking list names; in the answer to a creation also the edge hostname, if another one than `name` gives was chosen because a list names that',
     }),
     serviceAccount: serviceAccountFacts.nullable().meta({
       description: 'the Google Cloud service account of the tag server; no answer contains its key',

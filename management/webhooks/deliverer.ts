@@ -19,7 +19,7 @@ import {
 import { addressRules } from './rules.ts';
 import { findWebhook, type WebhookRow } from './webhooks.repository.ts';
 
-/** Queues sent at once: in all and of one webhook by this process; of one client or organisation by all processes. */
+/** Queues sent at once: by this process in all and per webhook; by all processes per client or organisation. */
 const AT_ONCE = 32;
 const PER_WEBHOOK = 8;
 const PER_OWNER = 8;

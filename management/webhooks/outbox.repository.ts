@@ -163,8 +163,8 @@ export async function recordFailed(
 }
 
 /**
- * Ends the lease of a queue whose deliveries up to `newest` are done; `null`: some are left. What was queued since is
- * due at once.
+ * Ends the lease of a queue whose deliveries up to `newest` are done; `null`: some are left. It is due at once if
+ * deliveries are left or were queued since.
  */
 export async function releaseQueue(
   db: Database,

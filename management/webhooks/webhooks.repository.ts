@@ -87,7 +87,7 @@ export async function insertWebhook(
     .executeTakeFirstOrThrow();
 }
 
-/** A change ends the pause and the notice, because it may have repaired their cause. */
+/** A change ends the pause and removes the webhook's notice, because it may have repaired their cause. */
 export async function changeWebhook(
   db: Database,
   id: string,

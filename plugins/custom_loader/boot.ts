@@ -24,7 +24,7 @@ const bootRequest = z.object({
   session: z.optional(z.object({ id: z.string() })),
   consent: consentChoices,
   cookies: z.optional(z.catchall(z.object({}), z.string())),
-  /** True if the visitor has denied what `consent` denies; otherwise it may be only a default of the page. */
+  /** True if the visitor has denied what `consent` denies; otherwise that may be only a default of the page. */
   withdrawn: z.optional(z.boolean()),
 });
 

@@ -18,7 +18,7 @@ export const VENDOR_RETRY_AFTER_MS = 10_000;
 export const VENDOR_REFUSAL_MS = 60_000;
 /**
  * Anyone can request any data layer name, and each name is a request to the vendor and a copy. An isolate fetches
- * a site's scripts for at most this many names beside those it states. The deployment's variable `DATA_LAYER_NAMES`
+ * a site's scripts for at most this many names beside the site's own. The deployment's variable `DATA_LAYER_NAMES`
  * sets another number. A name makes room for another one an hour after it was last admitted (`admitDataLayer`).
  * Existing copies are served and renewed, whatever the name.
  */

@@ -45,7 +45,7 @@ function instructions(files: readonly ImageFile[]): string[] {
   return [
     `USER ${USER}`,
     'EXPOSE 8080/tcp',
-    // The dynamic loader searches these folders first, so the libraries keep this system's paths.
+    // The dynamic loader searches these folders first, so the libraries can have the same paths as on this system.
     `ENV LD_LIBRARY_PATH=${[...libraries].join(':')}`,
     `ENTRYPOINT ${JSON.stringify([node?.path, entry?.path])}`,
   ];

@@ -86,7 +86,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 3, rooms: ['edge/dispatch.ts', 'edge/site.ts'] },
     { number: 4, rooms: ['edge/{context,request-members}.ts'] },
     { number: 5, rooms: ['edge/app.ts'] },
-    // Of the rooms above, the verification worker and the tools that run in Node import only floor 0.
+    // The verification worker and the tools that run in Node import, of the rooms above, only floor 0.
     {
       number: 0,
       rooms: [

@@ -51,7 +51,7 @@ export const MATRIX: readonly Row[] = [
     because: 'the contract describes a site by the types of its documents',
   },
 
-  // Edge: the contract and the documents; the workers import the list of plugins, the router itty-router.
+  // Edge: the contract and the documents; the workers import the list of plugins; the router imports itty-router.
   {
     from: 'edge/{ascii,host,host-control,bundle,bundle-cache,esbuild}.ts',
     may: ['edge/**', 'plugins/document.ts', ...ANY_PACKAGE],

@@ -4,7 +4,7 @@ import type { SourceFile } from './source.ts';
 
 /**
  * Words that the project doesn't use, in any case or sense, also as a part of a name (`isTended`, `needs_door`), each
- * with the term of the field that stands in its place. `docs/glossary.md` explains the terms.
+ * with what to write instead, mostly a term of the field. `docs/glossary.md` explains the terms.
  */
 const REPLACED: Readonly<Record<string, string>> = {
   amiss: 'say what is wrong',
@@ -90,7 +90,7 @@ export function vocabulary(files: readonly SourceFile[]): Violations {
   });
 }
 
-/** The Markdown files that a text names, in any form, and that the repository doesn't have. */
+/** The Markdown files that a text names, with or without a folder, and that the repository doesn't have. */
 export function missingDocuments(files: readonly SourceFile[], existing: ReadonlySet<string>): Violations {
   return files.flatMap(({ path, text }) =>
     text.split('\n').flatMap((line, index) =>

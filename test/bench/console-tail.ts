@@ -27,7 +27,7 @@ const RESET = 'window.observed = { tasks: [], mostRows: 0 }';
 
 /**
  * The console’s live tail in Chromium: tasks that would delay a key or a click. The control is the same page without a
- * request.
+ * record.
  */
 export const consoleTail: Suite = async (bench) => {
   const [stage, chromium] = await Promise.all([ConsoleStage.open(), startChromium()]);
@@ -48,7 +48,7 @@ export const consoleTail: Suite = async (bench) => {
       }
       return await page.evaluate<Observed>('window.observed');
     };
-    await figures(bench, `the same page without a request, ${SECONDS} s`, await observe(0));
+    await figures(bench, `the same page without a record, ${SECONDS} s`, await observe(0));
     await figures(bench, `the live tail at ${PER_SECOND} records/s, ${SECONDS} s`, await observe(PER_SECOND));
   } finally {
     await chromium.close();

@@ -5,7 +5,7 @@ const KV_MS = 200;
 const VISITORS = 600;
 /** Requests under way at once. */
 const AT_ONCE = 10;
-/** Each time this many requests were sent, all documents become stale, as on a quiet site once a minute. */
+/** After this many requests, all documents become stale, as after a minute with one request a second. */
 const FRESH_FOR = 60;
 const STORES = ['ROUTES', 'SITE_REGISTRY', 'LOADER_TOKEN_MAP', 'EDGE_CONFIG', 'COOKIES'] as const;
 

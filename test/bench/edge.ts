@@ -80,7 +80,7 @@ async function latency(bench: Bench, bed: Bed): Promise<void> {
   }
   for (const part of ['p50', 'p99'] as const) {
     const samples = added.map((round) => round[part]);
-    await bench(`edge: /g/collect adds, ${part}`, {
+    await bench(`edge: latency added to /g/collect, ${part}`, {
       unit: 'ms',
       times: ROUNDS,
       run: () => samples.shift() ?? Number.NaN,
@@ -121,8 +121,8 @@ async function compare(
     return bench(`edge: ${name} ${what}`, { unit, times: rounds.length, run });
   };
   // By CPU time, which another program on the machine changes least, and by speed.
-  await figure(`of ${control}, by CPU (aim ${aim})`, '×', (round) => round.control.cpu / round.edge.cpu);
-  await figure(`of ${control}, by speed`, '×', (round) => round.control.ms / round.edge.ms);
+  await figure(`against ${control}, by CPU (aim ${aim})`, '×', (round) => round.control.cpu / round.edge.cpu);
+  await figure(`against ${control}, by speed`, '×', (round) => round.control.ms / round.edge.ms);
   await figure('requests a second', '/s', (round) => (2000 * SLICE) / round.edge.ms);
   await figure('CPU a request', 'ms', (round) => round.edge.cpu / (2 * SLICE));
   await figure('CPU a request, control', 'ms', (round) => round.control.cpu / (2 * SLICE));

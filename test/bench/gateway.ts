@@ -236,7 +236,7 @@ async function figures(
   const before = answeredWithin(report, 0.99, { from: 2, to: at - 0.1 });
   const later = answeredWithin(report, 0.99, { from: at + FOUND_OUT_SECONDS });
   await bench('  p99 before the event', { unit: 'ms', run: () => before });
-  await bench('  p99 from the third second after the event’s start on', { unit: 'ms', run: () => later });
+  await bench('  p99 from three seconds after the event’s start on', { unit: 'ms', run: () => later });
 }
 
 async function secondsPass(seconds: number): Promise<void> {

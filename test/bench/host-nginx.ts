@@ -97,7 +97,7 @@ async function startBed(count: number) {
   const manifests = Array.from({ length: count + 10 }, (_, index) =>
     loadedManifest(`bench-${index}`, index, { customDomains: [`metrics.bench-${index}.example`] }),
   );
-  // All have the same key, because the bench measures how often nginx reads a key, not how keys are made.
+  // All have the same key: the bench measures what reading keys costs nginx, not what making them costs.
   const { cert, key } = await home.ca.pathsFor('wildcard.example');
   const copy = async (name: string) => {
     await execa('cp', [cert, join(tls, `${name}.pem`)]);

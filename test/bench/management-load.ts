@@ -86,7 +86,7 @@ async function streams(bench: Bench, postgresql: PostgresqlFixture): Promise<voi
     if (opened < STREAMS) throw new Error(`${opened} streams are open`);
   });
   const busy = await changes(world, id);
-  await bench(`PATCH beside ${STREAMS} event streams: p99, against none`, {
+  await bench(`PATCH beside ${STREAMS} event streams: p99, relative to that without streams`, {
     unit: '×',
     run: () => p99(busy) / p99(quiet),
   });

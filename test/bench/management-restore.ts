@@ -70,7 +70,7 @@ async function write(repo: SitesRepo, manifests: readonly Manifest[]): Promise<v
   );
 }
 
-/** Throws unless all tokens, ports and names are those of git. `boss` sees them only as a restored member. */
+/** Throws unless all tokens, ports and names are those of git. `boss` reads them: members must be restored, too. */
 async function restore(bench: Bench, bare: string, manifests: readonly Manifest[]): Promise<void> {
   let world: World | undefined;
   await bench(`restore of ${SITES} sites from git alone`, {

@@ -16,7 +16,7 @@ import { byHand, controlRepo } from './management-control.ts';
 const CONTAINERS = 100_000;
 const CREATIONS = 200;
 
-/** Management on PostgreSQL; each control is measured alternately with what is compared with it. */
+/** Management on PostgreSQL. A control does only the bare work; it alternates with what it is compared with. */
 export const management: Suite = async (bench) => {
   const postgresql = await PostgresqlFixture.start();
   const { db, owner } = await postgresql.connections();

@@ -92,7 +92,7 @@ async function search(bench: Bench): Promise<void> {
   }
 }
 
-/** Reads one page. Throws if its time ends before it is full or the search is at its end. */
+/** Reads one page. Throws if the search’s time runs out before it has found the whole page. */
 async function whole(
   page: (filter: Partial<RequestFilter>) => Promise<{ readonly reached: number | null }>,
   filter: Partial<RequestFilter>,

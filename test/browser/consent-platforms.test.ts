@@ -185,7 +185,7 @@ describeWith('chromium', 'consent by the documented commands of a platform', () 
   const berlin = { country: 'DE', region: 'BE' };
   const newYork = { country: 'US', region: 'NY' };
 
-  describe('Consent Mode: a default for regions with a wait, one for all others, then an update', () => {
+  describe('Consent Mode: a default with a wait for some regions, one for all others, an update', () => {
     afterEach(() => {
       stage.placeOf = () => undefined;
     });

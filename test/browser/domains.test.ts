@@ -69,7 +69,7 @@ describeWith('chromium', 'a site of two domains', () => {
     ['the edge hostname', 'off', '/second'],
     ['a custom domain under the second domain', 'off2', '/second-custom'],
   ])(
-    'without multi_domain, on %s, only the primary domain boots; the second one loads the vendor’s script once and has no cookie',
+    'without multi_domain, only the primary domain boots; the second, on %s, loads the vendor’s script once and has no cookie',
     async (_name, name, path) => {
       await using browser = await chromium.newContext();
       const { first, second } = await twoDomains(name, false);

@@ -88,7 +88,7 @@ describeWith(['chromium', 'nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'page
     afterAll(() => browser.close());
 
     test.each(FORWARDERS)(
-      '%s: all comes from the page’s host, with cookies, address and place',
+      '%s: the edge is reached at the page’s host, with cookies, address and place',
       async (kind) => {
         const shop = shops.get(kind);
         if (shop === undefined) throw new Error(`${kind} was not started`);

@@ -20,7 +20,7 @@ const STRICT = `script-src 'nonce-${NONCE}' 'strict-dynamic' https: 'unsafe-inli
 const narrow = (...connect: string[]) =>
   `default-src 'none'; script-src 'nonce-${NONCE}'; connect-src ${connect.join(' ')}; base-uri 'none'`;
 
-/** Allows only script URLs from the named trusted-types policies. A web tag's own policies must also be named. */
+/** Allows script URLs only from the named trusted-types policies. A web tag's own policies must also be named. */
 const trusting = (...makers: string[]) =>
   `${STRICT}; require-trusted-types-for 'script'; trusted-types ${makers.join(' ')}`;
 

@@ -24,7 +24,7 @@ describeWith(['chromium', 'nginx'], 'identity on pages whose own nginx forwards 
     await stage?.close();
   });
 
-  test('www, blog and www again are one session of one profile, each by its own host’s prefix', async () => {
+  test('stays one session of one profile from www to blog and back, by each host’s own prefix', async () => {
     await using browser = await chromium.newContext();
     const open = async (host: string) => {
       const { page, asked, errors } = await visit(browser, `https://${host}.${domain}/`);

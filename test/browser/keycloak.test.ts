@@ -105,7 +105,7 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
       expect(visitor.cookies(host).has('tagyard-session')).toBe(false);
     });
 
-    test('is refused when its answer is sent again, and Keycloak then ends the login of the first use', async () => {
+    test('is refused when its answer is sent again, and Keycloak then ends the first login', async () => {
       const visitor = new Visitor();
       const { url: back } = await stage.logIn(visitor, 'ada', CALLBACK);
       const attempt = visitor.cookies(new URL(stage.url).host).get('tagyard-login') ?? '';

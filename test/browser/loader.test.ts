@@ -4,7 +4,7 @@ import { type EdgePage, startEdgePage } from '../support/browser/edge-page.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 
-describeWith('chromium', 'the loader in a page', () => {
+describeWith('chromium', 'the loader', () => {
   let world: EdgePage;
   let chromium: Visitors;
   beforeAll(async () => {

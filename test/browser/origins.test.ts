@@ -23,7 +23,7 @@ describeWith('chromium', 'the origins that the edge answers', () => {
     await stage.close();
   });
 
-  /** One `fetch` of a script on a page at `from`. */
+  /** Calls `fetch` once, in a script on a page at `from`. */
   async function ask(from: string, url: string, init: object): Promise<Learned> {
     const { page } = await visit(browser, `${from}/blank`);
     const script = `fetch(${JSON.stringify(url)}, ${JSON.stringify(init)}).then(
@@ -91,7 +91,7 @@ describeWith('chromium', 'the origins that the edge answers', () => {
     expect(await boot({}, { 'x-other': '1' })).toBe('TypeError');
   });
 
-  test('the cookie is sent to a custom domain', async () => {
+  test('the cookie with the profile’s id is sent to a custom domain', async () => {
     const site = await stage.site();
     stage.serve('/', site.snippet({ edgeUrl: site.url.custom }));
     const { page } = await visit(browser, `${site.url.shop}/`);

@@ -129,7 +129,7 @@ describeWith(['chromium', 'nginx', 'mount'], 'a page with the policy that is sho
       neededPolicy(base).replace(/; frame-src .*/, '');
     const at = await served('policynone', 'custom', withoutFrames);
     const { page } = await open(at, browser);
-    // The frame is in an empty frame, whose policy is the page's.
+    // The worker’s page is in a frame of an empty frame, so the violation isn’t recorded in the page itself.
     await eventually(async () => {
       const found = await Promise.all(
         page.frames().map((frame) => frame.evaluate<string[]>('window.violations || []')),

@@ -55,7 +55,7 @@ describeWith('chromium', 'the script of visitors from two countries', () => {
     return container;
   }
 
-  test('each visitor’s script has that visitor’s place, and the consent defaults of that place', async () => {
+  test('has each visitor’s place, and the consent defaults of that place', async () => {
     // Twice: from the vendor, then from the edge's copies.
     for (const round of [1, 2]) {
       expect(await containerOn(german), `round ${round}`).toMatchObject({

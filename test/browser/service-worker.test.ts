@@ -91,7 +91,7 @@ describeWith(
       ['under the prefix', underPrefix],
       ['on a subdomain', onSubdomain],
     ])('%s', (_where, prepare) => {
-      test('count once each, and keep the visitor’s consent', async () => {
+      test('count once each, and obey the visitor’s consent', async () => {
         const { shop, base, tag } = await prepare();
         stage.webContainer = () => ({
           googleTag: tag,

@@ -248,7 +248,7 @@ describeWith('chromium', 'a withdrawal of consent', () => {
     expect((await state(at.page))?.choices).toMatchObject({ ad_personalization: 'denied' });
   });
 
-  test('aside, blockers are reported once a session, in the page view in which analytics is granted', async () => {
+  test('has no part in reports of blockers: one a session, in the page view that grants analytics', async () => {
     await using browser = await chromium.newContext();
     const { site, open } = await consentShop(stage, { consent: 'required' });
     const reported = async () =>

@@ -60,7 +60,7 @@ describe('the output', () => {
     );
   });
 
-  test.each(['a', 'ab', 'abc'])('has no secret in base64 in it, with “%s” before the secret', (before) => {
+  test.each(['a', 'ab', 'abc'])('has no base64 of a secret in it, with “%s” before the secret', (before) => {
     const redact = redactor(['s3cret-auth?~']);
     for (const encoding of ['base64', 'base64url'] as const) {
       const shown = redact(Buffer.from(`${before}s3cret-auth?~&z=~`).toString(encoding));
@@ -70,7 +70,7 @@ describe('the output', () => {
     }
   });
 
-  test('has no secret in JSON in it', () => {
+  test('as JSON has no secret in it either', () => {
     const { tables } = reportJson([report(['differs'], ['a differs! thing'])], redactor(['differs!']));
     expect(tables).toEqual([
       {

@@ -31,7 +31,7 @@ export function renderHeading(table: string, subject: string): string {
   return `${table}${subject === '' ? '' : `: ${subject}`}\n`;
 }
 
-/** A row's outcome and name; below it the detail with the source, indented. */
+/** A row's outcome and name; below it, indented, the detail and, for a difference, the source. */
 export function renderRow({ name, source, outcome, detail }: Row): string {
   const indent = ' '.repeat(WIDTH + 4);
   const lines = detail.split('\n').filter((line) => line.trim() !== '');

@@ -57,10 +57,10 @@ describe('a cookie of the tag server', () => {
     ['for the zone with a trailing dot', 'a=1; Domain=edge.test.'],
     ['with a trailing dot', 'a=1; Domain=acme.example.'],
     ['with two leading dots', 'a=1; Domain=..acme.example'],
-    ['with the zone after its own', 'a=1; Domain=acme.example; Domain=edge.test'],
-    ['with the zone before its own', 'a=1; Domain=edge.test; Domain=acme.example'],
+    ['for the site’s domain, then the zone', 'a=1; Domain=acme.example; Domain=edge.test'],
+    ['for the zone, then the site’s domain', 'a=1; Domain=edge.test; Domain=acme.example'],
     ['with the zone, then an empty Domain', 'a=1; Domain=edge.test; Domain='],
-    ['with space before the name', 'a=1;  \tdomain =\tedge.test'],
+    ['for the zone with space around Domain', 'a=1;  \tdomain =\tedge.test'],
     ['in quotes', 'a=1; Domain="edge.test"'],
     ['without a name', '=b; Domain=edge.test'],
   ])('%s is dropped', async (_name, line) => {

@@ -86,7 +86,7 @@ test.each<[string, (site: StagedSite, origin: string) => Promise<Answer>, number
   },
 );
 
-test('the isolate remembers the loader that a shop’s plugin requests, if its URL isn’t long', async () => {
+test('the isolate remembers the loader that a shop’s software requests, if the URL isn’t long', async () => {
   const token = forwarderToken('shop');
   const loader = 'lt_loader0token0of0the0shop';
   const site = await stage.site({ domains: [{ sameOrigin: { ...prefixed('/m3trics1', token), loader } }] });

@@ -51,7 +51,7 @@ test('the compatibility date is the same in wrangler.jsonc and in the embedded e
   expect(await read('wrangler.jsonc')).toContain(`"compatibility_date": "${COMPATIBILITY_DATE}"`);
 });
 
-test('wrangler and the embedded runtime have one version, so that both run the same workerd', async () => {
+test('wrangler needs the embedded edge’s version of Miniflare, so both run the same workerd', async () => {
   const versionOf = async (name: string) => {
     const manifest = JSON.parse(await read(`node_modules/${name}/package.json`));
     return { version: manifest.version, needs: manifest.dependencies?.miniflare };

@@ -123,7 +123,7 @@ describe('a plugin that a late EDGE_CONFIG may forbid', () => {
   test.each([
     ['never ends', 5000, () => new Promise<null>(() => undefined)],
     ['fails before the request’s other lookups end', 4000, failingAfter(3000)],
-    ['fails after them', 4500, failingAfter(4500)],
+    ['fails after the request’s other lookups', 4500, failingAfter(4500)],
   ])('waits for one read of EDGE_CONFIG, for at most 5 s: one that %s', async (_name, ms, read) => {
     const { ask, answers } = edgeWith({ LOADER_TOKEN_MAP: 3900 }, read);
     void ask();

@@ -91,7 +91,7 @@ describe('headers that only the host of a container should set', () => {
   });
 
   test.each(['x-gtm-server-preview', 'x-gtm-auth', 'x-gtm-preview', 'x-gtm-debug'])(
-    '%s passes',
+    '%s is not one of them, and passes',
     async (name) => {
       const site = await stage.site();
       await stage.send(site.host, '/gtm/get_memo?id=GTM-1', { headers: { [name]: 'of the preview' } });

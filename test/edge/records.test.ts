@@ -280,7 +280,7 @@ describe('a record', () => {
     expect((await recordOf('/nothing', { method })).method).toBe('other');
   });
 
-  test('has the octets of the bodies, where they are stated', async () => {
+  test('has the sizes of the bodies, where the headers state them', async () => {
     const get = await stage.send(site.host, `/l/${site.loader}.js`);
     await stage.send(site.host, `/l/${site.loader}.js`, { method: 'HEAD' });
     const headers = { 'if-none-match': String(get.headers.etag) };
@@ -492,7 +492,7 @@ describe('deliveries to management', () => {
       ],
     ]);
 
-    // A batch that the archive refuses isn't sent to management: it is delivered again later, and sent then.
+    // A batch that the archive refuses isn't sent to management: the queue delivers it again, and it is sent then.
     received.length = 0;
     await stage.fault('RAW_LOGS', 'fail');
     expect(await stage.deliver(batch)).toBe(1);

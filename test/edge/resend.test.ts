@@ -48,7 +48,7 @@ describe('a tag server at two addresses', () => {
   const server = createServer(async (incoming, outgoing) => {
     const chunks: Buffer[] = await incoming.toArray();
     bodies.push(Buffer.concat(chunks).toString());
-    // Closes the connection, so that each answer has its own.
+    // Closes the connection, so that each request makes a new one.
     outgoing.writeHead(200, { connection: 'close' }).end('counted');
   });
   /** Sends the worker's fetches through the egress of the embedded edge, which connects and answers as Cloudflare does. */

@@ -198,7 +198,7 @@ describe('what the domain’s own server states', () => {
     },
   );
 
-  test('without its token, a place is not believed', async () => {
+  test('without its token doesn’t count as the place', async () => {
     const headers = { 'x-tagyard-country': 'DE' };
     await stage.send(site.host, `${PREFIX}/g/collect`, { headers });
     await stage.send(site.host, '/g/collect', { headers });

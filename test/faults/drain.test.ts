@@ -68,7 +68,7 @@ describe.each(MODES)('a drain with the route and records of the mode %s', (mode)
     expect(standing(on.snapshot(), 'acme')).toEqual(NOTHING);
   });
 
-  test('is never cut short by a kill at its start or end, and the rest is removed after it', async () => {
+  test('is never cut short by a kill at its start or end, and all else is removed after it', async () => {
     const drainSeconds = 1;
     await start({ drainSeconds });
     await create('stays');
@@ -81,7 +81,7 @@ describe.each(MODES)('a drain with the route and records of the mode %s', (mode)
     for (const [what, isCut] of cuts) {
       on.gate.watch(() => false);
       await create('acme');
-      // Once the site is ready, the daemon has discarded the state of its previous life.
+      // Once the site is ready, the daemon has discarded the state of the site's previous life.
       await eventually(() => expect(known()).toMatchObject({ reason: 'Ready' }));
       expect(known().withdrawnAt).toBeUndefined();
       on.prepare();

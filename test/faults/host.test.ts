@@ -39,7 +39,7 @@ describe('a daemon whose host fails', () => {
 
   test('works while the disk of its state is full, and continues from the old state after it is killed', async () => {
     const [create, change] = lifeOf(['acme', 'beta'], on.manifest);
-    if (create === undefined || change === undefined) throw new Error('a life begins with these');
+    if (create === undefined || change === undefined) throw new Error('lifeOf returned too few steps');
     const stateDir = join(on.dir, 'state');
     const before = await start();
     await ask(before, create.requests);

@@ -71,7 +71,7 @@ test('a daemon that has just taken the lease acts after a restart while git is a
   renameSync(`${on.sitesRepo}.away`, on.sitesRepo);
 });
 
-test('a daemon that is killed at any side effect of the host lease has the lease after its next start', async () => {
+test('a daemon that is killed at any write for the host lease has it after its next start', async () => {
   await on.push({ acme: on.manifest('acme', 0) });
   const mirror = join(on.dir, 'state', 'sites.git');
   // The first daemon is killed before or after it writes its id, when it has no lease yet.

@@ -15,7 +15,7 @@ const TIMEOUT_MS = 900_000;
 type Task = z.input<typeof mortalTask>;
 type Report = z.output<typeof mortalReport>;
 
-describeWith('postgresql', 'a management process killed before and after each effect', () => {
+describeWith('postgresql', 'if management is killed before or after any effect,', () => {
   let postgresql: PostgresqlFixture;
   let world: World;
   let client: string;

@@ -369,7 +369,7 @@ describe('a remote', () => {
     ['a cut file', 'main:acme.yaml', (path: string) => damage(path, () => Buffer.alloc(0))],
     ['a lost file', 'main:acme.yaml', rmSync],
     ['a lost tree', 'main^{tree}', rmSync],
-  ])('gives a mirror back what it lost: %s', async (_what, object, breakIt) => {
+  ])('restores what a mirror has lost: %s', async (_what, object, breakIt) => {
     const { revision } = await put(await open(), 'acme', 'x: 1\n');
     const mirror = join(dir, 'cache', 'sites.git');
     const fresh = await open();
@@ -378,7 +378,7 @@ describe('a remote', () => {
     expect(await fresh.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  test('that can’t be reached while the mirror lacks an object costs the mirror nothing else', async () => {
+  test('that can’t be reached when the mirror lacks an object costs the mirror no other object', async () => {
     const repo = await open();
     const { revision: older } = await put(repo, 'acme', 'x: 1\n');
     const { revision } = await put(repo, 'beta', 'x: 1 # another\n');

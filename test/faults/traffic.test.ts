@@ -50,7 +50,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
       DATABASE_URL: urls.owner,
       LOG_LEVEL: 'trace',
     });
-  /** Kills the whole instance, because the emulated Cloudflare is a thread. The next start has the same addresses. */
+  /** Kills the whole instance: the emulated Cloudflare is one of its threads. The next start has the same addresses. */
   async function killInstance(): Promise<void> {
     const before = instance.run;
     signal(before.pid, 'SIGKILL', home.path);
@@ -112,7 +112,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
     readonly missing: readonly { readonly from: string; readonly to: string }[];
   }
 
-  /** Compares every sum that the API answers with what is in the bucket, counted here. */
+  /** Compares every sum in the API's answers with the records in the bucket, counted here. */
   async function expectExact(): Promise<void> {
     const records = await traffic.records();
     const own = records.filter(({ container }) => container === instance.run.demo.container);
@@ -192,7 +192,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
     await eventually(expectExact, LONG);
   });
 
-  test('include requests of strangers, and no store, log or answer has what strangers have sent', async () => {
+  test('include requests of strangers, and no store, log or answer has their secrets', async () => {
     const live = await traffic.ask(`/server-containers/${instance.run.demo.container}/requests/live`, {
       authorization: `Bearer ${instance.run.demo.token}`,
     });

@@ -10,7 +10,7 @@ type Of<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 
 /** What the checks after a step have to know about it. */
 export interface Effect {
-  /** A site that was changed outside of git: until it is ready again, what it lacks counts as no removal. */
+  /** A site that was changed outside of git: until it is ready again, what it lacks is no violation. */
   readonly drifted?: string;
   /** The guarded changes of a plan were approved. */
   readonly approved?: boolean;
@@ -157,7 +157,7 @@ async function callPart({ run }: World, { part, method, path, body }: Of<'call'>
     ...payload,
   });
   const said = await answer.body.text();
-  // The edge may answer 502 and 503, because the site of the request may be unavailable.
+  // 502 and 503 are valid: they say that something is unavailable, such as the site or the host.
   if (answer.statusCode >= 500 && ![502, 503].includes(answer.statusCode)) {
     throw new Violation(
       'answers',

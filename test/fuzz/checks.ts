@@ -49,7 +49,7 @@ export class Checks {
   /** Sites whose objects were changed from outside since they were ready. */
   readonly #drifted = new Set<string>();
   #nonce = 0;
-  /** Sites of the generator that were ready after the last step: only these can break an invariant. */
+  /** The number of the generator’s sites that were ready after the last step. */
   ready = 0;
 
   constructor(world: World) {

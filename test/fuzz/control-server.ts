@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-/** The server answers after this many milliseconds: its client asks all the time, and needs no pause of its own. */
+/** The server answers after this many milliseconds, so that its client, which asks all the time, needs no pause. */
 const DELAY_MS = 100;
 
 /** The idle server of `control.ts`. It ends with its parent. */

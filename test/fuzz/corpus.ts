@@ -21,7 +21,7 @@ const manifest = (
 /** Puts all sites back: without them, the next step would have nothing to break. */
 const RESTORE: Step = { kind: 'operate', what: 'restore', site: 'acme' };
 
-/** Steps of every run, also on a slow machine: those that once removed or mixed up sites, and some of seed 1. */
+/** Steps of every test run, also on a slow machine: those that once removed or mixed up sites, and some of seed 1. */
 export const CORPUS: readonly Step[] = [
   commit(put('acme.yaml', '120000')),
   RESTORE,

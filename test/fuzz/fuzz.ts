@@ -66,7 +66,7 @@ export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOp
   const smaller = await shrink(first.steps, async (candidate) => {
     if (Date.now() >= deadline) return false;
     const found = await replay(candidate);
-    log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail so' : 'don’t fail so'}`);
+    log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail likewise' : 'don’t'}`);
     return found?.invariant === invariant;
   });
   return { count, failure: { violation: first.violation, steps: smaller } };

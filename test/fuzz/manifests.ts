@@ -106,7 +106,7 @@ export function bytesOf(content: Content, manifests: ReadonlyMap<string, Manifes
   }
 }
 
-/** True where a text says that its site is to be removed here: by a tombstone, or by another host. */
+/** True where a text says that its site is to be removed here: by a tombstone, or by naming another host. */
 export function saysRemoval(text: string, host: string): boolean {
   try {
     const value: unknown = parse(text, { logLevel: 'silent' });

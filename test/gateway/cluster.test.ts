@@ -102,7 +102,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     return started;
   };
 
-  test('loses no request that can be sent again when a pod ends without notice, and uses the pod again after its return', async () => {
+  test('when a pod ends without notice, loses no request that can be sent again, and uses the pod again after its return', async () => {
     const other = await stage.podAddress(2);
     const [one, two] = [
       await upstream({ name: 'one' }),
@@ -197,7 +197,7 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a gateway beside a cluster', () =
     expect((await load.end()).failures).toEqual([]);
   });
 
-  test('continues to serve the content of a Secret that can’t be read any more, and says so in the Lease', async () => {
+  test('continues to serve the last good content of a Secret it can’t read, and says so in the Lease', async () => {
     const steady = await upstream({ name: 'steady' });
     const host = await stage.serve('steady', steady.port, [address]);
     await eventually(() => answers(host));

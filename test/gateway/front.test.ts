@@ -84,7 +84,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'a front before a gatew
     endpoint: { ...gateway.endpoint, tlsPort },
   });
 
-  describe('that speaks the PROXY protocol', () => {
+  describe('with the PROXY protocol', () => {
     let gateway: GatewayProcess;
     let port: number;
     beforeAll(async () => {

@@ -14,13 +14,13 @@ import { ask } from '../support/proxy/proxy.ts';
 
 const PER_SECOND = 40;
 /**
- * How many requests may fail because their kept connection was closed just when it was used: a few of hundreds, but not
- * all requests of a second.
+ * Fewer POSTs than this may find their kept connection closed just when they use it (`raced`): a few of hundreds, but
+ * not all that one second sends on kept connections.
  */
 const MOST_RACED = PER_SECOND / 4;
 type Load = ReturnType<NodesStage['load']>;
 type LoadOptions = Parameters<NodesStage['load']>[2];
-/** The options of a load under which gateways end. */
+/** The options of a load during which gateways end. */
 const ENDING: LoadOptions = { raceMs: BUSY_RACE_MS };
 const WAIT = { timeoutMs: 180_000, intervalMs: 200 };
 
@@ -120,8 +120,8 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
       await nodes.healNodes();
     });
     // When the kubelets return, kube-proxy may first learn that no gateway is ready, before they report the gateways as
-    // ready. Until the front has noticed, kube-proxy drops new connections to the gateways' Service. Then the front
-    // ends its own open connections to them.
+    // ready. It then drops new connections to the gateways' Service, and requests fail until the front notices this: it
+    // ends its open connections to the gateways, and uses their second Service.
     expect(failures.filter(({ at }) => at < healedAt - 1)).toEqual([]);
     expect(failures.length).toBeLessThan(PER_SECOND / 2);
   });
@@ -172,7 +172,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     process.stdout.write(`both pods of a site lost: ${renderLoad(twinReport)}\n`);
     expect(later.failures).toEqual([]);
     expectHeld(cut, cutAt);
-    // Nothing can answer for the site that has lost both pods, but no request of the other site fails.
+    // Nothing can answer for the site that has lost both pods. Of the other site, requests fail only around the cut.
     const failed = twinReport.failures.map(({ at }) => at);
     expect(failed).not.toEqual([]);
     expect(Math.min(...failed)).toBeGreaterThan(twinCutAt - 5);

@@ -86,7 +86,7 @@ function stored(name: string, delivered: Delivered) {
   return { apiVersion: 'v1', kind: 'Secret', metadata, ...secret };
 }
 
-describeWith('nginx', 'a gateway that starts', () => {
+describeWith('nginx', 'a gateway’s agent', () => {
   const stack: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const end of stack.splice(0).reverse()) await end();
@@ -174,7 +174,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(agent.running(service)).toBe(preview.service);
   });
 
-  test('ends although nginx has ended just before it gets the signal', async () => {
+  test('ends even if nginx has ended by itself just before the signal', async () => {
     const directory = await folder();
     const agent = await started(directory, () => []);
     await agent.deliver(deliveries(1));
@@ -195,7 +195,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     expect(await first.obstacles()).toEqual(['the API server has not listed the pods yet']);
     listed = [{ address: '127.0.0.1', port: pod.port, state: 'ready' }];
     first.list(SERVICE, listed);
-    expect(await first.obstacles()).toEqual([`no pod of ${SERVICE} accepts connections`]);
+    expect(await first.obstacles()).toEqual([`no pod of ${SERVICE} is known to accept connections`]);
     await eventually(async () => expect(await first.obstacles()).toEqual([]));
     await first.end(0);
 
@@ -203,7 +203,7 @@ describeWith('nginx', 'a gateway that starts', () => {
     await eventually(async () => expect(await second.obstacles()).toEqual([]));
   });
 
-  test('serves the names of a certificate that nginx can serve, and reports a Secret whose names it can’t serve', async () => {
+  test('serves those names of a certificate that nginx can serve, and reports a Secret whose names it can’t serve', async () => {
     const agent = await started(await folder(), () => []);
     const good = await selfSigned(['*.example.net', '*.dev_1.example.net']);
     const delivered = deliveries(1, ['good', good]);

@@ -232,7 +232,7 @@ describeWith(
       const clone = await world.clone();
       const file = join(clone, `${site}.yaml`);
       const text = await readFile(file, 'utf8');
-      // Without a domain proof, the API lists the domain as unproven; the gateways serve it only if unlisted.
+      // Without a domain proof, the API puts the domain in `unproven`; gateways serve its names only if it isn't there.
       const others = text.replace(/^(?:customDomains|unproven):.*\n(?:[ -].*\n)*/gm, '');
       await writeFile(file, `${others}customDomains: [${CUSTOM}]\n`);
       await world.git(clone, 'commit', '--quiet', '--all', '--message', 'Add a custom domain');

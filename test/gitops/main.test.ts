@@ -57,7 +57,7 @@ beforeEach(async () => {
     INFRA_SECRET_PREVIOUS: 'old-secret',
     HOP_SECRET: 'a-hop-secret-of-a-test',
     PROVISIONER_PORT: '0',
-    // No check unless a test triggers one.
+    // After the start, no check unless a test triggers one.
     RECONCILE_INTERVAL_SECONDS: '3600',
     CLOUDFLARE_API_URL: emulator.url,
     CLOUDFLARE_API_TOKEN: EMULATOR_TOKEN,

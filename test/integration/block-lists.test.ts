@@ -24,7 +24,7 @@ const OURS: readonly Address[] = [
   ['xmlhttprequest', '/g/collect'],
 ];
 
-/** What Google's tags request: the lists match it by its content, on every host. */
+/** What Google's tags request: EasyPrivacy matches it by its path or query, on every host. */
 const GOOGLES: readonly Address[] = [
   ['script', '/gtm.js?id=GTM-ABC1234'],
   ['script', '/gtag/js?id=G-ABC1234&l=dataLayer&cx=c&gtm=45He4'],

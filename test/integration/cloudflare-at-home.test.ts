@@ -197,7 +197,7 @@ describe('Cloudflare at home', () => {
       errors: [{ code: 81045 }],
     });
 
-    // The worker knows a host when it reads its routing entry, which names a container that doesn't exist.
+    // Once the worker has a host's routing entry, it answers unknown_container: no such container exists.
     await client.createRoute(zoneId, { pattern: '*.tagyard.localhost/*', script: 'tagyard-edge' }, signal);
     const hosts = Array.from({ length: 20 }, (_, number) => `shop-${number}.tagyard.localhost`);
     const entry = { version: 1, siteId: 'shop', containerId: 'none', origin: 'https://none.invalid' };

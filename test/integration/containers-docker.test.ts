@@ -280,7 +280,7 @@ describeWith('docker', 'Docker’s side of the contract', () => {
   afterAll(async () => {
     await built[Symbol.asyncDispose]();
   });
-  // Known after the build; the tests read it when they run.
+  // The image is known after the build; the tests read it when they run.
   const manifest = (name: string, number: number): LoadedManifest => ({
     ...loadedManifest(name, number),
     get image() {

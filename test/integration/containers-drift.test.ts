@@ -148,7 +148,7 @@ describeWith('docker', 'the applier of containers', () => {
     await converge();
     const before = triggers;
     await converge(site({ config: containerSecret({ env: '2' }) }));
-    // Events arrive in order: this one follows all events of the swap.
+    // Events arrive in order: the event of this pause follows those of the swap.
     const [last] = (await docker.listContainers()).filter(({ Names }) =>
       Names[0]?.startsWith(`/tagyard-${INSTANCE}-`),
     );

@@ -37,7 +37,7 @@ describeWith(['docker', 'root'], 'containers on an engine that fails', () => {
     let afterChange: (what: 'start' | 'remove') => Promise<void>;
     beforeAll(async () => {
       engine = await startOwnEngine(new Docker(), INSTANCE);
-      // Otherwise a container that gets SIGTERM before its handler is set blocks the engine for ten seconds.
+      // Without `StopTimeout`, a container that gets SIGTERM before its handler is set blocks the engine for 10 s.
       const create = engine.docker.createContainer.bind(engine.docker);
       vi.spyOn(engine.docker, 'createContainer').mockImplementation((options) =>
         create({ ...recreate(options), StopTimeout: 1 }),
@@ -170,7 +170,7 @@ describeWith(['docker', 'root'], 'containers on an engine that fails', () => {
     );
 
     const rob = async (from: string) => {
-      // Frozen, so that the daemon restores no container before the image is removed, too.
+      // Frozen, so that the daemon restores no container until the image, too, is removed.
       const freeze = join(daemon.dir, 'freeze');
       await writeFile(freeze, 'the image is removed\n');
       const all = await engine.docker.listContainers({ all: true });

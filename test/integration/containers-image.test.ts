@@ -48,7 +48,7 @@ describeWith('docker', 'tagyard image on real containers', () => {
     await removeContainers(docker, INSTANCE);
   });
 
-  /** The processing containers by site: id, image and start time. */
+  /** The processing containers by site: id, image and creation time. */
   const processing = async () => {
     const found = new Map<string, { id: string; image: string; created: string }>();
     for (const { Id, Names } of await docker.listContainers()) {

@@ -105,7 +105,7 @@ describeWith(['docker', 'root'], 'a container of a site', () => {
       await expectIsolated();
     });
 
-    test('is isolated even if the host’s own rules accept the packets', async () => {
+    test('is isolated again by the next apply if the host’s own rules accept the packets', async () => {
       host = await lab.startHost();
       await host.call('apply', ...SITES);
       for (const chain of ['INPUT', 'FORWARD', 'DOCKER-USER']) {
@@ -131,7 +131,7 @@ describeWith(['docker', 'root'], 'a container of a site', () => {
       await expectIsolated();
     });
 
-    test('of an older release moves to its network by a swap', async () => {
+    test('moves to its network by a swap if an older release has started it', async () => {
       const older = await lab.startHost({ ownNetwork: false });
       await older.call('apply', SHOP);
       await older[Symbol.asyncDispose]();

@@ -58,7 +58,7 @@ async function check(path: string, as = 'owner') {
 const custom = `custom-domains/${CUSTOM}`;
 
 describe('a custom domain', () => {
-  test('is shown with the records to set and what the resolvers answer now', async () => {
+  test('is shown with the records to set and what the resolvers last answered', async () => {
     const { status, body } = await read(custom);
     expect([status, body]).toMatchObject([
       200,

@@ -355,8 +355,8 @@ describe('a domain of a client', () => {
       );
       await publish(record.value);
       await eventually(async () => {
-        // Each attempt moves the clock: a search that is already running doesn't notice that, and the next search
-        // begins 30 s later.
+        // Each attempt moves the clock: a search for due checks that already runs doesn't notice it, and the next
+        // search begins 30 s later.
         clock.advance(600_000);
         expect((await found()).body.domains[0].proof).toMatchObject({ status: 'proven' });
       });
@@ -365,7 +365,7 @@ describe('a domain of a client', () => {
     }
   });
 
-  /** A clone with a commit that makes followers read the repository again. */
+  /** A clone with a commit that, once pushed, makes management read the repository again. */
   async function clonedWithTouch(site: string): Promise<string> {
     const dir = await world.clone();
     await world.git(dir, 'commit', '--quiet', '--allow-empty', '-m', `Touch ${site}`);

@@ -211,7 +211,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     );
   });
 
-  test('removes a custom domain on request, and says so when there is none', async () => {
+  test('removes a custom domain on request, and reports no change if there is none', async () => {
     const body = { site, domain: 'tags.store.localhost' };
     expect(await call.provisioner('POST', '/custom-domain?wait=30', body)).toMatchObject({ status: 200 });
     expect(await call.provisioner('DELETE', '/custom-domain?wait=30', body)).toMatchObject({ status: 200 });

@@ -216,7 +216,7 @@ function arrivals(name: string, backendOf: (settings: ProxySettings) => ProxyBac
       });
     });
 
-    test('is answered on no other path and host: those are forwarded to the containers', async () => {
+    test('is returned on no other path or host: those requests reach the containers', async () => {
       const before = upstream.seen.length;
       await arrivedAs({}, ORIGIN, '/_/tagyard/other');
       await arrivedAs({}, PREVIEW);
@@ -270,7 +270,7 @@ describe('a visit that the host makes', () => {
     }
   }
 
-  test('detects a path on which a forged address is accepted', async () => {
+  test('detects that a forged address is accepted on its way', async () => {
     const arrival = await answeredBy(({ headers }, response) => response.end(headers['x-forwarded-for']));
     expect(arrival).toMatchObject({ as: '192.0.2.1', from: ['127.0.0.1', HOST] });
   });

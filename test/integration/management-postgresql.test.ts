@@ -155,7 +155,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     await Promise.all(connections.map((db) => db.destroy()));
   });
 
-  test('finishes a creation after it was killed in the middle and started again', async () => {
+  test('finishes a creation after its process was killed in the middle and started again', async () => {
     const { urls, db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner });
     const client = await world.client();

@@ -101,7 +101,7 @@ describeWith('postgresql', 'three processes of the API on one database', () => {
     expect(await processes.stop()).toBe(0);
   });
 
-  test('each address belongs to the process that is named with it', async () => {
+  test('each listen at the address that is listed with their pid', async () => {
     await processes.stop();
     processes = await ManagementProcesses.start(PROCESSES, { world, urls });
     const alive = async ({ url }: { url: string }) => (await fetch(`${url}/healthz`)).status;

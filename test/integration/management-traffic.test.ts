@@ -100,14 +100,14 @@ describeWith(['postgresql', 'versitygw'], 'collectors that are killed', () => {
     await sql`update traffic_collectors set seen_at = now() - interval '1 min'`.execute(db);
   }
 
-  test('one after another, each at a later effect: the next one continues, and sums are exact', {
+  test('one after another, each after more reads and writes: the next one continues, and sums are exact', {
     timeout: 300_000,
   }, async () => {
     const { urls, db, owner } = await postgresql.connections();
     await prepare(db, owner, { host: 'tag-1', ports: { first: 20000, last: 20099 } });
     const records = await fill();
     let kills = 0;
-    // Each process continues the work of the one before, and is killed after more effects. The last one isn’t killed.
+    // Each process continues the work of the one before, and is killed after more reads and writes. The last one isn’t.
     for (let end = 1; (await run(urls.api, end)) === 'killed'; end += 2) {
       kills += 1;
       await expire(owner);

@@ -100,7 +100,7 @@ describeWith('nginx', 'nginx at its limits', () => {
   });
 
   test.each(['origin', 'preview'] as const)(
-    'doesn’t pass on a header of a direct request that could choose the address that a template calls: %s',
+    'removes headers by which a direct request could choose the address that a template calls: %s',
     async (kind) => {
       const server = await upstream();
       const backend = await start();

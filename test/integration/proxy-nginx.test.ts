@@ -294,7 +294,7 @@ describeWith('nginx', 'Tagyard’s own nginx', () => {
     await expect(refused).rejects.not.toThrow(/passwd/);
   });
 
-  test('reloads once for many sites, and answers for a site only when its upstream does', async () => {
+  test('reloads once for many sites; a site counts as applied only when its upstream answers', async () => {
     const { backend, endpoint } = await start();
     const containers = { slots: new Slots('127.92'), originPort: endpoint.tlsPort };
     const applier = proxyApplier({

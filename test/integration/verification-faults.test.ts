@@ -403,7 +403,7 @@ describe('checks of the host report', () => {
       /couldn’t be counted: the engine/,
       /Check that the site’s host reaches what runs its containers/,
     ],
-  ])('report in the check $2: %s', async (_what, change, name, detail, fix) => {
+  ])('find a problem ($2): %s', async (_what, change, name, detail, fix) => {
     const report = await stage.verify(change(await stage.report()));
     const found = failing(report).filter((check) => check.name === name);
     expect(found).toHaveLength(1);
@@ -411,7 +411,7 @@ describe('checks of the host report', () => {
     expect(found[0]?.fix).toMatch(fix);
   });
 
-  test('report a configuration that can’t be used', async () => {
+  test('find a configuration that can’t be used', async () => {
     const host = await stage.report({ ...stage.manifest, config: new Secret('aWQ9R1RNLVg=') });
     const [found] = failing(await stage.verify(host));
     expect(found).toMatchObject({

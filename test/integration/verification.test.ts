@@ -37,7 +37,7 @@ describe('a verification on a running instance', () => {
     return { status, body, report: body.verification as VerificationReport };
   }
 
-  test('finds no problem of the demo site with a custom domain, and stores that on the container', async () => {
+  test('finds no problem of a site that has a custom domain, and stores that on the container', async () => {
     await ok(
       call.management.POST('/server-containers/{id}/custom-domains', {
         ...at(id),

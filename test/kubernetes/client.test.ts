@@ -41,7 +41,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
   });
 
   const apply = (object: KubernetesObject) => client.apply(object, OURS, limit());
-  /** The administrator's requests for Services until now, by verb. */
+  /** The administrator's requests for Services with this verb until now. */
   const calls = (verb: string) =>
     cluster
       .requests()
@@ -60,7 +60,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     return await cluster.kubectl('create', 'token', name);
   }
 
-  describe('calls', () => {
+  describe('by its calls', () => {
     test('applies an object, reads it, lists it and deletes it, and a watched copy follows', async () => {
       const copy = client.watched(ALL);
       await copy.ready(limit());
@@ -112,7 +112,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect(warnings).toEqual([expect.stringMatching(/terminationGracePeriodSeconds: must be >= 0/)]);
     });
 
-    test('takes fields of another manager over only by force', async () => {
+    test('takes over fields of another manager only by force', async () => {
       await client.apply(service('contested', { port: 81 }), { manager: 'another', force: false }, limit());
       await client.apply(
         {
@@ -134,7 +134,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect(await client.get(at('contested'), limit())).toMatchObject({ spec: { type: 'ClusterIP' } });
     });
 
-    test('deletes an object only by its uid, changes it only by its version, and creates it once', async () => {
+    test('deletes an object only by uid, replaces it only by version, and creates it once', async () => {
       const first = await client.create(service('again'), limit());
       await expect(client.create(service('again'), limit())).rejects.toMatchObject({ reason: 'exists' });
       await client.delete(at('again'), first.metadata.uid ?? '', limit());
@@ -168,7 +168,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
     });
   });
 
-  describe('refusals and credentials', () => {
+  describe('with refusals and credentials', () => {
     test('distinguishes a missing right, which it names, from a full quota and a namespace that is being deleted', async () => {
       const token = await account('limited');
       await cluster.kubectl('create', 'namespace', 'full');

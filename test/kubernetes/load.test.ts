@@ -104,7 +104,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     return found.split('\n').filter(Boolean);
   };
 
-  test('gets another pod from its autoscaler, which no plan takes away', async () => {
+  test('gets another pod from its autoscaler, and no plan removes that pod', async () => {
     expect(await number()).toBe(2);
     await withoutLoss(() => eventually(async () => expect(await number()).toBe(3), WAIT));
     expect(await runs.plan(acme)).toEqual({ changes: [], conflicts: [] });
@@ -185,7 +185,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     expect(await number()).toBeGreaterThanOrEqual(2);
   });
 
-  test('refuses connections meant for another client’s pod, which had the address before', async () => {
+  test('refuses connections to another client’s ports: its pod may have had the address', async () => {
     const ports = { processing: 20_010, preview: 20_011 };
     const theirs = { ...configured('9'), site: 'other-shop', client: OTHER_CLIENT, ports };
     expect((await runs.run(ofThree, theirs)).errors).toEqual([]);

@@ -101,7 +101,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     }
   });
 
-  test('would be shown by the answers to a patch and to a deletion', async () => {
+  test('would be in the answers to a patch or a deletion, if the account could send one', async () => {
     const name = nameOf(acme);
     const content = acme.config.reveal();
     const shown = (answer: string) =>
@@ -116,7 +116,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     expect(await secretNames()).toContain(name);
   });
 
-  test('are checked at least once an hour, and cause no call before that', async () => {
+  test('are checked at least once an hour, and cause no call between checks', async () => {
     clock.advance(HOUR);
     expect(await runs.plan(acme)).toEqual(NONE);
     await kubectl('delete', 'secret', nameOf(acme));
@@ -228,7 +228,7 @@ describeWith(['kubernetes', 'root'], 'the Secrets of sites, which the account ca
     await expect(kubectl('get', 'configmap', nameOf(later))).rejects.toThrow('not found');
   });
 
-  test('whose removal isn’t confirmed are removed again by the next pass, although no record shows them any more', async () => {
+  test('are removed again by the next pass if their removal isn’t confirmed, although no record shows them any more', async () => {
     const other = configured(loadedManifest('other-shop', 1, { resources }), '1');
     expect((await runs.run(configured(acme, '3'), other)).errors).toEqual([]);
     const name = nameOf(other);

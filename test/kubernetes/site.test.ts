@@ -154,7 +154,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
     });
   });
 
-  test('lets a check find out if its policies are enforced, by a connection that they forbid', async () => {
+  test('lets a check prove, by a forbidden connection, whether its policies are enforced', async () => {
     const check = async () => {
       const answer = await fetch(`${provisioner.url}/health`, { headers: { 'x-secret': SECRET } });
       const { checks } = (await answer.json()) as { checks: PartCheck[] };

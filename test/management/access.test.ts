@@ -15,7 +15,7 @@ afterAll(() => world.close());
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 const at = () => `/server-containers/${container}`;
 
-/** Each endpoint of a container, with a valid body that changes nothing when it is refused. */
+/** Endpoints of containers, each with a valid body that changes nothing when it is refused. */
 const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][] = [
   ['create', 'POST', () => '/server-containers', () => creation(client, 'other.example'), 'act'],
   ['list', 'GET', () => `/server-containers?clientId=${client}`, () => undefined, 'read'],

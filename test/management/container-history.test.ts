@@ -28,7 +28,7 @@ const becomes = (id: string, status: string) =>
   });
 const history = async (id: string, query = '') => (await call('GET', at(id, `/history${query}`))).body;
 
-/** The provisioner reports the restored site. */
+/** The provisioner reports that the restored site is ready. */
 const isUp = (siteId: string) => world.provisioner.sites.set(siteId, { reason: 'Ready', message: '' });
 
 async function create(name: string, extra: object = {}) {

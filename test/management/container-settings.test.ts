@@ -55,7 +55,7 @@ test('a new container configuration replaces the stored one, encrypted', async (
   ]);
 });
 
-test('a suspended container shows what waits, and is resumed', async () => {
+test('a dry run says that a suspended container’s change waits, and the container is resumed', async () => {
   expect((await call('POST', '/suspend', {})).body).toMatchObject({
     suspended: true,
     statusReason: 'suspended',
@@ -112,7 +112,7 @@ test('resources are changed in part, within limits for tenants', async () => {
   expect(replicas.body.resources.processing).toEqual({ memory: '1g', cpus: 1, replicas: 2 });
 });
 
-test('resources may have a range of replicas and what a pod requests, up to the limits', async () => {
+test('resources may have a range of replicas, and requests of at most the limits', async () => {
   const set = (processing: object) => call('PATCH', '', { resources: { processing } }, 'editor');
   const range = await set({ replicas: { min: 2, max: 4 }, requests: { memory: '512m', cpus: 0.2 } });
   expect(range.body.resources.processing).toEqual({
@@ -200,7 +200,7 @@ test('domains are put in order by a list of all of them and no other', async () 
   ]);
 });
 
-test('loader tokens are listed without their values, rotated and revoked', async () => {
+test('loader tokens are listed with shortened values, rotated and revoked', async () => {
   const first = (await call('GET', '')).body.loaderToken;
   await call('POST', '/loader-tokens/rotate', { graceUntil: '2999-01-01' });
   const second = (await call('GET', '')).body.loaderToken;

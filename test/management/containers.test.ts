@@ -311,7 +311,7 @@ describe('a change', () => {
     ['a body without a change', 'PATCH', '', {}, 400, 'invalid_request'],
     ['an unknown flag', 'PATCH', '', { features: { magic: true } }, 400, 'invalid_request'],
     ['an image by a tag that moves', 'PATCH', '', { image: 'gtm:stable' }, 400, 'invalid_request'],
-    ['a member that isn’t known', 'PATCH', '', { status: 'verified' }, 400, 'invalid_request'],
+    ['a body with an unknown member', 'PATCH', '', { status: 'verified' }, 400, 'invalid_request'],
     [
       'a reserved path',
       'PATCH',
@@ -326,7 +326,7 @@ describe('a change', () => {
     expect({ status: answer.status, code: answer.body.code }).toEqual({ status, code });
   });
 
-  test('refuses a custom domain that can’t be served as a wrong value, not as a foreign domain', async () => {
+  test('refuses a too long custom domain as an invalid value, not as a foreign domain', async () => {
     const { body: made, domain } = await create();
     const long = `${Array.from({ length: 4 }, () => 'a'.repeat(56)).join('.')}.${domain}`;
     const path = `/server-containers/${made.id}/custom-domains`;

@@ -130,7 +130,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(kept).toEqual([]);
   });
 
-  test('by another caller with the same key is a separate one, where others may create it', async () => {
+  test('by another caller with the same key is separate, unless only root may create one', async () => {
     const headers = keyed();
     const first = await post(kind, kind.body(), headers);
     const as = kind.as === 'root' ? 'root' : 'admin';
@@ -139,7 +139,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
   });
 });
 
-test('only the token in the answer of a continued creation is valid', async () => {
+test('a continued creation answers a new token and revokes the first', async () => {
   const kind = KINDS.token as Kind;
   const headers = keyed();
   const first = await post(kind, kind.body(), headers);

@@ -117,7 +117,7 @@ test('a plan of the newest revision can be approved, also if it was requested by
   expect([approved.status, approved.body.code]).toEqual([202, undefined]);
 });
 
-test('a plan of the newest revision can be approved only while a new observation gives it', async () => {
+test('a plan of the newest revision can be approved only while a new observation confirms it', async () => {
   const plan = (await world.call('POST', '/plans', { as: 'root', body: {} })).body;
   expect(plan).toMatchObject({
     ref: null,
@@ -246,7 +246,7 @@ test('the commits of the instance are listed: operators get all, others those of
   expect((await commits('stranger', `?client=${client}`)).code).toBe('unknown_client');
 });
 
-test('the answers about hosts, drift and resources say so if the provisioner doesn’t answer', async () => {
+test('the answers about hosts, drift and resources say that the provisioner doesn’t answer', async () => {
   await daemon.app.close();
   expect((await read('/hosts')).body.items).toMatchObject([{ state: 'unreachable', ports: { size: 50 } }]);
   for (const path of ['/drift', `/server-containers/${id}/resources`]) {

@@ -217,7 +217,7 @@ test('the document has an example for every body, and the API accepts each examp
     expect(examples.length, operation.operationId).toBeGreaterThan(0);
     for (const { value: example } of examples) {
       const answer = await world.call(
-        method.toUpperCase() as 'POST', // OpenAPI's method names in lower case
+        method.toUpperCase() as 'POST', // OpenAPI writes methods in lower case
         path.replace('{id}', idOf(path)).replace('{subject}', 'ada').replace('{domain}', 'shop.acme.example'),
         {
           as: callerOf(path, example),
@@ -241,12 +241,12 @@ test('the document has an example for every body, and the API accepts each examp
   }
 });
 
-test('the document has no examples that no test sends or compares', () => {
+test('every example in the document is sent or compared by a test', () => {
   const bodies = operations.map(
     ({ operation }) => operation.requestBody?.content['application/json'].examples,
   );
   const given = new Set(bodies.filter((examples) => examples !== undefined));
-  // The tests below compare the examples of answers that are texts with actual answers.
+  // The tests below compare the examples of text answers with the schemas or with actual answers.
   const ofTexts = new Set<unknown>(texts().map(({ examples }) => examples));
   const others: unknown[] = [];
   // Only `examples` of a body are sent. An `example`, or `examples` of a schema or a parameter, are not.

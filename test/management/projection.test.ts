@@ -56,7 +56,7 @@ async function operate(change: ((text: string) => string) | null, which = site):
   await world.git(clone, 'push', '--quiet', 'origin', 'HEAD:main');
 }
 
-/** Reverts the commit that `operate` made, even if other commits follow it. */
+/** Reverts the commit `edited`, even if other commits follow it. */
 async function revert(): Promise<void> {
   await world.git(clone, 'pull', '--quiet', '--rebase');
   await world.git(clone, 'revert', '--no-edit', edited);

@@ -220,7 +220,7 @@ describe('a stream ends by itself', () => {
     const other = await listen(`Bearer ${await world.issuer.token('viewer', { exp: 4_000_000_000 })}`);
     await eventually(() => expect(stream.kinds().length).toBeGreaterThan(2));
     await end();
-    // Without an end of its own, the stream would never finish, because this signal never aborts.
+    // This test doesn't abort `stream.stop`, so the reading finishes only if the API ends the stream.
     await stream.reading;
     const before = other.kinds().length;
     const token = await world.issuer.token('owner', { exp: 4_000_000_000 });

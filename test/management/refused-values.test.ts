@@ -27,7 +27,7 @@ test.each([
 });
 
 test.each(['application/x-ndjson', 'text/csv'])(
-  'an export as %s refuses such a value, too',
+  'an export as %s refuses a value with NUL, too',
   async (accept) => {
     const answer = await world.management?.app.inject({
       method: 'GET',

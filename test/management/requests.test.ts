@@ -54,7 +54,7 @@ const restart = async (between: () => Promise<unknown> = async () => undefined) 
   await world.start();
 };
 
-test('a search finds requests of raw logs by each member, the newest first, each record once', async () => {
+test('a search finds requests of raw logs by each filter, the newest first, each record once', async () => {
   const base = { container: own, site: 'ours' };
   const records = batchOf([
     { ...base, requestId: 'r1', time: ago(50), route: '/boot', method: 'POST', country: 'DE', cache: null },
@@ -65,7 +65,7 @@ test('a search finds requests of raw logs by each member, the newest first, each
     { ...base, container: foreign, requestId: 'f1', time: ago(35) },
     { ...base, container: null, site: null, requestId: 'u1', time: ago(34) },
   ]);
-  // By day, as the edge writes them; each day's in two copies, and its first record in a third.
+  // By day, as the edge writes them; each day's records in two copies, and the first of them in a third.
   const days = Map.groupBy(records, ({ time }) => String(time).slice(0, 10));
   for (const day of days.values()) {
     await bucket.put(day);

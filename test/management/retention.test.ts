@@ -39,7 +39,7 @@ test.each([
   ['events', 'container_events', 7],
   // A container's newest operation is kept, however old it is: here, the last of the seven rows.
   ['operations', 'operations', 6],
-] as const)('%s that are older than the setting are deleted in batches', async (kind, table, old) => {
+] as const)('rows of %s that are older than the setting are deleted in batches', async (kind, table, old) => {
   const before = await count(table);
   expect(await pruneHistory(world.db, kind, 50, { batch: 3 })).toBe(0);
   expect(await pruneHistory(world.db, kind, 35, { batch: 3 })).toBe(old);

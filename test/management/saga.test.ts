@@ -282,7 +282,7 @@ describe('a restart', () => {
       world.provisioner.auto = false;
       const { body } = await create();
       await world.stop();
-      // The state after a kill at that step: the step is recorded, and nothing after it has happened.
+      // The state after a kill at that step: the step is recorded, and database and git have nothing later.
       const manifest = await world.owner
         .selectFrom('operations')
         .select('manifest')

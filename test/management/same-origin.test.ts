@@ -127,7 +127,7 @@ describe('a path of the same origin', () => {
     expect(await committed()).toBeUndefined();
   });
 
-  test('is refused if If-Match names another version; the error says if blocking lists match', async () => {
+  test('is refused if If-Match is outdated, or, as the error says, if blocking lists match it', async () => {
     const stale = await world.call('POST', at('/domains'), {
       as: 'owner',
       body: { domain, sameOrigin: {} },
@@ -169,7 +169,7 @@ describe('the token', () => {
     expect(body.containers[0].domains[0].sameOrigin).toEqual({ path: '/m3trics1' });
   });
 
-  test('is rotated: git keeps the hash of the old one until the grace time', async () => {
+  test('is rotated: git keeps the hash of the old one, and until when it is accepted', async () => {
     const before = (await set({ path: '/m3trics1' })).body.domains[0].sameOrigin;
     const old = await committed();
     const until = ahead(HOUR);

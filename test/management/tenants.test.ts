@@ -88,7 +88,7 @@ describe('a registrable domain', () => {
     expect((await add('ada', first, 'acme.example')).status).toBe(200);
   });
 
-  test('that two clients had before the upgrade stays with both; the older container’s client gets new ones', async () => {
+  test('that two clients had before the upgrade stays with both; the older container’s client gets new names', async () => {
     const older = await made('ada', 'acme.example');
     const younger = await made('bob', 'bob.example');
     // The state that an older release recorded.

@@ -183,9 +183,9 @@ test('a site whose file git deletes and brings back during a pass is not removed
 });
 
 test.each([
-  ['hidden characters, with a warning', '"Acme \\u202epohS"', 'Acme \u202epohS'],
-  ['half a surrogate pair, replaced, with a warning', '"Acme \\ud800"', 'Acme \ufffd'],
-])('a name in git with %s is still read', async (_what, yaml, name) => {
+  ['hidden characters', '"Acme \\u202epohS"', 'Acme \u202epohS'],
+  ['half a surrogate pair, which is replaced,', '"Acme \\ud800"', 'Acme \ufffd'],
+])('a name in git with %s is still read, with a warning', async (_what, yaml, name) => {
   await commit((text) => text.replace(/^name: .*/m, `name: ${yaml}`));
   await shows({ name, statusReason: null });
   const warnings = world.logs.filter((line) => line.includes('a manifest is accepted as it is'));

@@ -127,7 +127,7 @@ test('domains are accepted as people write them', async () => {
 test.each([
   ['text that is not JSON', '{', 'application/json', 400, 'invalid_request'],
   ['another content type', 'a=b', 'application/x-www-form-urlencoded', 415, 'unsupported_media_type'],
-  ['a body of megabytes', `"${'x'.repeat(200_000)}"`, 'application/json', 413, 'body_too_large'],
+  ['a body of 200 KB', `"${'x'.repeat(200_000)}"`, 'application/json', 413, 'body_too_large'],
 ] as const)('the API refuses %s', async (_what, payload, contentType, status, code) => {
   const token = await world.issuer.token('owner');
   const response = await world.management?.app.inject({

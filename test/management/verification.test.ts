@@ -97,7 +97,7 @@ describe('a verification', () => {
     const id = await container();
     verifier.status = 'unreachable';
     expect((await verify(id)).body).toMatchObject({
-      container: { status: 'verification_failed', statusDetail: 'no part of the site answered' },
+      container: { status: 'verification_failed', statusDetail: 'the site gave no answer, or only 5xx' },
       verification: { status: 'unreachable' },
     });
   });

@@ -292,7 +292,7 @@ test('a dry run shows the plan, and does nothing', async () => {
   expect(answer.body.code).toBe('address_refused');
 });
 
-test('clientId and organisationId still name a webhook’s owner; no owner or two are refused', async () => {
+test('clientId and organisationId still name a webhook’s owner; exactly one owner is needed', async () => {
   const url = 'https://hooks.acme.example/older';
   const members = [{ subject: 'boss', role: 'owner' }];
   const agency = await world.call('POST', '/organisations', {

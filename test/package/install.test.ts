@@ -13,7 +13,7 @@ import { temporaryFolder } from '../support/package/folder.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-// Two installations and a whole instance, beside other pools.
+// For two installations and a whole instance, while other test files run.
 vi.setConfig({ testTimeout: 360_000, hookTimeout: 600_000 });
 
 const scratch = temporaryFolder();
@@ -234,7 +234,7 @@ describe.skipIf(old.length === 0)('on a Node that is too old', () => {
 
   test('version and help answer', async () => {
     const installed = join(whole, 'node_modules/.bin/tagyard');
-    // As a person runs it: the first line of the file names V8's options.
+    // Run by its first line, as a person does: the old Node must accept the options of V8 there.
     const PATH = [dirname(old[0] ?? ''), process.env.PATH].join(delimiter);
     expect(await execa(installed, ['--version'], { env: { PATH } })).toMatchObject({
       exitCode: 0,

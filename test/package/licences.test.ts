@@ -20,17 +20,17 @@ describe('the licences of all that is shipped', () => {
     ['one of two', [{ expression: '(BSD-3-Clause OR GPL-2.0)' }], []],
     ['only one of two that both apply', [{ expression: 'MIT AND GPL-2.0' }], ['x@1.0.0: MIT AND GPL-2.0']],
     [
-      'an allowed one of each pair that both apply',
+      'two choices that both apply, each with an allowed licence',
       [{ expression: '(MIT OR GPL-2.0) AND (ISC OR GPL-3.0-only)' }],
       [],
     ],
     [
-      'no allowed one of one such pair',
+      'two such choices, one without an allowed licence',
       [{ expression: '(MIT OR ISC) AND (GPL-2.0 OR GPL-3.0-only)' }],
       ['x@1.0.0: (MIT OR ISC) AND (GPL-2.0 OR GPL-3.0-only)'],
     ],
     [
-      'an expression and another one beside it',
+      'an allowed expression and a refused licence beside it',
       [{ expression: 'MIT OR ISC' }, { license: { id: 'GPL-2.0' } }],
       ['x@1.0.0: MIT OR ISC, GPL-2.0'],
     ],
@@ -40,7 +40,7 @@ describe('the licences of all that is shipped', () => {
       ['x@1.0.0: GPL-2.0 WITH Classpath-exception-2.0'],
     ],
     ['a later version', [{ expression: 'Apache-2.0+' }], ['x@1.0.0: Apache-2.0+']],
-    ['another one', [{ license: { id: 'GPL-3.0-only' } }], ['x@1.0.0: GPL-3.0-only']],
+    ['one that is not allowed', [{ license: { id: 'GPL-3.0-only' } }], ['x@1.0.0: GPL-3.0-only']],
     ['none', [], ['x@1.0.0: no licence is stated']],
     ['a text', [{ license: { name: 'see LICENCE' } }], ['x@1.0.0: see LICENCE']],
   ])('if a package has %s: refused $2', (_case, licenses, refused) => {

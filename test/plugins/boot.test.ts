@@ -65,7 +65,7 @@ describe('POST /boot', () => {
   test('no registry document of the container: 404', async () => {
     const lost = await stage.site();
     await stage.remove('SITE_REGISTRY', lost.container);
-    expect((await stage.boot(lost)).json.code).toBe('unknown_container');
+    expect(await stage.boot(lost)).toMatchObject({ status: 404, json: { code: 'unknown_container' } });
   });
 });
 

@@ -20,7 +20,7 @@ afterAll(() => stage.close());
 
 const KNOWN = 'a'.repeat(32);
 const denied = { analytics_storage: 'denied', ad_storage: 'denied' };
-/** A first-party host, with the cookies that a same-origin request carries whatever the page asks for. */
+/** A first-party host, with the cookies that a browser sends there by itself. */
 const firstParty = (cookie: string) => ({
   'x-tagyard-hop-secret': HOP_SECRET,
   'x-forwarded-host': `m.${site.domains[0]?.domain}`,
@@ -93,7 +93,7 @@ describe('under a denial', () => {
     expect(await stage.get('COOKIES', key)).toBeNull();
   });
 
-  test('a later grant identifies the visitor', async () => {
+  test('or rules that need a grant, a later grant identifies the visitor', async () => {
     const required = await stage.site({ consent: 'required' });
     expect((await stage.boot(required, {})).json.profile).toBeNull();
     const { json } = await stage.boot(required, { consent: { analytics_storage: 'granted' } });

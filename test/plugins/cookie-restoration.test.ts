@@ -94,7 +94,7 @@ describe('a bootstrap restores', () => {
     ['a name of 127 characters is used', ['a0', 'a'.repeat(127)], 1],
     ['a name of 128 characters is ignored', ['a0', 'a'.repeat(128)], 0],
     ['an invalid name is ignored', ['a0', 'a b'], 0],
-  ])('the site’s own list: one with %s', async (_name, cookies, restored) => {
+  ])('cookies by the site’s own list: a list with %s', async (_name, cookies, restored) => {
     const site = await on({ modules: { cookie_restoration: { cookies } } });
     const id = await store(site, { a0: '1' });
     expect((await restore(site, id)).cookies).toHaveLength(restored);
@@ -165,7 +165,7 @@ describe('the life of a profile', () => {
     const first = await ahead();
     expect(first).toBeGreaterThan(life - 60);
     expect(first).toBeLessThanOrEqual(life + 1);
-    // The store's clock stays at its time while the edge's clock moves.
+    // Only the edge's clock moves; the store's clock stays at the real time.
     await stage.forward(10 * 86_400_000);
     await restore(site, id, { cookies: { _ga: '2' } });
     expect(await ahead()).toBeLessThanOrEqual(life - 10 * 86_400 + 60);

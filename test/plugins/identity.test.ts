@@ -171,7 +171,7 @@ describe('the id', () => {
     expect(second.headers['set-cookie']).toBeUndefined();
   });
 
-  test('on the edge hostname, another site’s id is replaced once', async () => {
+  test('of another site is replaced once on the edge hostname', async () => {
     const planted = { cookie: `_fpid=${'e'.repeat(32)}` };
     const first = await stage.boot(site, {}, planted);
     const { id } = first.json.profile;
@@ -268,7 +268,7 @@ describe('the cookie store', () => {
     expect(await stage.get('COOKIES', `${own.id}:${id}`)).not.toBeNull();
   });
 
-  test('the flag switched off deletes what was kept, at the next bootstrap', async () => {
+  test('deletes a profile’s record at the next bootstrap if the flag is switched off', async () => {
     const own = await restoring();
     const first = (await stage.boot(own, { cookies: { _ga: '1' } })).json;
     const { id } = first.profile;

@@ -103,7 +103,7 @@ describe('the ids that the tag server sets', () => {
     expect(set(await stage.boot(site, { fpid: id }))).toEqual(['_fpid']);
   });
 
-  test('cost no operation where the browser has them already', async () => {
+  test('cost no read or write where the browser has them already', async () => {
     const site = await on();
     await stage.seen();
     await hit(site, [FPID], `_fpid=${id}; FPID=FPID2.2.abc`);
@@ -114,7 +114,7 @@ describe('the ids that the tag server sets', () => {
     expect(ofStore).toEqual([`COOKIES/${site.id}:${id}`, `COOKIES/${site.id}:${id}`]);
   });
 
-  test('that the tag server deletes are deleted', async () => {
+  test('are no longer kept once it deletes them', async () => {
     const site = await on();
     await hit(site, [FPID, FPLC], `_fpid=${id}`);
     await expect.poll(() => kept(site, id)).toEqual(['FPID', 'FPLC']);
@@ -125,7 +125,7 @@ describe('the ids that the tag server sets', () => {
   test.each([
     ['the last one', ['FPLC=abc; Domain=DOMAIN; Path=/', FPLC]],
     ['the last one that deletes nothing', [FPLC, 'FPLC=; Max-Age=0; Path=/']],
-  ])('of several lines for one name, %s is kept and restored', async (_which, lines) => {
+  ])('are kept and restored as in %s, if several lines set one name', async (_which, lines) => {
     const site = await on();
     await hit(site, lines, `_fpid=${id}`);
     await expect.poll(() => kept(site, id)).toEqual(['FPLC']);

@@ -273,7 +273,7 @@ describe('GET /c/<container token>.js', () => {
     expect(asked()).toHaveLength(1);
   });
 
-  test('without a copy, a failure that may pass is not remembered: the vendor is asked again', async () => {
+  test('without a copy, a temporary failure is not remembered: the vendor is asked again', async () => {
     const site = await stage.site();
     stage.upstream.reply = () => ({ status: 503 });
     expect((await script(site)).status).toBe(502);
@@ -532,7 +532,7 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
   });
 
   test.each(['origin', 'referer', 'x-gtm-server-preview', 'x-client-data', 'x-ship-to', 'x-description'])(
-    'the header %s makes no such claim and is forwarded',
+    'the header %s claims no address, host or place, and is forwarded',
     async (name) => {
       const site = await stage.site();
       await stage.send(site.host, '/g/collect', { headers: { [name]: 'https://said.example' } });

@@ -61,7 +61,7 @@ describe('a withdrawal', () => {
     },
   );
 
-  test('by one of many visitors with the same master cookie: it stays refused as a key', async () => {
+  test('by one of many visitors with the same master cookie: the cookie stays refused as a key', async () => {
     const site = await on(MASTER);
     const boot = (body: object) => stage.boot(site, body, own(site, `shop_id=${RANDOM}`));
     for (let browser = 0; browser < 11; browser += 1) await boot({ cookies: { _ga: `of-${browser}` } });
@@ -87,7 +87,7 @@ describe('a withdrawal', () => {
     return { site, id };
   }
 
-  test('of all: the answer deletes the record’s cookies in the browser, also HttpOnly ones', async () => {
+  test('of all purposes: the answer deletes the record’s cookies in the browser, even HttpOnly', async () => {
     const { site, id } = await kept();
     const answer = await stage.boot(site, { fpid: id, consent: DENIED }, own(site));
     const end = (name: string) =>
@@ -122,7 +122,7 @@ describe('a withdrawal', () => {
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toMatchObject({ cookies: [{ name: '_fbp' }] });
   });
 
-  test('isn’t a denial that is only the page’s default: nothing ends in the browser', async () => {
+  test('of one purpose isn’t assumed from a page’s default: nothing ends in the browser', async () => {
     const { site, id } = await kept();
     const answer = await stage.boot(
       site,
@@ -134,7 +134,7 @@ describe('a withdrawal', () => {
   });
 });
 
-describe('with consentMode basic, only a grant counts, whatever `consent` says', () => {
+describe('with consentMode basic, only a grant counts, whatever the site’s `consent` is:', () => {
   const BASIC: SiteOptions = { consent: 'opt_out', rules: { consentMode: 'basic' } };
 
   test('a bootstrap without choices identifies and stores nothing', async () => {

@@ -27,7 +27,7 @@ describe('the demo’s servers', () => {
     rmSync(folder, { recursive: true });
   });
 
-  test('serves the vendor’s script', async () => {
+  test('serve the vendor’s script', async () => {
     expect(await get(vendor, '/gtm.js?id=GTM-DEMO1234')).toMatchObject({ status: 200 });
   });
 
@@ -39,14 +39,14 @@ describe('the demo’s servers', () => {
       'data-problem="the demo site has no snippet"',
     ],
     ['complete', { snippet: '<i>pasted</i>', edgeUrl: 'http://edge.localhost' }, '<i>pasted</i>'],
-  ])('serves the shop with a site that is %s', async (_what, site, expected) => {
+  ])('serve the shop with a site that is %s', async (_what, site, expected) => {
     if (site !== undefined) writeFileSync(file, JSON.stringify(site));
     const { status, text } = await get(shop, '/');
     expect(status).toBe(200);
     expect(text).toContain(expected);
   });
 
-  test('sends only the hits of the demo site’s container to its edge', async () => {
+  test('send only the hits of the demo site’s container to its edge', async () => {
     const edgeUrl = 'http://edge.localhost';
     writeFileSync(file, JSON.stringify({ snippet: '<i></i>', edgeUrl, webTagId: 'GTM-DEMO1234' }));
     expect((await get(vendor, '/gtm.js?id=GTM-DEMO1234')).text).toContain(

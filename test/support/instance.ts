@@ -98,7 +98,7 @@ export async function startInstance(
     signal(run.pid, 'SIGTERM');
     await exit.catch((cause: unknown) => {
       child.kill('SIGKILL');
-      throw new Error(`npm start did not stop on SIGTERM:\n${output()}`, { cause });
+      throw new Error(`${program} ${args.join(' ')} did not stop on SIGTERM:\n${output()}`, { cause });
     });
     if (existsSync(file)) throw new Error('run.json still exists after a clean stop');
   }

@@ -13,7 +13,7 @@ import { eventually } from './eventually.ts';
 export interface PebbleOptions {
   /** The loopback port of the DNS server that it resolves names with. */
   readonly dnsPort: number;
-  /** The port on which it validates http-01 challenges. */
+  /** The port that it connects to when it validates http-01 challenges. */
   readonly httpPort: number;
   /** Percent of good nonces that it refuses nevertheless. */
   readonly refusedNonces?: number;

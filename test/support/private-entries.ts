@@ -9,7 +9,7 @@ const described = z.object({
 
 /**
  * The sizes of an object's private Maps, Sets and arrays that aren't empty, by path. Includes those of all objects that
- * it has in private members, or in plain objects there. A daemon that keeps entries of things that have ended would
+ * it has in private members, also within plain objects. A daemon that keeps entries of things that have ended would
  * fill its memory over the years, and no other test would notice.
  */
 export function privateEntries(root: object): Record<string, number> {

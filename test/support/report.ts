@@ -13,7 +13,7 @@ interface Counts {
 export interface FileOutcome extends Counts {
   readonly path: string;
   readonly seconds: number;
-  /** What failed: a test's full name, or none for the file itself, with the first line of the error. */
+  /** The first line of each error, after the test's full name unless the file itself failed. */
   readonly failures: readonly string[];
   /** The failures of the first try, where a second one passed (`TAGYARD_SECOND_TRY`). */
   readonly retried?: readonly string[];

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 
-/** A server that accepts connections and never answers, like a process that is stopped. */
+/** A server that accepts connections and never answers, like a process after SIGSTOP. */
 export async function silentServer(): Promise<{
   readonly port: number;
   readonly url: string;

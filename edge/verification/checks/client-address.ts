@@ -1,7 +1,7 @@
 import type { CheckContext } from '../check.ts';
 import { type Finding, failed, passed, skipped } from '../result.ts';
 
-/** The host has requested itself through each hostname of the site, with a false address in the headers. */
+/** Judges the host's visits to itself through each hostname of the site, with a false address in the headers. */
 export function checkClientAddress({ host }: CheckContext) {
   if (host === null) return [skipped(null, 'only the host can observe which address arrives')];
   return host.arrivals.map(({ name, from, as, problem }): Finding => {

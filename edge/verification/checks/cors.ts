@@ -33,7 +33,7 @@ export async function checkCorsAllowed(context: CheckContext) {
         return failed(
           subject,
           `${host.host} doesn’t allow pages of ${domain}: ${described(answer)}${header}`,
-          'Run tagyard plan for the site’s documents in KV, and check that nothing before the edge removes CORS headers.',
+          'Run tagyard plan to check the site’s documents in KV, and check that nothing before the edge removes CORS headers.',
         );
       });
     }),

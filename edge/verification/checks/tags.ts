@@ -24,7 +24,7 @@ const REGIONAL =
 const UNPROVEN_PLACE =
   'that script has settings for regions, and it isn’t proven that the vendor answers by the visitor’s place';
 const PLACE_ADVICE =
-  'Let pages load the script from the container’s web container client (with the variable Visitor Region): set its tag serving path in modules.server_proxy.tagServingPath. Below a same-origin prefix the loader answers /gtm.js, unless modules.custom_loader.scriptPath names another path. Or run npm run conform -- --google, and set SCRIPTS_BY_PLACE if it shows that gtm.js depends on the stated place.';
+  'Let pages load the script from the container’s web container client (with the variable Visitor Region): set its tag serving path in modules.server_proxy.tagServingPath. Below a same-origin prefix the loader, not that client, answers /gtm.js, unless modules.custom_loader.scriptPath names another path. Or run npm run conform -- --google, and set SCRIPTS_BY_PLACE if it shows that gtm.js depends on the stated place.';
 
 export async function checkLoader(context: CheckContext) {
   const { site, visit } = context;

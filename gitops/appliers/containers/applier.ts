@@ -51,7 +51,7 @@ export interface ContainersSettings {
   readonly images?: Pick<ImagePruning, 'start' | 'ended'>;
   /** Keeps what containers print. Default: nothing is kept. */
   readonly output?: Pick<OutputSink, 'forget'>;
-  /** After this many failures due to the site, a spec that was never healthy is given up; default 12 (in ≤ 30 min). */
+  /** After this many failures due to the site, a spec never seen healthy is given up; default 12 (takes ≤ 30 min). */
   readonly giveUpAfter?: number;
 }
 
@@ -164,7 +164,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
     const found = await runtime.list(new Set([name]), signal);
     if (!found.some((one) => one.name === name)) await onDemand.closeGate(name);
-    // The container is already gone, and another one may have its slot.
+    // If the container is already gone, another one may have its slot.
     if (!found.some((one) => one.id === id)) return;
     if (endpoint !== null) await drained(endpoint, settings.drain, signal);
     await onDemand.closeGate(name);
@@ -190,7 +190,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     );
   }
 
-  /** `before`: those that were busy when the observation began. */
+  /** `before`: the containers that were busy when the observation began. */
   function proveHealthy(
     desired: readonly Resource<ContainerSpec>[],
     observed: readonly Observed<ContainerRef>[],

@@ -29,7 +29,7 @@ interface BringUpDeps {
 /** `kept`: the existing container stays. `started`: a new one runs. */
 type BroughtUp = 'kept' | 'started';
 
-/** Milliseconds within which a running container must answer before it is replaced. */
+/** Milliseconds within which a running container must answer; otherwise it is replaced. */
 const SECOND_CHANCE_MS = 5_000;
 
 /**

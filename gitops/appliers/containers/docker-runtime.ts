@@ -89,7 +89,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     signal: AbortSignal,
   ): Promise<ReadonlySet<string>> {
     const bridge = networkOf === undefined ? null : await dockerBridgeGateway(docker, signal);
-    // Without a bridge, the address that a container needs is unknown.
+    // Without site networks or a bridge, the address that a container needs is unknown.
     if (bridge === null) return new Set();
     const ids = new Set(all.map(({ Id }) => Id));
     for (const id of inspected.keys()) if (!ids.has(id)) inspected.delete(id);
@@ -159,7 +159,7 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     }
   }
 
-  /** Creates and starts a container. Removes it if the start fails. */
+  /** Creates and starts a container. Removes it if the start fails, except after an abort. */
   async function run(launch: Launch, signal: AbortSignal): Promise<string> {
     const placement = {
       ...(caFileOf === undefined ? {} : { caFile: await caFileOf(launch.spec) }),

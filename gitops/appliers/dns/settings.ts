@@ -18,7 +18,7 @@ export const dnsSettings = z.object({
   DNS_RECORD_MODE: z.enum(['auto', 'site', 'wildcard']).default('auto'),
   /** The zone that Tagyard writes to; unset: EDGE_DOMAIN. */
   DNS_ZONE: optionalText,
-  /** Unset: the quota that Cloudflare reports for the zone. */
+  /** Unset: the quota that Cloudflare states for the zone, or else that of the zone’s plan. */
   DNS_RECORD_QUOTA: optionalText.pipe(quotaSetting.optional()),
   DNS_SERVER: dnsServer,
   DNS_TSIG_NAME: optionalText.pipe(

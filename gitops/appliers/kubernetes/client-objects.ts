@@ -201,7 +201,7 @@ export class ClientObjects {
     }
   }
 
-  /** The objects for which a namespace stays: those of others, and those of our sites, which end with their site. */
+  /** The objects for which a namespace stays: those of others, and those of our sites, until these are removed. */
   async #foreignIn(namespace: string, signal: AbortSignal): Promise<string[]> {
     const { client, identity } = this.#deps;
     const listed = await Promise.all(
@@ -215,7 +215,7 @@ export class ClientObjects {
     return [...listed.flat().filter((name) => !GIVEN.has(name)), ...this.#secretsIn(namespace)];
   }
 
-  /** The number of Secrets in an unneeded namespace, as its quota has it: none of them is ours. */
+  /** The number of Secrets in an unneeded namespace, as its quota has it: of others, or of a site being removed. */
   #secretsIn(namespace: string): string[] {
     const { copies, identity } = this.#deps;
     const counts = [...copies.of('ResourceQuota')]

@@ -23,7 +23,7 @@ export interface PemPair {
   readonly key: string;
 }
 
-/** The Secret by which a gateway serves a site's names, pure. */
+/** The Secret by which a gateway serves a site's names; a pure function. */
 export function siteDelivery(manifest: LoadedManifest, place: Place): KubernetesObject {
   const { site, hostnames, ports, client } = manifest;
   const podsOf = (role: 'processing' | 'preview') => ({
@@ -48,7 +48,7 @@ export function siteDelivery(manifest: LoadedManifest, place: Place): Kubernetes
   return secretOf(`${SITE_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
 }
 
-/** The Secret by which a gateway serves a site's policy script, pure; `null`: the site has none. */
+/** The Secret by which a gateway serves a site's policy script; a pure function. `null`: the site has none. */
 export function policyDelivery(
   manifest: LoadedManifest,
   token: string,
@@ -61,13 +61,13 @@ export function policyDelivery(
   return secretOf(`${POLICY_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));
 }
 
-/** The Secret with what is common to all names, pure. */
+/** The Secret with what is common to all names; a pure function. */
 export function instanceDelivery(document: InstanceDocument, place: Place): KubernetesObject {
   return secretOf('tagyard-instance', { kind: 'instance', document }, place, sharedLabels(place));
 }
 
 /**
- * The Secret of a certificate, pure. A new certificate is a new Secret; of several, gateways serve the last to expire.
+ * A pure function: the Secret of a certificate. Each has its own; of several, gateways serve the last to expire.
  */
 export function certificateDelivery({ cert, key }: PemPair, place: Place): KubernetesObject {
   const name = `tagyard-tls-${hash16(`${cert}\n${key}`)}`;

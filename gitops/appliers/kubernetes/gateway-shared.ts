@@ -83,7 +83,7 @@ export class SharedDeliveries {
     for (const [secret, own] of names) this.#names.set(secret, own);
   }
 
-  /** What isn't delivered as these names need it, else why one has no certificate; `null`: no fault was found. */
+  /** What isn't delivered as these names need it, else why a name has no certificate; `null`: no fault was found. */
   async missing(names: readonly GatewayName[]): Promise<string | null> {
     const { objects, faults } = await this.#certificates(names);
     const missing = [this.#instance(), ...objects].filter((object) => !this.#isApplied(object));
@@ -216,7 +216,7 @@ export class SharedDeliveries {
     refused: ReadonlySet<string>,
   ): Promise<CertificateSummary[]> {
     const { names } = await this.#certificates(among);
-    // Some names aren't known: each name in a certificate may be one of them.
+    // While some names aren't known, each name in a certificate may be one of them.
     const possible = this.#areNamesKnown() ? [] : certificates.flatMap((one) => one.names);
     const others = possible.map((host) => ({ host, stored: null }));
     return unneededCertificates(certificates, { names: [...names, ...others], refused });

@@ -8,7 +8,7 @@ import { observeObjects } from './observation.ts';
 import { OBJECTS, siteResources } from './site-resources.ts';
 import type { ObjectRef, ObjectSpec } from './state/object-spec.ts';
 
-/** Besides Secrets. */
+/** The kinds of the target's objects, besides Secrets. */
 const KINDS = [
   'Service',
   'NetworkPolicy',
@@ -35,7 +35,7 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
   }
 
   /**
-   * A problem of a client's own objects is reported on the first object of its sites: its change repairs both.
+   * A problem of a client's own objects is reported on an object of its sites. A change of this object repairs them.
    */
   function withClientProblems(
     desired: readonly Resource<ObjectSpec>[],

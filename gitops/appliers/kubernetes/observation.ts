@@ -89,7 +89,7 @@ export async function observeObjects(
   }
 }
 
-/** One of our objects that the copies don't have: others have changed the labels by which the copies select it. */
+/** An object that the copies don't have. If it is ours, others changed the labels by which the copies select it. */
 function asHidden(hidden: Observed<ObjectRef>): Observed<ObjectRef> {
   if (hidden.owner.kind === 'foreign') return hidden;
   return { ...hidden, hash: null, found: 'our labels changed from outside' };

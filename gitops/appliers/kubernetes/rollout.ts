@@ -76,7 +76,7 @@ export async function rolledOut(
   /** The error of the last read of pods; `null`: it succeeded. */
   let unread: unknown = null;
   /**
-   * An error must not end the wait: a rollout without progress must fail, so the earlier template is applied again.
+   * A failed read must not end the wait: the earlier template is applied again only if the rollout itself fails.
    */
   const read = (deployment: KubernetesObject, isFinal: boolean) =>
     newestPodFault(deployment, { client, isFinal }, signal).then(
@@ -138,7 +138,7 @@ export async function rolledOut(
     if (!hasNoRoom) report(held);
     return outcome !== null;
   };
-  // Most rollouts only wait for the controllers, whose steps change the copy: these need no timer.
+  // A rollout that only waits for the controllers needs no timer: each of their steps changes the copy.
   const againMs = () => (isTimed ? Math.min(times.refusedMs, times.readMs) : times.longestMs);
   const isJudged = await copies.until(address, isEnded, { signal, timeoutMs: times.longestMs, againMs });
   if (!isJudged) {

@@ -4,7 +4,7 @@ import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { ObjectAddress } from '../../clients/kubernetes/kinds.ts';
 
-/** An answer with one of these says nothing about whether the Secret exists. */
+/** An answer with one of these reasons doesn't say whether the Secret exists. */
 const UNCERTAIN: ReadonlySet<string | null> = new Set([
   'quota',
   'denied',

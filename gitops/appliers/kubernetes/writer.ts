@@ -21,7 +21,7 @@ interface WriterDeps {
   readonly client: KubernetesClient;
   readonly copies: Copies;
   readonly identity: Identity;
-  /** The ordinal of the revision that is in force: a later one has a greater one. `null`: unknown. */
+  /** The ordinal of the revision in force: later revisions have greater ones. `null`: unknown. */
   ordinal(): Promise<number | null>;
   readonly log: Log;
 }

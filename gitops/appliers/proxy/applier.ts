@@ -17,8 +17,8 @@ const WINDOW_MS = 50;
 /**
  * A reload doubles nginx's memory until the old workers have ended, so sites that come up one after another are batched
  * into fewer reloads: after a reload, the next one waits for this many times its duration. It waits longer while
- * containers are starting, because they need the CPU. The first site doesn't wait. A wait that began during
- * their start ends once no more containers are starting.
+ * containers are starting, because they need the CPU; this longer wait ends once none are starting any more. The
+ * first site doesn't wait.
  */
 const REST = 3;
 const REST_WHILE_EXPECTING = 10;
@@ -142,7 +142,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
   async function installBatch(items: readonly ProxyChange[]) {
     const outcomes = await installAlone(backend, items);
     if (namesRemoved) {
-      // The changes were installed. Unused certificates are removed with the next batch.
+      // An error here doesn't undo the changes: the next batch then removes unused certificates.
       await dropCertificates().catch(() => undefined);
     }
     return outcomes;

@@ -63,7 +63,7 @@ interface InstalledVhosts {
   readonly key: string;
   /** The text in the mark's place; the backend does not interpret it. */
   readonly mark: string | undefined;
-  /** False if it was edited after it was written, or if the proxy neither serves it nor is about to. */
+  /** False if it was edited or is outdated, or if the proxy neither serves it nor is about to. */
   readonly intact: boolean;
   /** True if it isn't intact, but not because of an edit: a template, setting or certificate has changed, say. */
   readonly outdated: boolean;

@@ -119,7 +119,7 @@ export function proxyResources(
 
 const POLICY_KEY = /\/policy$/;
 
-/** Whether a vhost of this key serves a policy script: the target `policy` has it, not `proxy`. */
+/** Whether a vhost of this key serves a policy script, and so belongs to the target `policy`, not to `proxy`. */
 export function isPolicyKey(key: string): boolean {
   return POLICY_KEY.test(key);
 }

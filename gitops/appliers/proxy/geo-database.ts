@@ -17,7 +17,7 @@ interface GeoDatabase {
   current(): string | null;
 }
 
-/** Precedes the metadata of a database, which has at most 128 KiB (MaxMind DB file format specification 2.0). */
+/** Precedes a database’s metadata, which has at most 128 KiB (MaxMind DB file format specification 2.0). */
 const MARKER = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
 const MAX_METADATA = 128 * 1024;
 

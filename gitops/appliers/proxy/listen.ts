@@ -11,7 +11,7 @@ interface Bridge {
 const ALL = '0.0.0.0';
 
 /**
- * The addresses that the proxy binds for containers in networks of their own: those of PROXY_LISTEN, and the one at
+ * The addresses that the proxy binds if containers have networks of their own: those of PROXY_LISTEN, and the one at
  * which processing servers reach their preview server (docs/containers.md).
  */
 export async function listenAddresses(

@@ -55,7 +55,7 @@ const PLACE_FOR_EDGE: readonly string[] = ['x-forwarded-country', 'x-forwarded-r
 
 /**
  * The client's request headers that a vhost of this kind drops, for a proxy that can drop them only by exact name.
- * Place headers that such a proxy sets itself are missing. A preview vhost keeps `forwarded`, in
+ * The list lacks place headers that such a proxy sets itself. A preview vhost keeps `forwarded`, in
  * which the tag server sends the visited host: the preview's pages need it.
  */
 export function droppedHeaders(kind: Vhost['kind']): readonly string[] {

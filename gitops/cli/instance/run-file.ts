@@ -12,7 +12,7 @@ export async function removeRun(path: string): Promise<void> {
   await rm(path, { force: true });
 }
 
-/** Throws `CliError` if no instance runs with this home. */
+/** Throws `CliError` if the run file is missing or damaged. */
 export async function readRun(path: string): Promise<Run> {
   try {
     return await readAnswer('run', JSON.parse(await readFile(path, 'utf8')));

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 
 /**
- * Asks on the terminal. Returns the answer, empty after Ctrl-C; `null` if standard input or error is not a terminal.
+ * Asks on the terminal. Returns the answer, empty after Ctrl-C; `null` if stdin or stderr is not a terminal.
  */
 export async function ask(question: string): Promise<string | null> {
   const { stdin: input, stderr: output } = process;

@@ -4,7 +4,7 @@ export interface OutputOptions {
   readonly json?: true;
 }
 
-/** Prints `value` as JSON with `--json`, else as the text of `render`. `styleText` adds colours on a terminal only. */
+/** Prints `value` as JSON with `--json`, else as the text of `render`, in colour on a terminal or by `FORCE_COLOR`. */
 export function print<Value>({ json }: OutputOptions, value: Value, render: (value: Value) => string): void {
   process.stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : render(value));
 }

@@ -61,7 +61,7 @@ export function edgePart(setup: Setup): ChildSpec {
     VERIFICATION_PORT: String(ports.verification),
     VERIFICATION_SECRET: instance.verificationSecret,
   });
-  // As a process it would need half as much memory again.
+  // As a process it would need 1.5 times as much memory.
   return { ...edge, isThread: true };
 }
 

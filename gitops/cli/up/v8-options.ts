@@ -14,7 +14,7 @@ export const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072' } as const;
 
 /**
  * Options for the parts of one machine. They halve what V8 keeps besides the live objects, and switch its optimising
- * compiler off, which would take another 6 to 10 MB in each part and makes a start slower.
+ * compiler off: it would take another 6 to 10 MB in each part, and make a start slower.
  */
 export const SMALL_V8 = ['--max-semi-space-size=1', '--optimize-for-size', '--no-opt'] as const;
 

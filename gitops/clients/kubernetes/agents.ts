@@ -36,7 +36,7 @@ export class Agents {
     const { Agent: DirectAgent, ProxyAgent: TunnelAgent } = await import('undici');
     const connect = {
       ...credentials.tls,
-      // One for all connections: each would read the certificates again.
+      // One for all connections: otherwise each would read the certificates again.
       secureContext: createSecureContext(credentials.tls),
       timeout: CONNECT_MS,
       keepAlive: true,
@@ -46,7 +46,7 @@ export class Agents {
       config.proxy === null
         ? new DirectAgent({ ...options, connect })
         : new TunnelAgent({ ...options, uri: config.proxy, requestTls: connect });
-    // HTTP/1.1, so that a watch that stalls delays no other, and its connection ends alone.
+    // HTTP/1.1: each watch has its own connection, so one that stalls or breaks affects no other.
     const common = { allowH2: false, keepAliveTimeout: IDLE_MS, headersTimeout: CALL_MS };
     const calls = create({ ...common, connections: CONNECTIONS, bodyTimeout: CALL_MS });
     // The watch itself decides how long it waits for the next event.

@@ -126,7 +126,7 @@ async function ofFiles(paths: readonly string[], wanted: string | undefined): Pr
     return undefined;
   };
   const current = wanted ?? files.map(({ content }) => content['current-context']).find(Boolean);
-  if (!current) throw new Error('it has no current-context, and KUBERNETES_CONTEXT names none');
+  if (!current) throw new Error('the kubeconfig has no current-context, and KUBERNETES_CONTEXT names none');
   const context = first(({ contexts }) => newContexts(contexts ?? []), current)?.item;
   if (context === undefined) throw new Error(`it has no context ${current}`);
   const cluster = first(({ clusters }) => newClusters(clusters ?? []), context.cluster);

@@ -8,7 +8,7 @@ import { KubernetesRetryable } from './errors.ts';
 /** How long a program of a kubeconfig may take. */
 const PROGRAM_MS = 30_000;
 
-/** Whom a user of a kubeconfig impersonates: its member `as`, and those that belong to `as`. */
+/** Whom a user of a kubeconfig impersonates: its keys `as`, `as-uid`, `as-groups` and `as-user-extra`. */
 export interface Impersonation {
   readonly user: string;
   readonly uid: string | undefined;
@@ -51,7 +51,7 @@ export interface Credentials {
 }
 
 /**
- * `ask` reads files again each time, and throws `KubernetesRetryable`. The function itself throws `TerminalError` for a
+ * `ask` reads files again each time; its failures are `KubernetesRetryable`. This function throws `TerminalError` for a
  * way to log in that isn't supported.
  */
 export function credentialsOf(user: ClusterUser, trust: ServerTrust) {

@@ -56,7 +56,7 @@ export type ListItem<Path extends ListPath> =
     ? Item
     : never;
 
-/** The member of a page that lists what isn't known; it is no list of items. */
+/** The member of a page that lists the times of incomplete data; it is no list of items. */
 const MISSING = 'missing';
 
 export interface TagyardClient {
@@ -124,7 +124,7 @@ export function createClient(options: TagyardClientOptions): TagyardClient {
     patch: call('patch'),
     delete: call('delete'),
     list: (path: string, init: object = {}) => pages(get, path, init),
-  } as TagyardClient; // each call is typed by the document above
+  } as TagyardClient; // the OpenAPI document types each call
 }
 
 function isKeyed(method: string, path: string): boolean {

@@ -1,6 +1,6 @@
 import Handlebars from 'handlebars';
 
-/** No script runs, and nothing is loaded. No limit on forms: a login ends in a redirect to the client's origin. */
+/** No script runs, and nothing is loaded. No `form-action`: a login ends in a redirect to the client's origin. */
 export const PAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 

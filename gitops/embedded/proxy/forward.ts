@@ -27,8 +27,8 @@ export function readRequest(request: IncomingMessage): ProxiedRequest | null {
 }
 
 /**
- * Headers of the request that is forwarded to `vhost`: without the fields of the connection, and without a client's
- * claims about the visitor, unless the client knows the hop secret and the vhost is the site's own.
+ * The headers to forward for a request to `vhost`: without the fields of the connection, and without a client's
+ * claims about the visitor, unless the client knows the hop secret and the vhost is not a custom domain's.
  */
 export function forwardedHeaders(
   request: IncomingMessage,

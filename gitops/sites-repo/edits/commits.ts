@@ -4,7 +4,7 @@ import { pathOf } from './paths.ts';
 /** An edit of one site's file. `edit` runs again on the newest text each time another writer commits first. */
 export interface SiteEdit extends Omit<FileCommit, 'path' | 'text'> {
   readonly site: string;
-  /** Maps the text (`null`: none) to the new one (`null`: delete). Equal texts commit only to an empty repository. */
+  /** Maps the text (`null`: none) to the new one (`null`: delete). Unchanged text is committed only to an empty repo. */
   edit(current: string | null): string | null | Promise<string | null>;
 }
 

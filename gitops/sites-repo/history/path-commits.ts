@@ -112,7 +112,7 @@ export class PathCommits {
     this.#isPartial = false;
   }
 
-  /** A file that is missing or damaged is made again. */
+  /** If the file is missing or damaged, the index is built from git again. */
   async #load(): Promise<void> {
     const read = await readJsonFile(this.#file, saved).catch(() => null);
     if (read === null) return;

@@ -65,7 +65,7 @@ export function cloneRoutes(context: Context, runner: OperationRunner): FastifyP
         const caller = callerOf(request);
         const { settings } = context;
         const source = await sourceOf(context, request.params.id, caller);
-        // Refused: an image no longer allowed, and resources that its creator may not set.
+        // Refused: an image no longer allowed, and resources that the caller may not set.
         demandAllowedImage(source.image, settings);
         demandResources(source.resources, containerResources.parse({}), caller, settings);
         const creation = {

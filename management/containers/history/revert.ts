@@ -50,12 +50,12 @@ export function reverted(
     throw new ManagementProblem('forbidden', { detail: `only an operator may change ${paths.join(', ')}` });
   }
   demandImage(result.image, current.image, caller, settings);
-  // A tenant's revert may not raise resources above both the tenants' limit and the current values.
+  // A tenant's revert may not raise resources above the greater of the tenants' limit and the current values.
   demandResources(result.resources, current.resources, caller, settings);
   return result;
 }
 
-/** The names that the commit removed and a revert adds again. A name that it kept may be another client's by now. */
+/** The names that the commit removed and a revert adds again: not those that it kept, which others may have by now. */
 export function addedNames({ before, after }: CommitVersions): string[] {
   const kept = claimedNames(after);
   return claimedNames(before).filter((name) => !kept.includes(name));

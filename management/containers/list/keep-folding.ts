@@ -4,7 +4,7 @@ import { foldCounts } from '../../records/container-lists.repository.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Makes one row of each container count now, and every minute until the signal, because each change adds rows. */
+/** Merges the rows of each container count into one, now and every minute until the signal: each change adds rows. */
 export async function keepFolding(
   { db, log }: Pick<Context, 'db' | 'log'>,
   signal: AbortSignal,

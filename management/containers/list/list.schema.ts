@@ -76,7 +76,7 @@ export const containerList = z.object({
 export const countsQuery = z.strictObject({ client: z.uuid().optional() });
 
 const countsOf = <const Keys extends readonly [string, ...string[]]>(keys: Keys) =>
-  z.object(Object.fromEntries(keys.map((key) => [key, z.int()])) as { [Key in Keys[number]]: z.ZodInt }); // fromEntries drops the keys
+  z.object(Object.fromEntries(keys.map((key) => [key, z.int()])) as { [Key in Keys[number]]: z.ZodInt }); // typed without the keys
 
 export const containerCounts = z
   .object({

@@ -40,7 +40,7 @@ function ruleOf(id: string, zone: Zone) {
   return blockedHost(edgeHostname(id, zone), { isOwn: false });
 }
 
-/** The first domain's id, or that with `-shop`: the first that needs no suffix and isn't blocked; else `shop`. */
+/** Of the first domain's id and that id with `-shop`, the first that needs no suffix and isn't blocked; else `shop`. */
 function neutralName([primary = '']: readonly string[], zone: Zone): string {
   const [label = ''] = (registrableDomain(primary) ?? primary).split('.');
   const id = slug(label);

@@ -49,7 +49,7 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
         schema: {
           operationId: 'transferContainers',
           summary: 'Give containers to another client; needs the role owner in both',
-          description: 'Containers with names in one registrable domain are refused if not all are named.',
+          description: 'Containers with a registrable domain in common are refused unless all are listed.',
           tags: ['clients'],
           params: z.strictObject({ id: z.uuid() }),
           querystring: dryRunQuery,

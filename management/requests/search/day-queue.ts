@@ -2,7 +2,7 @@ import { limit } from '../../../gitops/base/limit.ts';
 
 /** How many current days (today, yesterday) are filled at the same time. */
 const CURRENT = 2;
-/** Older days that may wait. Callers can ask for any number of days. */
+/** Older days that may wait or be filled. Callers can ask for any number of days. */
 const MOST_OLD = 62;
 
 /** Fills of days: today and yesterday don't wait behind the older days of callers. */

@@ -26,7 +26,7 @@ export class Erasure {
 
   /**
    * Deletes these requests from all days of the cache, once. `within` calls the work with a day while nothing else
-   * writes to that day. Objects that are read later must be filtered by the same deletions.
+   * writes to that day. Raw logs that are read later must be filtered by the same deletions.
    */
   async follow(
     deleted: DeletedRequests,

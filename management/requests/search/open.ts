@@ -23,7 +23,7 @@ interface OpenCache {
   close(): void;
 }
 
-/** Opens the folder for this process alone. Keeps only the newest `days` days of this version. Throws an `Error`. */
+/** Opens the folder for this process alone, or throws. Keeps only the newest `days` days of this version. */
 export async function openCache(
   { dir, days }: Pick<SearchOptions, 'dir' | 'days'>,
   version: string,
@@ -46,7 +46,7 @@ export async function openCache(
   };
 }
 
-/** Why the search can't be used if a package is missing; `null`: none is. */
+/** Why the search can't be used: a package is missing. `null`: it is there. */
 export const notInstalled = (): string | null =>
   missingPackages(['@duckdb/node-api']).length > 0
     ? 'the package @duckdb/node-api is not installed; install it: npm install --include=optional'

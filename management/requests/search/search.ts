@@ -83,7 +83,7 @@ export class RequestSearch {
     const rows: KeyedRow[] = [];
     const newest = Math.min(to, (after?.at ?? to) + 1) - 1;
     let end = newest - (newest % HOUR_MS) + HOUR_MS;
-    // Each query reads more hours than the last one: even one that finds few rows takes some milliseconds.
+    // Each query reads more hours than the last one, up to a limit: even one that finds few rows takes time.
     for (let hours = 1; end > from; hours = Math.min(2 * hours, MOST_HOURS)) {
       const start = end - hours * HOUR_MS;
       const range = { from: Math.max(from, start), to: Math.min(to, end) };
@@ -214,7 +214,7 @@ export class RequestSearch {
     return opening;
   }
 
-  /** Fills a day, with one filling at a time for each. What fails is logged, and tried again at the next listing. */
+  /** Fills a day; each day has one filling at a time. What fails is logged, and tried again at the next listing. */
   async #fill(day: CachedDay): Promise<void> {
     await day.fill(() => this.#fills.run(this.#isCurrent(day.name), () => this.#read(day)));
   }
@@ -243,7 +243,7 @@ export class RequestSearch {
     const day = await this.#day(dayOf(at));
     if (day.isDamaged || day.wholeAt === null) return; // it is made again already
     this.#log.error({ err, day: day.name }, 'the search cache of a day is damaged and is made again');
-    // A filling that runs now has begun before, so the next one makes the day again.
+    // A filling that runs now began before `isDamaged` was set, so the next one makes the day again.
     day.isDamaged = true;
     void day.settled().then(() => this.#fill(day));
   }

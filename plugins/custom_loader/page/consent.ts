@@ -59,7 +59,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
   let wait = 0;
   const connected: Partial<Record<keyof Apis, boolean>> = {};
 
-  /** `at`: when the visitor chose, as a time or milliseconds since the epoch. An old grant is dropped. */
+  /** `at`: when the visitor chose, as a date or milliseconds since the epoch. An old grant is dropped. */
   const pick = (given: Untrusted, at?: Untrusted): Choices => {
     const found: Choices = {};
     const isOld = at && Date.now() - +new Date(at) > maxAge;
@@ -238,7 +238,7 @@ export function listen(page: TagyardPage, { strict, maxAge, place, layer }: Rule
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** `LastUpdated` of a TCF string: 36 bits after a version of 6 bits and `Created`, in tenths of a second. */
+/** When a TCF string was last updated: 36 bits in tenths of a second, after 6 bits of version and 36 of `Created`. */
 function updatedAt(text: string): number {
   let tenths = 0;
   for (const digit of text.slice(7, 13)) tenths = tenths * 64 + ALPHABET.indexOf(digit);

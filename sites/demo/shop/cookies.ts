@@ -1,4 +1,4 @@
-/** True if the visitor's browser must not reach the edge. The page's script sets this cookie. */
+/** True if the browser has the cookie that blocks the edge for it. The page's script sets it. */
 export function isEdgeBlocked(cookieHeader: string | undefined): boolean {
   return pairsOf(cookieHeader).includes('shop_edge=blocked');
 }

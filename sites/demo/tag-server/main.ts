@@ -12,7 +12,7 @@ async function main(): Promise<void> {
   const settings = readSettings(process.argv.slice(2), process.env);
   const age = buildAge();
   const { policyScriptUrl } = settings;
-  // Without its policy, no template may run.
+  // If a policy is set, no template may run before it is fetched.
   const policy =
     policyScriptUrl === null
       ? NO_POLICY

@@ -22,7 +22,7 @@ export function isPreviewPath(path: string): boolean {
 
 /**
  * Forwards a request to the preview server and streams both bodies. Of the end-to-end headers, only `Host` is dropped;
- * `Forwarded` has its value. The connection is always https; `NODE_EXTRA_CA_CERTS` names the CA.
+ * `Forwarded` carries the value of `Host`. The connection is always https; `NODE_EXTRA_CA_CERTS` names the CA.
  */
 export async function forwardToPreview(exchange: Exchange, previewServerUrl: string): Promise<void> {
   const { request, response, method } = exchange;

@@ -41,7 +41,7 @@ function refusesSecond(first: object, second: object, code: number) {
     const name = nameOf(target, 'two');
     await withRecords(target, [{ name, ...first }], async () => {
       const refused = await call(target, 'POST', pathOf(target), { name, ...second });
-      // Deletes what must not have been created.
+      // Deletes a second record that was wrongly created.
       for (const { id, type } of await namedRecords(target, name)) {
         if (refused.status === 200 && type !== z.object({ type: z.string() }).parse(first).type) {
           await call(target, 'DELETE', `${pathOf(target)}/${id}`);

@@ -6,7 +6,7 @@ import { assertRefused, type CloudflareTarget, call, createdId, succeed } from '
 const source = 'Cloudflare API';
 const hostname = z.looseObject({ status: z.string(), ssl: z.looseObject({ status: z.string() }) });
 
-/** Runs `work` with a custom hostname of another zone (so it is never validated), then deletes it. */
+/** Runs `work` with a custom hostname below example.com (so it is never validated), then deletes it. */
 function withHostname(work: (target: CloudflareTarget, id: string, name: string) => Promise<void>) {
   return async (target: CloudflareTarget) => {
     const path = `/zones/${target.zone.id}/custom_hostnames`;

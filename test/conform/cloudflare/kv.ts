@@ -104,7 +104,7 @@ export const kvBehaviours: readonly Behaviour<CloudflareTarget>[] = [
     ),
   },
   {
-    name: 'refuses a bulk write of a key within a second of its last write, or names the key',
+    name: 'refuses a bulk write of a key within a second of its last write, or names the key as unwritten',
     source,
     check: refusesSecondWrite(
       (target, path, key) => call(target, 'PUT', `${path}/bulk`, [{ key, value: 'second' }]),

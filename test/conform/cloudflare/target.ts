@@ -29,7 +29,7 @@ export interface Answer {
   readonly json: z.infer<typeof body> | null;
 }
 
-/** One call. An object is sent as JSON; octets and forms as they are. */
+/** One call. An object is sent as JSON, a text as octets, a form as it is. */
 export async function call(
   { url, token }: CloudflareTarget,
   method: string,

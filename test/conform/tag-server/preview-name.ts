@@ -42,7 +42,7 @@ export const previewNameBehaviours: readonly Behaviour<ContainerTarget>[] = [
     }),
   },
   {
-    name: 'hands over every path that has /gtm/ or ends with /gtm, of any method, with its host in Forwarded',
+    name: 'hands over requests of any method whose path has /gtm/ or ends with /gtm; Forwarded has the host',
     source: PREVIEW,
     check: withPair(true, async (target, { tagging, handedOver, assertReachable }) => {
       const asked = [

@@ -88,10 +88,10 @@ async function openCloudflare(upstream: string, env: ConformEnv): Promise<OpenTa
   };
 }
 
-/** The API's window of calls. */
+/** The time over which the API counts calls. */
 const WINDOW_SECONDS = 300;
 
-/** Waits until the API takes calls again: what the run made must be removed, also after it made too many calls. */
+/** Repeats a call after a 429, at most twice: what the run made must be removed, also after too many calls. */
 async function callUnthrottled(
   call: (method: string, path: string) => Promise<Answer>,
   method: string,

@@ -25,7 +25,7 @@ export interface Container {
   readonly remove: () => Promise<void>;
 }
 
-/** What a container needs so that it runs as Tagyard's processing servers do: in the network of the run. */
+/** What a container needs to run as Tagyard's processing servers do. It is then in the network of the run. */
 export interface Placement {
   /** Names in the container's hosts file, each with its address. */
   readonly hosts: Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { NotTried } from '../not-tried.ts';
 import { pairStarter } from './pair.ts';
 
 const never = async () => {
-  throw new Error('nothing must be started');
+  throw new Error('nothing may be started');
 };
 
 test('no pair is started where Docker’s bridge has no address on this machine', async () => {

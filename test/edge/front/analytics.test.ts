@@ -31,7 +31,7 @@ beforeAll(async () => {
         modules: module('analytics.js', await bundleAnalytics()),
         serviceBindings: {
           async HOST(request: Request) {
-            received.push(...((await request.json()) as unknown[])); // of front/analytics.ts
+            received.push(...((await request.json()) as unknown[])); // front/analytics.ts sends a list
             return new Response(null, { status: 204 });
           },
         },
@@ -70,11 +70,11 @@ test.each([
   ['a longer index', { indexes: [`${'é'.repeat(48)}e`] }, 'exceeds 96 bytes'],
   ['two indexes', { indexes: ['a', 'b'] }, 'Maximum of 1 indexes'],
   ['20 blobs of 16 KB in all', { blobs: [...texts(19, 818), 'e'.repeat(842)] }, 'written'],
-  ['one octet more', { blobs: [...texts(19, 818), 'e'.repeat(843)] }, 'exceeds 16384 bytes'],
+  ['20 blobs, one octet over 16 KB', { blobs: [...texts(19, 818), 'e'.repeat(843)] }, 'exceeds 16384 bytes'],
   ['21 blobs', { blobs: texts(21, 2) }, 'Maximum of 20 blobs'],
   ['20 doubles', { doubles: Array.from({ length: 20 }, () => 1) }, 'written'],
   ['21 doubles', { doubles: Array.from({ length: 21 }, () => 1) }, 'Maximum of 20 doubles'],
-])('a point with %s', async (_what, point, answer) => {
+])('a point with %s: $2', async (_what, point, answer) => {
   const text = await write([point]);
   expect(text).toContain(answer);
   expect(text.startsWith('TypeError: ')).toBe(answer !== 'written');

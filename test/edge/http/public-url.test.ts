@@ -43,7 +43,7 @@ test.each([
   'https://127.0.0.1:8443',
   'https://[2001:db8::7]',
   'http://[2001:db8::7]:8080',
-])('hostnameOf says of %s what a URL says', (origin) => {
+])('hostnameOf of %s is the hostname of its URL', (origin) => {
   expect(new URL(origin).origin).toBe(origin);
   expect(hostnameOf(origin)).toBe(new URL(origin).hostname);
 });

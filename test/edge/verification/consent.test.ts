@@ -34,7 +34,7 @@ test.each([
     'in US (except US-CA)',
   ],
 ])(
-  'the rules %j identify visitors before they choose %s: the check says so, with advice',
+  'the rules %j identify visitors %s before they choose: the check says so, with advice',
   async (rules, where) => {
     expect(await check(describe(rules))).toEqual([
       {

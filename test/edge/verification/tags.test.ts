@@ -115,7 +115,7 @@ describe('a script with defaults for some regions', () => {
     '{"region":"region1"}',
     'function region(a){return a.region,"Undefined"}',
     '{"region":"","country":"DE"}',
-  ])('is not assumed for other uses of the word “region”: %s', async (text) => {
+  ])('is not recognised by other uses of the word “region”: %s', async (text) => {
     for (const { fix } of await served(text)) expect(fix).toBeNull();
   });
 });

@@ -111,7 +111,7 @@ describe('planResources', () => {
     expect(conflicts).toHaveLength(outcome === 'conflict' ? 1 : 0);
   });
 
-  test('plans changes of which upsert_only allows what sync allows, except the deletes', () => {
+  test('plans changes: upsert_only allows those that sync allows, except the deletes', () => {
     fc.assert(
       fc.property(desired, world, (wanted, things) => {
         const plan = planResources(wanted, things);

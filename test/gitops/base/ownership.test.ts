@@ -6,7 +6,7 @@ const identity = { instance: 'main', host: 'tag-1' };
 const mark = (instance: string, host: string) => `tgy1 ${instance} ${host} shop 00112233`;
 
 describe('a mark', () => {
-  test('is read back as what it was made of, and fits a DNS comment', () => {
+  test('is read back as what it was made of, with a shorter hash, and fits a DNS comment', () => {
     const longest = { instance: 'i'.repeat(10), host: 'h'.repeat(24) };
     const text = formatMark(longest, 's'.repeat(48), '0011223344556677');
     expect(text.length).toBeLessThanOrEqual(100);

@@ -23,7 +23,7 @@ test.each([
   [60, NOW + HOUR, 66],
   [60, NOW + 10 * HOUR, 606],
   [5, NOW, 1],
-])('a budget of %i an hour allows a tenth at once, and then one at a time', (perHour, until, count) => {
+])('a budget of %i orders an hour allows a tenth at once, then that rate', (perHour, until, count) => {
   expect(placed(fresh(perHour), until)).toBe(count);
 });
 

@@ -12,7 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const ADDRESS = '192.0.2.1';
-/** The keeper checks 16 names at once. With its own two names, the site has 18. */
+/** The keeper checks 16 names at once. A site with as many custom domains has 18 names. */
 const CUSTOM_DOMAINS = 16;
 
 describe('the certificate keeper', () => {

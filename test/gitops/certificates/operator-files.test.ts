@@ -234,7 +234,7 @@ describe('certificates from files', () => {
     expect(await files.pathsFor('b.example.net')).toEqual(b);
   });
 
-  test('are removed from the copies once they are not in use', async () => {
+  test('have their copies removed once they are not in use', async () => {
     for (const host of [OWN, 'tags.acme.example']) await put(host, host);
     const files = await open();
     const kept = async () => (await readdir(keptIn())).map((name) => name.split('@')[0]).sort();

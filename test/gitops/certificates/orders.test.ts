@@ -74,7 +74,7 @@ describe('orders', () => {
     ['connection', 12, 12],
     ['unreachable', 1, 1 / 60],
     ['unreachable', 12, 1],
-  ])('that fail by %s %i times in a row pause for at most %d hours', async (type, failures, hours) => {
+  ])('that fail with %s %i times in a row pause for at most %d hours', async (type, failures, hours) => {
     const now = Date.now();
     const orders = open(refuse(type), { now: () => now });
     for (let failure = 0; failure < failures; failure += 1) await orders.place('a.example', 0, NO_WAIT);
@@ -82,7 +82,7 @@ describe('orders', () => {
     expect(((orders.failure('a.example')?.retryAt ?? 0) - now) / HOUR).toBeCloseTo(hours, 5);
   });
 
-  test('wait as long as the authority demands, across a restart too', async () => {
+  test('wait as long as the authority demands of their domain, across a restart too', async () => {
     const until = Date.now() + 30 * HOUR;
     await open(refuse('rateLimited', until)).place('www.acme.example', 0, NO_WAIT);
     const again = open(issued, { known: await ledger.read() });
@@ -127,9 +127,9 @@ describe('orders', () => {
   });
 
   test.each<[string, (orders: Orders) => void]>([
-    ['stops', (orders) => orders.stop()],
+    ['stops them', (orders) => orders.stop()],
     ['forgets the name', (orders) => orders.forget('a.example')],
-  ])('end when the caller %s, if the authority never completes them', async (_who, end) => {
+  ])('end when the caller %s, even if the authority never completes them', async (_who, end) => {
     const orders = open(() => new Promise(() => undefined));
     const placed = orders.place('a.example', 0, NO_WAIT);
     await expect.poll(() => asked).toEqual(['a.example']);
@@ -178,7 +178,7 @@ test.each([
   ['9'.repeat(400), 30 * 24 * HOUR],
   ['Fri, 31 Dec 9999 23:59:59 GMT', 30 * 24 * HOUR],
   ['soon', null],
-])('a Retry-After of %j is honoured up to 30 days', (header, at) => {
+])('a Retry-After of %j counts for at most 30 days, an invalid one not at all', (header, at) => {
   expect(readRetryAfter(header, 0)).toBe(at);
 });
 

@@ -92,7 +92,7 @@ describe('tagyard image', () => {
     expect(await daemon.repo.head()).toBe(head);
   });
 
-  test('reverts the first site by a commit with the reason, and stops', async () => {
+  test('reverts the first site if it fails, by a commit with the reason, and stops', async () => {
     refusing.set('alpha', new TerminalError('it crash-loops'));
     const before = await imageOf('alpha');
     const report = await outcomes();

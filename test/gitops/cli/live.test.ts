@@ -75,7 +75,7 @@ describe('what was changed from outside', () => {
 });
 
 describe('a site whose serving is stopped', () => {
-  test('serves again when it is resumed, and can’t be stopped while its changes wait', async () => {
+  test('serves again when it is resumed; the serving of a suspended site can’t be stopped', async () => {
     await applied('one', 'two');
     const read = async () => (await daemon.call('GET', '/sites/one')).body;
     const stopped = await tagyard(['suspend', 'one', '--stop-serving', '--reason', 'unpaid']);

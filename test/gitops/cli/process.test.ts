@@ -67,7 +67,7 @@ describe('a revert that removes the site', () => {
     expect(await stateOf('one')).toBe('absent');
   });
 
-  test('needs no confirmation if nothing would be removed', async () => {
+  test('is the only kind that needs a confirmation', async () => {
     await applied('one', 'two');
     await daemon.push('one', daemon.manifest('one', 0, { name: 'A mistake' }));
     expect((await tagyard(['revert', 'one'])).exitCode).toBe(0);
@@ -107,7 +107,7 @@ describe('an error of the API', () => {
   });
 });
 
-describe('wrong input is refused with a message', () => {
+describe('a command that can’t work ends with a message', () => {
   test.each([
     [['status'], { INFRA_PROVISIONER_URL: 'nonsense' }, 'INFRA_PROVISIONER_URL=nonsense is not a URL'],
     [['status'], { TAGYARD_TIMEOUT: 'soon' }, 'TAGYARD_TIMEOUT=soon'],

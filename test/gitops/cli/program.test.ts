@@ -133,7 +133,7 @@ describe('tagyard exits with 1 and prints the error', () => {
     'resume one',
     'prune',
     'doctor',
-  ])('if no provisioner answers, because the command throws a CliError: %s', async (words) => {
+  ])('if no provisioner answers: the command %s throws a CliError', async (words) => {
     const command = program({ INFRA_PROVISIONER_URL: 'http://127.0.0.1:1' });
     await expect(command.parseAsync(words.split(' '), { from: 'user' })).rejects.toThrow(CliError);
   });

@@ -100,7 +100,7 @@ describe('the Cloudflare client', () => {
       { kind: 'change', change: ({ result }: never) => ({ success: true, result }) } as const,
     ],
     [
-      'fewer records than it counts',
+      'fewer records than the answer’s count',
       { kind: 'change', change: (body: { result: unknown[] }) => ({ ...body, result: [] }) } as const,
     ],
     [

@@ -74,7 +74,7 @@ test('keeps lines, and finds them by time, text, request, level and stream, page
   expect(await readFile(join(dir, SOURCE.site, 'current.ndjson'), 'utf8')).not.toContain('secret');
 });
 
-test('the pages of many segments have each line once, in the order of time', async () => {
+test('the pages of many segments have each line once, the newest first', async () => {
   const logs = await start({ megabytes: 8 });
   const count = 4_000;
   // Two containers whose output arrives one after the other.

@@ -69,7 +69,7 @@ describe('a contested name', () => {
     );
   });
 
-  test('with `among`: finds all claimants of these sites’ names, and no other names', () => {
+  test('is found with all its claimants; with `among`, only if one of these sites claims it', () => {
     const asked = claimants.chain((all) => fc.tuple(fc.constant(all), fc.subarray(all)));
     fc.assert(
       fc.property(asked, ([all, some]) => {

@@ -26,7 +26,7 @@ afterEach(async () => {
 
 type Files = ReadonlyMap<string, string>;
 
-/** Commits these files at once. Resolves to the commit's id. */
+/** Commits these files at once. Returns the commit's id. */
 const commit = (files: Files, ...parents: string[]) => commitEach([files], ...parents);
 
 /** Makes one commit after another, the first one on these parents. Returns the id of the last. */
@@ -140,7 +140,7 @@ describe('a name that many sites claim', () => {
         );
       if (how === 'by one merge') last = commit(new Map(rivals), first, last);
       const repo = await openSitesRepo({ url: bare, cacheDir: dir });
-      // Each site was applied at another revision.
+      // Each site was applied at a revision of its own.
       const appliedRevision = (site: string) => before[Number(site.split('-')[1])] ?? null;
       const reader = new DesiredStateReader(repo, { host: 'tag-1', ageIdentity, appliedRevision });
       let lost = new Set<string>();

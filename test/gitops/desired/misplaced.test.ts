@@ -300,7 +300,7 @@ test('a rewritten branch isn’t accepted while nothing can be observed', async 
   await daemon.hasRead(revision);
   await op.refresh();
   daemon.control.fault = (_target, when) => (when === 'observe' ? new Error('not reachable') : undefined);
-  // The new history has a commit that removes the file. So the only guard of the site is the rewrite itself.
+  // The new history has a commit that removes the file. So only the guard against a rewrite protects the site.
   await op.git('reset', '--quiet', '--hard', 'HEAD~1');
   await op.git('rm', '--quiet', 'one.yaml');
   await op.git('commit', '--quiet', '--message', 'Remove');

@@ -36,7 +36,7 @@ describe('the CONTAINER_CONFIG that a person has encrypted', () => {
   });
 
   test.each([
-    ['as Tag Manager shows it', CANONICAL],
+    ['as copied from Tag Manager', CANONICAL],
     ['with a line break at the end', `${CANONICAL}\n`],
     ['without padding', CANONICAL.replace(/=+$/, '')],
     ['in the base64url alphabet', CANONICAL.replaceAll('+', '-').replaceAll('/', '_')],

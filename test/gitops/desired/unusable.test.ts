@@ -31,7 +31,7 @@ test.each<[string, (text: string) => string, string, RegExp]>([
 
     for (const [site, number] of [['one', 0] as const, ['new', 1] as const]) {
       const { revision } = await daemon.push(site, spoil(text(site, number, { name: 'Renamed' })));
-      // Each reader refuses the same text, which is cut to little more than the limit.
+      // Each reader refuses the text, or the placeholder of a text over the limit.
       const file = await daemon.repo.readSite(revision, site);
       expect(parseManifest(file?.text ?? '', `${site}.yaml`)).toMatchObject({ ok: false, reason });
       expect(file?.text.length).toBeLessThan(300 * 1024 + 2_000);

@@ -102,7 +102,7 @@ describe('the egress proxy', () => {
     ]);
   });
 
-  test('forwards bodies both ways: with a length, in chunks, or without a body', async () => {
+  test('forwards bodies both ways: with a length, in chunks, or empty', async () => {
     handler = (request, response) => {
       request.toArray().then((chunks: Buffer[]) => {
         const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;

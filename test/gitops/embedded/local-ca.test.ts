@@ -61,9 +61,9 @@ describe('the local CA', () => {
   });
 
   test.each([
-    ['its certificate is damaged', (paths: { cert: string }) => writeFile(paths.cert, 'damaged')],
+    ['its file is damaged', (paths: { cert: string }) => writeFile(paths.cert, 'damaged')],
     ['its key is lost', (paths: { key: string }) => rm(paths.key)],
-    ['the CA is another', () => rm(join(directory, 'ca.key'))],
+    ['the CA is a new one', () => rm(join(directory, 'ca.key'))],
   ])('makes a certificate anew where %s', async (_case, spoil) => {
     const paths = await (await ensureLocalCa(directory)).pathsFor(HOST);
     const before = await readFile(paths.cert, 'utf8');

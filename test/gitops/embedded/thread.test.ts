@@ -9,7 +9,7 @@ const dir = mkdtempSync(join(tmpdir(), 'tagyard-thread-'));
 afterAll(() => rmSync(dir, { recursive: true }));
 
 let count = 0;
-/** Starts a thread with the script; `log` is what its log has in the end. */
+/** Starts a thread with the script; `log` reads its log file. */
 function startScript(text: string) {
   const script = join(dir, `${count}.mjs`);
   const logFile = join(dir, `${count}.log`);

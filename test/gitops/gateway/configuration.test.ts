@@ -70,7 +70,7 @@ describe('the configuration of what is delivered', () => {
       },
       /names\.0\.host must be/,
     ],
-  ])('is refused with a reason that contains no value: %s', (_case, data, reason) => {
+  ])('is refused if it has %s; the reason contains no value', (_case, data, reason) => {
     expect(() => readDelivered(stored(site('a'), data))).toThrow(reason);
   });
 

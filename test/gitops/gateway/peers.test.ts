@@ -273,7 +273,7 @@ describe('the last known peers', () => {
     expect(peers.proof('a/b')).toBeNull();
   });
 
-  test('show nothing by a pod that ends and gets no requests', () => {
+  test('don’t count as accepting because of a pod that ends and gets no requests', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1), 0);
     accepting(peers, 1);

@@ -38,7 +38,7 @@ describe('the names of a site', () => {
     ]);
   });
 
-  test('may have any address while the host’s own ones aren’t known, also beside further ones', async () => {
+  test('may have any address while the host’s own ones aren’t known, even if other ones are', async () => {
     const names = await resolveNames(
       SITE,
       { hostAddresses: [], otherAddresses: ['192.0.2.2'], edgeTarget: undefined },

@@ -118,7 +118,7 @@ test.each([
   async (_what, address, further, state, reason) => {
     const settings = { ACME_DIRECTORY_URL: 'https://127.0.0.1:9/directory', ACME_ADDRESSES: further };
     const delivered = await sourceOf({ ...GATEWAY, ...settings }, address);
-    if (delivered === null) throw new Error('there are gateways');
+    if (delivered === null) throw new Error('there is no source for gateways');
     const { certificates } = delivered;
     // They resolve to 127.0.0.1.
     const hostnames = {

@@ -85,7 +85,7 @@ describe('a quota', () => {
     expect(await metrics()).toContain('tagyard_quota_near{quota="dns_records"} 0');
   });
 
-  test('without room for a site refuses it at once, and no change of the sites that exist', async () => {
+  test('without room for another site refuses it at once, but allows changes of existing sites', async () => {
     limit = 5;
     await provision('one', 1);
     const refused = await provision('two', 2);

@@ -43,7 +43,7 @@ test('the loop keeps nothing of sites that were removed', async () => {
   await daemon.push('lasting', daemon.manifest('lasting', 0));
   await live('first', 1);
   const before = kept();
-  // Proves that `kept` still finds the loop's state: without it, any two results would be equal.
+  // Proves that `kept` still finds the loop's state. If it found none, any two results would be equal.
   expect(before).toMatchObject({
     '#statuses.#statuses': 1,
     '#statuses.#inventory.#resources': 1,

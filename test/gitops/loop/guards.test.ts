@@ -109,7 +109,7 @@ describe('sites whose removal may be an accident stay', () => {
   });
 });
 
-describe('a site whose file is removed or moved', () => {
+describe('a site whose file is removed, moved or changed', () => {
   test('is removed: the commit that deleted the file confirms it', async () => {
     await applied(['one', 'two']);
     await daemon.push('one', null);

@@ -311,7 +311,7 @@ describe('the HTTP interface', () => {
     });
   });
 
-  test('a late call for an older revision doesn’t undo a newer removal', async () => {
+  test('lets no late call for an older revision undo a newer removal', async () => {
     const { revision } = await push('acme', manifest('acme', 1));
     const late = () => call('POST', `/provision?revision=${revision}&wait=10`, manifest('acme', 1));
     // Git has the site: nothing is committed, even if an operator has changed it since.

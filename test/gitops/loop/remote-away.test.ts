@@ -121,7 +121,7 @@ describe('a remote that doesn’t answer in time', () => {
     const startedMs = systemClock.now();
     const clock = {
       ...systemClock,
-      // Runs at a tenth of the real speed, because a test can take a minute on a busy machine.
+      // Ten times as slow as the real clock: a test on a busy machine must not itself reach the minute.
       now: () => startedMs + (systemClock.now() - startedMs) / 10 + aheadMs,
       // Sleeps are twenty times as short as asked for, so that passes come often.
       sleep: (ms: number, options?: { signal?: AbortSignal }) => systemClock.sleep(ms / 20, options),

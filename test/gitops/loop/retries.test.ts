@@ -39,7 +39,7 @@ describe('a failing site', () => {
     expect(retries.nextAt()).toBe(1_800_000);
   });
 
-  test('shows its next retry by the wall clock, and keeps the pause when that changes', () => {
+  test('shows its next retry by the wall clock, and keeps the pause when that clock is set', () => {
     fail('shop', [new RetryableError('429', { retryAfter: 60 })]);
     clock.setWallClock(-3_600_000);
     expect(retries.next('shop')).toBe('2025-12-31T23:01:00.000Z');

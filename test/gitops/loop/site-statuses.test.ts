@@ -78,7 +78,7 @@ describe('a settled site', () => {
   });
 });
 
-test('a converged site is shown at the revision that was read last; others at their own', () => {
+test('only a converged site is shown at the revision that was read last', () => {
   settle(planAt('r1'));
   statuses.setRevision('r2');
   expect(statuses.get('shop')).toMatchObject({ desired: 'r1', applied: 'r1' });

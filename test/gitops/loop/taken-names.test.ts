@@ -171,7 +171,7 @@ describe.each([
   test.each([
     ['is repaired', async () => undefined],
     ['is repaired after a restart', async () => await daemon.restart()],
-  ])('by no one else, and that runs, %s while DNS can’t be observed', async (_what, meanwhile) => {
+  ])('by no one else, if it was ready before, %s while DNS can’t be observed', async (_what, meanwhile) => {
     await create();
     await daemon.reaches('portal', 'Ready');
     hideRecords();
@@ -181,7 +181,7 @@ describe.each([
     await eventually(async () => expect(await keys('ROUTES')).toEqual([NAME]));
   });
 
-  test('by no one else gets records not observed at first, even if drift is only reported', async () => {
+  test('by no one else gets its records once DNS is observed, even if drift is only reported', async () => {
     await daemon.restart({ drift: { dns: 'warn' } });
     hideRecords();
     await create();

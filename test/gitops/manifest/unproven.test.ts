@@ -13,7 +13,7 @@ import { loadedManifest, manifestInput } from '../../support/manifest.ts';
 
 const HASH = 'a'.repeat(64);
 const sameOrigin = (path: string) => ({ path, forwarder: { generation: 1, tokenHash: HASH } });
-/** Two registrable domains with a prefix and a custom domain each; the second one is not proven. */
+/** Two registrable domains with a prefix and a custom domain each; in `half`, the second one is not proven. */
 const EXTRA: Partial<ManifestInput> = {
   domains: [
     {

@@ -27,7 +27,7 @@ describeWith('reference', 'the invalid documents of the YAML test suite', () => 
 
   test('exist', () => expect(cases.length).toBeGreaterThan(90));
 
-  test.each(cases)('$id, $name: is refused with a line, alone and where it is invalid', ({ yaml }) => {
+  test.each(cases)('$id, $name: is refused with a line number, alone and where it is invalid', ({ yaml }) => {
     for (const [way, place] of ways) {
       const text = place(yaml);
       const parsed = parseManifest(text, 'acme-shop.yaml');

@@ -122,7 +122,7 @@ describe('judge', () => {
     expect(blocked.map((block) => block.detail)).toEqual([`${detail}, because the policy is upsert_only`]);
   });
 
-  test('blocks the removal of a moved site from shared targets until its names are taken over, and from no others', () => {
+  test('blocks the removal of a moved site until its names are taken over, if a shared target has anything of it', () => {
     const targets = [
       { target: 'notes', isShared: true, owned: 0 },
       { target: 'kv', owned: 0 },

@@ -110,7 +110,7 @@ describe.each([
     ).toBe('12');
   });
 
-  test('puts concurrent edits into one push, each with its own commit; one that throws fails alone', async () => {
+  test('pushes concurrent edits together, each as its own commit; one that throws fails alone', async () => {
     execFileSync('git', ['-C', bare, 'config', 'core.logAllRefUpdates', 'always']);
     const repo = await open('a');
     const sites = Array.from({ length: 40 }, (_, index) => `site-${index}`);

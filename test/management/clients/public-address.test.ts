@@ -86,7 +86,7 @@ test('a name is refused if any of its addresses is, at each resolution', async (
   }
 });
 
-test('a message to a name of a private address makes no connection', async () => {
+test('a message to a name that resolves to loopback makes no connection', async () => {
   const receiver = new Receiver();
   await receiver.start();
   const client = new WebhookClient(rules());

@@ -31,7 +31,7 @@ const proofs = () =>
     .orderBy('domain')
     .execute();
 
-test('an upgrade counts every domain that a client has as proven', async () => {
+test('after an upgrade, every domain that a client has is proven', async () => {
   await migrate(db, '0010_organisations');
   await addClients();
   const container = (id: string, client_id: string, site_id: string) => ({
@@ -82,7 +82,7 @@ test('a manifest says what a lost database knew, and is corrected where the data
   ]);
 });
 
-test('a site that moves to another client keeps its domain; if the former one has proven it, only for a while', async () => {
+test('a site moved to another client keeps its domain; if the former client has proven it, only for a while', async () => {
   await migrate(db);
   await addClients();
   await rememberProofs(db, { client: ADA }, ['older.example', 'acme.example']);

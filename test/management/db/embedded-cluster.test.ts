@@ -34,7 +34,7 @@ test.each<[string, (dir: string) => void]>([
       writeFileSync(join(`${dir}.draft`, 'PG_VERSION'), '');
     },
   ],
-])('an embedded cluster %s, and keeps its data', async (_what, prepare) => {
+])('an embedded cluster %s, and keeps what is written then', async (_what, prepare) => {
   const dir = join(home, 'management', 'pglite');
   mkdirSync(join(home, 'management'));
   prepare(dir);

@@ -20,7 +20,7 @@ const HOUR_MS = 3_600_000;
 let root: string;
 let duck: DuckDb;
 let cache: DayCache;
-/** A bucket whose listing and reads the tests choose. */
+/** The objects of the bucket, as a test has put them. */
 let stored: Map<string, Buffer>;
 const objects: RawObjects = {
   async *list(prefix, after = '') {
@@ -72,7 +72,7 @@ test('the cache merges the files of an hour, with each record once, and deletes 
   expect(new Set(await shown())).toEqual(new Set(expected));
   expect(cache.files.length).toBeLessThanOrEqual(9);
   const merged = cache.files.find(({ rows }) => rows > 2);
-  // Nine files with two copies of a record each.
+  // Nine files with two copies of a record each: the merged file has each record once.
   expect(merged?.rows).toBe(9);
   await fill();
   const names = (await readdir(cache.dir)).filter((name) => name.endsWith('.parquet'));

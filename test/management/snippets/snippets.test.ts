@@ -88,7 +88,7 @@ const pairs = (cookie: string | undefined) =>
     .sort();
 
 /** The functions for Vercel, Netlify and Next.js run here, in Node: each is a module without imports. */
-describe('a function', () => {
+describe('the function for', () => {
   const seen: (IncomingMessage & { body?: string })[] = [];
   const edge = createServer(async (request, response) => {
     seen.push(Object.assign(request, { body: await text(request) }));
@@ -204,7 +204,7 @@ describe('a function', () => {
     expect((await call(await load(product, 'http://127.0.0.1:1'), request)).status).toBe(502);
   });
 
-  test('of each platform is called for the path only', async () => {
+  test('each platform is called for the path only', async () => {
     expect((await load('vercel')).config).toEqual({ matcher: '/m3trics1/:path*' });
     expect((await load('netlify')).config).toEqual({ path: '/m3trics1/*' });
     expect((await load('nextjs')).dynamic).toBe('force-dynamic');

@@ -130,7 +130,7 @@ describe('clients', () => {
     expect(entry).toMatchObject({ trailers: { Actor: 'admin', Client: id } });
   });
 
-  test('are planned by a dry run, which changes nothing', async () => {
+  test('get a plan from a dry run, which changes nothing', async () => {
     const id = await newClient({ name: 'Before' });
     const { body } = await world.call('PATCH', `/clients/${id}?dryRun=1`, {
       as: 'admin',
@@ -231,7 +231,7 @@ describe('members', () => {
 });
 
 describe('organisations', () => {
-  test('are made by operators, and read and renamed by their members', async () => {
+  test('are made by operators, read by members and renamed by admins', async () => {
     expect(
       (await world.call('POST', '/organisations', { as: 'owner', body: { name: 'Mine' } })).body.code,
     ).toBe('forbidden');
@@ -371,7 +371,7 @@ describe('a transfer', () => {
       { id: broken, status: 'refused', code: 'manifest_broken' },
       { id: whole, status: 'refused', code: 'domain_in_use' },
     ]);
-    // Only a request that lacked the other container is asked to name both.
+    // Only the answer to a request without the other container asks for both.
     expect(items[1].detail).toBe(
       'another container with names in pair.example is refused, and they are transferred only together',
     );

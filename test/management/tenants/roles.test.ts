@@ -41,7 +41,7 @@ test('every route declares what it demands', () => {
   ).toEqual([]);
 });
 
-test('docs/roles.md is fresh: run npm run generate:roles', async () => {
+test('docs/roles.md is up to date (npm run generate:roles writes it)', async () => {
   const written = await readFile(new URL('../../../docs/roles.md', import.meta.url), 'utf8');
   expect(written).toBe(await rolesDocument());
 });

@@ -123,7 +123,7 @@ describe('traffic', () => {
       ...{ bytesIn: 100, bytesOut: 1000 },
       webContainerVersions: { '12': 1 },
     });
-    // 12, 12 and 10, 20 … 80 ms.
+    // The durations are 12, 12 and 10, 20 … 80 ms.
     expect(latency.p50 / 30).toBeCloseTo(1, 0);
     expect(Math.abs(latency.p99 / 80 - 1)).toBeLessThan(0.1);
   });

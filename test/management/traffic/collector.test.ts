@@ -193,7 +193,7 @@ describe('retention', () => {
     expect(await kept()).toEqual([1, 2, 4]);
   });
 
-  test('forgets what was counted only when no late copy can come', async () => {
+  test('forgets what was counted, but only when no late copy can come any more', async () => {
     const old = daysAgo(TRAFFIC.lateDays);
     await deliver(bucket.objects, batchOf(some(1, old)));
     await deliver(bucket.objects, batchOf(some(1)));
@@ -211,7 +211,7 @@ describe('retention', () => {
   });
 });
 
-test('a longer search for late objects counts no object again whose notes have been deleted', async () => {
+test('with a larger `lateDays`, no object is counted again whose notes have been deleted', async () => {
   await deliver(bucket.objects, batchOf(some(3, daysAgo(5))));
   await deliver(bucket.objects, batchOf(some(2)));
   await collect();

@@ -25,7 +25,7 @@ async function requests(): Promise<number> {
   return rows.reduce((sum, { counts }) => sum + (counts.n ?? 0), 0);
 }
 
-test('a collector that starts during a backlog takes over parts, and no object counts twice', async () => {
+test('a collector that starts during a backlog takes over part of it, and no object counts twice', async () => {
   const time = new Date(Date.now() - 120_000).toISOString();
   for (let each = 0; each < OBJECTS; each += 1)
     await deliver(bucket.objects, batchOf([recordAt(time, { container: SHOP })]));

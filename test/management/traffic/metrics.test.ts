@@ -30,7 +30,7 @@ async function metrics(): Promise<Record<string, number>> {
   return Object.fromEntries(lines.map(([, name, value]) => [name, Number(value)]));
 }
 
-test('the collector’s metrics say what it has done, how far it is, and which parts it has', async () => {
+test('the collector’s metrics show its work, its lag, and which parts of the raw logs it has', async () => {
   const time = new Date().toISOString();
   const batches = [1, 2, 3].map(() => batchOf([recordAt(time), recordAt(time)]));
   await deliver(bucket.objects, batches.flat());

@@ -38,7 +38,7 @@ test.each<[string, string | undefined, typeof manifest, boolean]>([
   ['a list with that tag', `"0000.0000", ${etag}`, manifest, true],
   ['*', ' * ', manifest, true],
   ['a tag of another manifest', etag, { ...manifest, name: 'Other' }, false],
-  ['a list with that tag behind a weak one', `W/"0000.0000", ${etag}`, manifest, true],
+  ['a list with the current tag behind a weak one', `W/"0000.0000", ${etag}`, manifest, true],
   ['text that is no tag', etag.slice(1, -1), manifest, false],
   ['the tag of another status', containerEtag(manifest, { ...view, status: 'verified' }), manifest, true],
 ])('If-Match with %s (match: $3)', (_what, ifMatch, current, expected) => {

@@ -75,7 +75,7 @@ test('a plan shows a manifest in the API’s terms', () => {
   expect(all).not.toContain(manifest.containerConfig.slice(0, 60));
 });
 
-test('a query asks for a dry run, and is refused if the parameter’s name or value is wrong', () => {
+test('a query can ask for a dry run, and is refused if the parameter’s name or value is wrong', () => {
   expect([{ dryRun: '1' }, { dryRun: 'true' }, { dryRun: '0' }, {}, null].map(isDryRun)).toEqual([
     true,
     true,

@@ -10,7 +10,7 @@ test.each([
   ['true', rule('send_http', 'return true;'), null],
   ['nothing for this permission', rule('get_cookies', 'return false;'), null],
   ['false', rule('send_http', 'return false;'), REJECTED],
-  ['false for all', rule('all', 'return permission !== "send_http";'), REJECTED],
+  ['false in a rule for all', rule('all', 'return permission !== "send_http";'), REJECTED],
   ['false for this container', rule('all', 'return container !== "GTM-A";'), REJECTED],
   ['false for these data', rule('all', 'return data.url !== "x";'), REJECTED],
   ['true, then false', `${rule('all', 'return true;')}${rule('all', 'return false;')}`, REJECTED],

@@ -24,7 +24,7 @@ describe('the stand-in’s settings', () => {
     expect(() => readSettings([], settings)).toThrow(message);
   });
 
-  test('has the image’s defaults', () => {
+  test('have the image’s defaults', () => {
     expect(readSettings([], env())).toEqual({
       config: { id: 'GTM-SERVER1', env: '1', auth: 's3cret-auth-t0ken' },
       role: 'processing',
@@ -39,7 +39,7 @@ describe('the stand-in’s settings', () => {
     });
   });
 
-  test('prefers flags to the environment, and knows the old name of the preview role', () => {
+  test('come from flags before the environment, and accept the old name of the preview role', () => {
     const settings = readSettings(['--port=9090'], env({ PORT: '8081', RUN_AS_DEBUG_SERVER: 'TRUE' }));
     expect(settings).toMatchObject({ port: 9090, role: 'preview' });
     expect(readSettings([], env({ PREVIEW_SERVER_URL: 'HTTPS://p' })).previewServerUrl).toBe('HTTPS://p');
@@ -59,7 +59,7 @@ describe('health (docs/facts.md, Health)', () => {
     expect(await statusOf('/g/collect?v=2')).toBe(200);
   });
 
-  test('after 14 days, a server within the limit that the header names is still healthy', async () => {
+  test('after 14 days, a server is still healthy within a limit that the request’s header sets', async () => {
     await using server = await startTagServer();
     await request(`${server.url}/tagyard-demo/age?days=14`, { method: 'POST' });
     const statusOf = async (value: string) =>

@@ -41,7 +41,7 @@ export const ALL_DENIED = `{ad_storage:'denied',ad_user_data:'denied',ad_persona
 export const ALL_GRANTED = ALL_DENIED.replaceAll('denied', 'granted');
 export const DEFAULT_DENIED = gtag(`gtag('consent','default',${ALL_DENIED})`);
 
-/** A site with these rules, whose pages have the snippet that management makes for them. */
+/** A site with these members of its manifest, whose pages have the snippet that management makes for them. */
 export async function consentShop(
   stage: BrowserStage,
   manifest: Partial<ManifestInput> = {},

@@ -23,7 +23,7 @@ interface SafariCookies {
   pass(days: number): Promise<void>;
 }
 
-/** Observes a visitor from before the first page. `isCapped`: Safari caps cookies that the answers of this host set. */
+/** Call it before the visitor's first page. `isCapped`: Safari caps cookies that the answers of this host set. */
 export async function keepCookiesAsSafari(
   browser: BrowserContext,
   isCapped: (host: string) => boolean,

@@ -1,4 +1,4 @@
-/** A TCF string whose `LastUpdated` is this time, in tenths of a second and base64url. */
+/** A TCF string whose `LastUpdated` is `time` (milliseconds), written in tenths of a second as base64url. */
 export function tcString(time: number): string {
   const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   let tenths = Math.floor(time / 100);
@@ -27,7 +27,7 @@ export const TCF_STUB = `<script>(() => {
 
 /**
  * The platform's own script: it replaces the stub, handles the calls that the stub has queued, and calls every listener
- * with the state at that moment and with each later one. `tcf.state(…)` sets a new state.
+ * with the state when it is added, and with each later one. `tcf.state(…)` sets a new state.
  */
 export const tcfPlatform = (first: string) => `(() => {
   const queued = __tcfapi();

@@ -31,7 +31,7 @@ export function state(page: Page): Promise<Omit<TagyardPage, 'direct' | 'booted'
   return page.evaluate('window.tagyard && JSON.parse(JSON.stringify({ ...tagyard, booted: undefined }))');
 }
 
-/** Waits until the web tag has loaded or failed, and returns its state. */
+/** Waits until the web tag has loaded or failed, and returns the page's state. */
 export async function settled(page: Page) {
   return await eventually(async () => {
     const now = await state(page);

@@ -8,7 +8,7 @@ export type Fault =
       readonly headers?: Record<string, string>;
       readonly body?: string;
     }
-  /** Carried out, but answered 500. */
+  /** Carried out, but answered with `status` (default: 500). */
   | { readonly kind: 'fail after'; readonly status?: number }
   /** The true answer, cut in the middle, but complete as HTTP. */
   | { readonly kind: 'truncate' }

@@ -3,7 +3,7 @@ import type { Overlay } from '../openapi.ts';
 /**
  * What the API has, but not the OpenAPI document by which the traffic is checked. Sources: the types of the official
  * SDK (npm cloudflare 7.3.0, resources/workers/scripts, resources/workers/domains and resources/dns/usage); for the last
- * three paths, the calls of wrangler 4; for the query parameters and the optional members, what wrangler 4, certbot and
+ * path, the calls of wrangler 4; for the query parameters and the optional members, what wrangler 4, certbot and
  * the SDK send.
  */
 const text = { type: 'string' };
@@ -18,7 +18,7 @@ function object(properties: object, required: readonly string[] = []) {
 const list = (items: object) => ({ type: 'array', items });
 const nullable = (schema: object) => ({ ...schema, nullable: true });
 
-/** Structured members differ by the type of a binding. */
+/** The further members of a binding depend on its type. */
 const binding = object({ name: text, type: text }, ['name', 'type']);
 const consumer = object({ service: text, environment: text, namespace: text }, ['service']);
 const observability = object(

@@ -1,6 +1,6 @@
 /**
  * Runs in a page before its own scripts, and records in `window.watch` layout shifts without a person's input,
- * the longest task over 50 ms, and when something is painted. Times are milliseconds since the navigation began.
+ * the longest task over 50 ms, and when something is painted (`isShown`: milliseconds since the navigation began).
  */
 export const WATCH = `
 window.watch = {

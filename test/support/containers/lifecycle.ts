@@ -96,7 +96,7 @@ export function containersLifecycle(
     expect(await healthOf(before)).toBe(0);
   });
 
-  test('replaces containers after a number of days, before they are too old', async () => {
+  test('replaces containers after a number of days, before age makes them unhealthy', async () => {
     let now = 0;
     const applier = build({ recycling: new Recycling({ days: 10, now: () => now }) });
     await up(applier, site());

@@ -15,7 +15,7 @@ import type { IsolatedHostRequest, IsolatedHostSettings } from './isolated-host.
 
 export const INSTANCE = 'lab';
 export const ORIGIN_PORT = 8443;
-/** The port of the lab's listeners, apart from the preview host's and port 53 outside. */
+/** The port of the lab's listeners. One outside also has port 53; that of the preview servers has `ORIGIN_PORT`. */
 export const PORT = 9000;
 const RANGE = '10.213.0.0/16';
 

@@ -12,7 +12,7 @@ const TIMEOUT = { timeoutMs: 60_000 };
 
 /**
  * A Docker engine of a suite's own, which can be stopped and can lose its images without effect on others. It uses a
- * bridge of the machine's engine and needs root. It does not touch the host's packet filter: a relay publishes its
+ * bridge of the machine's engine and needs root. It does not touch the host's packet filter: docker-proxy publishes its
  * ports. As in Linux distributions, containerd is a service of its own and outlives the engine.
  */
 export async function startOwnEngine(machine: Docker, name: string) {

@@ -4,8 +4,8 @@ import type { Operations } from './prices.ts';
 export const EARLIER_COMMIT = 'd30467f4f9b562e27f63879a93b855a4ead37ccf';
 
 /**
- * The operations of 1,000 visits at that commit, as `test/edge/costs.test.ts` counts them from its sources. It counts them
- * again where the clone has the commit.
+ * The operations of 1,000 visits at that commit. Where the clone has the commit, `test/edge/costs.test.ts` counts them
+ * again from its sources.
  */
 export const EARLIER_OPERATIONS: Operations = {
   requests: 12_400,

@@ -47,7 +47,7 @@ export function lifeOf(sites: readonly string[], manifest: Stage['manifest']): A
   ];
 }
 
-/** Sends all requests at once. Returns those that the killed daemon did not accept. */
+/** Sends all requests at once. Returns those not accepted, because the daemon was killed or answered 503. */
 export async function ask(daemon: RunningDaemon, requests: readonly Request[]): Promise<Request[]> {
   const answers = await Promise.all(
     requests.map(async (request) => {

@@ -34,7 +34,7 @@ export interface EdgeLoadReport {
 
 /** A request that has no answer after this time has failed. */
 const LIMIT_MS = 5_000;
-/** If a kept connection ends sooner than this after a request was written on it, it had been closed before that. */
+/** A kept connection that ends sooner than this after a request was written counts as closed before the write. */
 const RACE_MS = 200;
 /**
  * The same limit for a load during which gateways end, but no network is cut. nginx closes its kept connections when it

@@ -79,7 +79,7 @@ interface PodSettings {
   readonly on?: string | undefined;
 }
 
-/** Two pods that run Node with these arguments. A drain takes one at a time. */
+/** Two pods that run Node with these arguments. A drain of a node evicts one at a time. */
 function deployment({
   app,
   namespace,

@@ -20,7 +20,7 @@ export async function applySites(sites: SitesCluster, manifests: readonly Loaded
     if (conflict !== undefined) throw new Error(conflict.detail);
     for (const change of changes) await applier.apply(change, signal);
   }
-  // Closing would end the removal of namespaces.
+  // Closing now would abort the removal of namespaces.
   await sites.clients.ended();
   for (const applier of pass) await applier.close?.();
 }

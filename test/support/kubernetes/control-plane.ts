@@ -33,7 +33,7 @@ export const apiServerFlags = ({ server, admin, tokens, ca }: Keys): Flags => ({
   'kubelet-client-certificate': admin.certificate,
   'kubelet-client-key': admin.key,
   'kubelet-preferred-address-types': 'InternalIP',
-  // For metrics-server: it trusts the proxy client's certificate, and is called at its own address.
+  // For metrics-server: it trusts the proxy client's certificate, and is called at its own address, not its Service's.
   'requestheader-client-ca-file': ca,
   'requestheader-allowed-names': 'kube-apiserver',
   'requestheader-username-headers': 'X-Remote-User',

@@ -32,7 +32,7 @@ type CutFrom = 'api' | 'pods' | 'all';
 
 /**
  * A node with a real kubelet, containerd and kube-proxy. They and its pods are in namespaces of their own. The network
- * namespace keeps its routes and rules out of the machine's. With the namespaces of processes and mounts, the end
+ * namespace keeps its routes and rules out of the machine's. Because of the process and mount namespaces, the end
  * of the first process ends and unmounts everything, as if the machine lost its power.
  */
 export class ClusterNode {
@@ -160,7 +160,7 @@ export class ClusterNode {
     return this.#namespace;
   }
 
-  /** The node's end on the bridge. */
+  /** The bridge's end of the link to the node. */
   get #port(): string {
     return `port${this.#number}`;
   }

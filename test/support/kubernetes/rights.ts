@@ -7,7 +7,7 @@ interface Right {
   readonly verb: string;
 }
 
-/** A call that changes nothing. */
+/** A call with this changes nothing. */
 const DRY = 'dryRun=All';
 
 const labels = { app: 'sample' };

@@ -17,7 +17,7 @@ const KEPT = 8;
 
 /**
  * Sends `perSecond` requests a second until `end()`: half are POSTs with a body, and of both kinds half are on kept
- * connections. Each is sent on time, whether or not earlier ones were answered, and none is sent again.
+ * connections. Each is sent on time, even if earlier ones are open (on kept connections: up to 8), and none again.
  */
 export function startServiceLoad({
   host,
@@ -67,7 +67,7 @@ export function startServiceLoad({
       answers.add(await ask(number));
     } catch (error) {
       failures.push(
-        `request ${number} after ${at.toFixed(1)} s: ${error instanceof Error ? error.message : error}`,
+        `request ${number}, due at ${at.toFixed(1)} s: ${error instanceof Error ? error.message : error}`,
       );
     }
     slowest = Math.max(slowest, performance.now() - started);

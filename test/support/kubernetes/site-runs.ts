@@ -12,7 +12,7 @@ interface RunResult {
   readonly errors: readonly Error[];
 }
 
-/** Passes over all sites of a cluster, as the loop makes them. */
+/** Makes passes over all sites of a cluster, as the loop does. */
 export class SiteRuns {
   readonly appliers: readonly Applier[];
   /** What the changes reported that they were waiting for, in order. */

@@ -93,7 +93,7 @@ class Engine {
   }
 }
 
-/** An engine that a later call may get again once it is closed. All engines of `make` are equal. */
+/** An engine that a later call may get again once it is closed, so the engines of every `make` must be equal. */
 export async function lendEngine(make: () => Promise<PGlite>): Promise<PGlite> {
   const engine = idle.pop() ?? (await Engine.from(await make()));
   return engine.lend();

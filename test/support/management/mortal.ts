@@ -7,7 +7,7 @@ import { mortalReport, type mortalSettings, mortalTask } from './mortal-settings
 
 const MAIN = fileURLToPath(new URL('mortal-main.ts', import.meta.url));
 
-/** Management processes, each of which may kill itself at a boundary. While one runs, the next one is started. */
+/** Management processes, each of which may kill itself at a write or call. While one runs, the next is started. */
 export class Mortals {
   readonly #settings: z.input<typeof mortalSettings>;
   readonly #all: ChildProcess[] = [];

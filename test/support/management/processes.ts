@@ -14,7 +14,7 @@ interface Child {
   url: string;
 }
 
-/** Several processes of the API on the database, repository and provisioner of one stopped world. */
+/** Several processes of the API on the database, repository and provisioner of a world whose own API is stopped. */
 export class ManagementProcesses {
   readonly #children: Child[] = [];
   readonly #world: World;

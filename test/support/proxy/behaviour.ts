@@ -153,7 +153,7 @@ export function proxyBehaviour(
     });
 
     test.each([PREVIEW, INSIDE])(
-      'leads %s to the preview container, and passes on the visited host as the tag server states it',
+      'leads %s to the preview container, and passes on the tag server’s `forwarded` header as it came',
       async (host) => {
         const forwarded = `host=${EDGE}`;
         const ca = await readFile(home.ca.caFile, 'utf8');

@@ -4,7 +4,7 @@ import { plainFiles } from './proxy.ts';
 
 /**
  * A process that owns an nginx, so that a test can kill both. The first argument is the settings as JSON, the second
- * one is the folder of the certificates. Prints its endpoint when it serves. Stops as the daemon does on SIGTERM.
+ * one is the folder of the certificates. Prints its endpoint when it serves. On SIGTERM, stops as the daemon does.
  */
 const [, , json = '{}', certificates = ''] = process.argv;
 const settings = JSON.parse(json) as NginxSettings; // the test's own settings, without the certificates

@@ -8,7 +8,7 @@ import { filesOf, ON_ONE_NETWORK, OWN_NETWORK, POOLS, type Pool } from '../../su
 import { type FileOutcome, readModule } from '../report.ts';
 
 const CLOSE_DEADLINE_MS = 30_000;
-/** In a process that runs one pool for the runner: the pool, and the file to which it writes its `poolOutcome`. */
+/** Environment of a process that runs one pool for the runner: the pool, and the file for its `poolOutcome`. */
 const POOL_VARIABLE = 'TAGYARD_TEST_POOL';
 const OUTCOME_VARIABLE = 'TAGYARD_TEST_OUTCOME';
 
@@ -40,7 +40,7 @@ export function servedPool(): { readonly pool: string; readonly file: string } |
   return pool === undefined || file === undefined ? null : { pool, file };
 }
 
-/** The files of a pool that needs a network of its own run in another process, if this one may create one. */
+/** The files of a pool that needs its own network run in another process, if this one may create a network. */
 export async function openPool(pool: Pool, filters: readonly string[]): Promise<PoolRun> {
   // A container's root may have no right to namespaces.
   const isOwn =

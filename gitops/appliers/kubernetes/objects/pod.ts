@@ -140,7 +140,7 @@ function environment(manifest: LoadedManifest, role: ContainerRole, settings: Cl
   });
   return {
     ...read[role],
-    // Each site has a port of its own: another site's pod that has got an ended pod's address refuses the connection.
+    // Each site has ports of its own: a pod that gets the address of another site's ended pod refuses its connections.
     PORT: String(manifest.ports[role]),
     ...(manifest.serviceAccountKey === undefined
       ? {}

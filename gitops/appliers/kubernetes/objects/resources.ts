@@ -11,7 +11,7 @@ export interface Amount {
 
 /**
  * What a pod is sure to have, where the manifest names nothing else: an idle tag server needs little, and the node's other
- * pods use the rest of its limits meanwhile.
+ * pods can use what it doesn't need.
  */
 const REQUESTS = { memory: '256m', cpus: 0.1 };
 

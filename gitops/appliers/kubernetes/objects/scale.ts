@@ -17,7 +17,7 @@ export function isOnDemand(
 
 /**
  * The replicas of a site's processing Deployment when it is created. Later the autoscaler sets them, so the applied
- * Deployment doesn't have them: an apply would take pods away from a site under load.
+ * Deployment doesn't state them: otherwise, an apply would take pods away from a site under load.
  */
 export function initialReplicas(manifest: Pick<Manifest, 'resources'>): number {
   return scaleOf(manifest).min;

@@ -21,7 +21,7 @@ export interface ClusterSettings {
   readonly gatewayNamespace: string | null;
   /** The port on which TLS is answered for the sites' public names. */
   readonly originPort: number;
-  /** The current edition of a site's pods (`Recycling`): another one replaces them. */
+  /** The current edition of a site's pods (`Recycling`): a new edition replaces them. */
   edition(site: string): string;
   /** How tag servers read their policy scripts. Unset: nothing serves them, and a site that has one is refused. */
   readonly policyScripts?: PolicyScripts | undefined;

@@ -47,7 +47,7 @@ interface CopiesOptions {
 /**
  * Copies of all objects of this host. They follow the API server and begin with one listing of each kind. An
  * observation calls the API server only for what they lack: desired objects that aren't among them, the ReplicaSets
- * that may need a site's unwanted Secrets, and whether a site's Secrets exist.
+ * that may still need Secrets that a site no longer wants, and whether a site's Secrets exist.
  */
 export class Copies {
   readonly #copies: ReadonlyMap<Kind, Watched>;
@@ -81,7 +81,7 @@ export class Copies {
           }),
         ] as const,
     );
-    // All namespaces, because a desired one may belong to others. If all clients use one, it isn't ours, nor read.
+    // All namespaces: a desired one may belong to others. If all clients use the same, it isn't ours and isn't read.
     if (namespace === null) {
       const namespaces = client.watched({ kind: 'Namespace', gatherMs: GATHER_MS, metadataOnly: true });
       this.#copies = new Map<Kind, Watched>([...copies, ['Namespace', namespaces]]);
@@ -264,7 +264,7 @@ export class Copies {
     const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
     try {
       await copy.ready(signal);
-      // The listing is no change from outside. No event is missed: the first one comes in a later answer.
+      // The listing is no change from outside. No event is missed: none can arrive before `changes` is called.
       const changes = copy.changes(signal);
       for (const object of kind === MADE ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
       this.#changes.emit(kind);

@@ -8,12 +8,12 @@ export interface ClientObject {
   readonly hash: string;
 }
 
-/** A client's objects for its sites, the namespace first; none if all clients are in one given namespace. */
+/** A client's objects for its sites, the namespace first; no object if one given namespace has all clients. */
 export type RenderClient = (client: string, sites: readonly RenderedFor[]) => readonly KubernetesObject[];
 
 /**
- * The desired sites of this host by client, and the objects that each client needs for them. These are rendered once
- * for a set of sites, because each write for a site asks for them.
+ * The desired sites of this host by client, and the objects that each client needs for them. These are rendered again
+ * only when the client's sites change, because each write for a site asks for them.
  */
 export class DesiredSites {
   readonly #render: RenderClient;

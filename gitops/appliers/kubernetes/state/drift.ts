@@ -15,7 +15,7 @@ interface ForeignField extends Field {
 /** The cluster's own part that numbers revisions, and scales for an autoscaler. */
 const CONTROLLERS: ReadonlySet<string> = new Set(['kube-controller-manager']);
 const OWN_MANAGERS: ReadonlySet<string> = new Set([MANAGER, INITIAL_MANAGER]);
-/** What `kubectl rollout restart` sets: without it, the pods would restart again. */
+/** What `kubectl rollout restart` sets: if it were removed, the pods would restart again. */
 const RESTARTED = '/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt';
 /** Others may set these. An autoscaler sets the number of pods; so may a person, until its next decision. */
 const KEPT: ReadonlySet<string> = new Set([RESTARTED, '/spec/replicas']);

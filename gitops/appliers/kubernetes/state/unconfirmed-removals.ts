@@ -7,7 +7,7 @@ import type { ObjectRef } from './object-spec.ts';
 const LONGEST_MS = 60 * 60_000;
 
 /**
- * The Secrets that may still exist although this process has deleted their record: nothing else shows them then.
+ * The Secrets that may still exist although this process deleted their record (a ConfigMap), which alone shows them.
  */
 export class UnconfirmedRemovals {
   readonly #clock: Clock;

@@ -28,7 +28,7 @@ const OWN_IN_TREE: ReadonlySet<string> = new Set(
   ['nginx.conf', 'version', RECORD, 'http', 'sites', MAIN, VERSION].map((name) => join(CURRENT, name)),
 );
 const GENERATION = /^sites\.([0-9]+)$/;
-/** The current one and two older ones, for inspection. */
+/** The current one and two older ones, for inspection and to restore lost files. */
 const KEPT = 3;
 
 interface GenerationsDeps {

@@ -6,7 +6,7 @@ const SETTLED_MS = 60_000;
 
 /**
  * Starts nginx again when it ends unexpectedly: at once, then with growing pauses while it keeps ending. Its
- * configuration doesn't change, so no site waits for a pass or counts as repaired.
+ * configuration stays the same: no site needs a pass for this, and none counts as repaired.
  */
 export function reviveNginx(daemon: NginxDaemon, restore: () => Promise<unknown>): { stop(): void } {
   let failures = 0;

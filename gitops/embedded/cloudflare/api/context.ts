@@ -20,7 +20,7 @@ export interface EmulatorDeps {
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
-  /** Called at each change, before it is answered, with all patterns that lead to a script. */
+  /** Called at each change of the routes, before it is answered, with all patterns that lead to a script. */
   readonly onRoutes: (patterns: readonly string[]) => Promise<void>;
   /** The clock of the rate limits and of all dates. */
   readonly now?: () => Date;

@@ -16,8 +16,8 @@ interface WrittenPoint {
 /** The limits above which a row counts for several points (docs/facts.md, Cloudflare Workers). */
 export interface SamplingLimits {
   /**
-   * If an index gets up to this many points in a window, all are stored. Beyond that, each doubling of their number
-   * adds stored rows, about half of this number.
+   * If an index gets up to this many points in a window, all are stored. Beyond that, each doubling of the points
+   * adds rows: about half as many as this limit.
    */
   readonly points: number;
   readonly seconds: number;

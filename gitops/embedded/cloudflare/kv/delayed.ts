@@ -21,7 +21,7 @@ export interface DelayedKv {
   close(): Promise<void>;
 }
 
-/** The pause after a write to the worker's store that failed. */
+/** The pause after a failed write to the worker's store. */
 const RETRY_MS = 1_000;
 /** Workers KV takes no expiration within the next minute. */
 const SHORTEST_LIFE_SECONDS = 60;
@@ -56,7 +56,7 @@ export function delayedKv({
         ...(expiration === null ? {} : { expiration }),
       });
     }
-    // A newer write of the key has another number.
+    // By number: a newer write of the key has another one, and stays pending.
     pending.remove(write);
   }
 

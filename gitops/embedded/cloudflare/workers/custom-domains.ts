@@ -63,7 +63,7 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
       zone_name === undefined ? isIn(name, hostname) : name === zone_name,
     );
     if (found === undefined) {
-      const which = zone_name === undefined ? 'no zone' : `no zone ${zone_name}`;
+      const which = zone_name === undefined ? 'no zone' : `the unknown zone ${zone_name}`;
       throw new ApiError('foreignDomain', `Hostname ${hostname} is in ${which}.`);
     }
     return found;

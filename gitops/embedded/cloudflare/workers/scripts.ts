@@ -21,7 +21,7 @@ export function scriptName({ account, scripts }: EmulatorContext, params: unknow
   return name;
 }
 
-/** Stores an upload as the newest version; the settings that it names become those of all versions. */
+/** Stores an upload as the newest version; the script settings that it names apply to all versions. */
 export function storeUpload(
   { db, scripts }: EmulatorContext,
   name: string,

@@ -23,7 +23,12 @@ export function CountryTable({ traffic }: { traffic: Traffic }) {
     ...sums.slice(0, SHOWN).map(([code, number]) => ({ name: nameOf(code), number })),
     ...(rest.length === 0
       ? []
-      : [{ name: `${rest.length} others`, number: rest.reduce((sum, [, number]) => sum + number, 0) }]),
+      : [
+          {
+            name: rest.length === 1 ? '1 other' : `${rest.length} others`,
+            number: rest.reduce((sum, [, number]) => sum + number, 0),
+          },
+        ]),
   ];
   return (
     <figure class="chart-box">

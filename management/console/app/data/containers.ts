@@ -60,7 +60,7 @@ export async function fetchContainers({ status, health, ...filter }: ListFilter)
     },
     querySerializer: COMMAS,
   });
-  return { containers: data.containers as readonly ListedContainer[], next: data.next }; // by `view`
+  return { containers: data.containers as readonly ListedContainer[], next: data.next }; // as `view` asks
 }
 
 export async function fetchCounts(client?: string) {

@@ -16,7 +16,7 @@ const DAY = 86_400;
 export const TRAFFIC_STEPS = { minute: MINUTE, hour: HOUR, day: DAY } as const;
 export type StepName = keyof typeof TRAFFIC_STEPS;
 
-/** The spans that a chart can show, with the steps that are readable for each, the usual one first. */
+/** The spans that a chart can show, with the steps that suit each, the usual one first. */
 export const SPANS = [
   { name: 'Hour', seconds: HOUR, steps: ['minute'] },
   { name: 'Day', seconds: DAY, steps: ['hour', 'minute'] },
@@ -80,7 +80,7 @@ export function sumsOf({ points }: Traffic, what: Grouped): readonly (readonly [
   return [...sums].sort(([, a], [, b]) => b - a);
 }
 
-/** A step of the range: its point; `zero`: there was no request; `unknown`: nothing or not everything is known. */
+/** A step of the range: its point; without one, `zero`: there was no request; `unknown`: counts are missing. */
 export interface TrafficStep {
   /** Seconds since the epoch. */
   readonly time: number;

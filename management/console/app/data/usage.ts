@@ -69,7 +69,7 @@ export function zoneDay(time: number, timeZone: string): string {
   return new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short' }).format(time);
 }
 
-/** All days from one to another, both included; at most those that the API answers at once. */
+/** All days from one to another, both included; at most 500, which is more than the API answers at once. */
 export function daysFromTo(from: string, to: string): string[] {
   const days: string[] = [];
   for (let day = from; day <= to && days.length < 500; day = dayAfter(day, 1)) days.push(day);

@@ -94,7 +94,7 @@ export function Confirm({
     setError(null);
     try {
       await latest.current.act(header);
-      // The next change is for the version that this one has made.
+      // So that the next change is based on the version that this one has made.
       if (base !== undefined) await readAgain(`container ${base.container.id}`);
       close();
     } catch (failure) {

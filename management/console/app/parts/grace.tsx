@@ -13,7 +13,7 @@ export function GraceField({ value, set, max }: { value: string; set: (days: str
   return (
     <TextField
       label="Days of grace"
-      hint={`The old one is accepted until ${absolute(`${graceDate(value)}T00:00:00Z`)}; 0: it is refused at once`}
+      hint={`The old token works until ${absolute(`${graceDate(value)}T00:00:00Z`)}; 0: it is refused at once`}
       type="number"
       min={0}
       max={max}

@@ -5,7 +5,7 @@ import { ChangeTable } from './changes.tsx';
 import { Ago } from './marks.tsx';
 import { Known } from './states.tsx';
 
-/** How many of the newest commits are searched for the one of `base`. */
+/** How many of the newest commits are shown at most. One more is searched for `base`. */
 const MOST = 5;
 
 /** What another person changed since `base` was read, so that a change of `base` was refused (412). */

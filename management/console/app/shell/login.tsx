@@ -6,7 +6,7 @@ export function LoginPage({ logins }: { logins: Logins }) {
   useEffect(() => {
     document.title = 'Log in · Tagyard';
   }, []);
-  // This page itself opens the login’s address, because the API lets only its own pages choose the account.
+  // The login is opened from this page, because the API accepts a chosen account only from its own pages.
   const logIn = (hint?: string) => {
     location.assign(loginUrl(location.pathname + location.search + location.hash, hint));
   };

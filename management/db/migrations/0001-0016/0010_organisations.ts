@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Organisations above clients. A member of an organisation has that role in its clients, so a changed membership
+ * Organisations above clients. A member's role in an organisation holds in its clients, so a changed membership
  * sends the notice `member <client> <subject>` for each client.
  */
 const STATEMENTS = [

@@ -1,8 +1,8 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * Clients and organisations are kept in git, and service tokens and invitations only here. A service token has its role
- * as the member `token:<id>`. Only SHA-256 digests of tokens are stored.
+ * Clients and organisations are kept in git, and service tokens and invitations only here. The role of a service token
+ * is that of the member `token:<id>`. Only SHA-256 digests of tokens are stored.
  */
 const STATEMENTS = [
   sql`alter table clients add column blob text`,

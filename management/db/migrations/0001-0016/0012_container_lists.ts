@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 /**
- * What lists of containers are searched and sorted by, computed from the manifest, with an index for each order.
+ * Columns for searching and sorting lists of containers, computed from the manifest, with an index for each order.
  */
 const STATEMENTS = [
   // Without accents and case: `Müller` and `MULLER` are both found by `muller`.
@@ -32,7 +32,7 @@ const STATEMENTS = [
     exception when insufficient_privilege or undefined_file or undefined_object or feature_not_supported then
       raise warning 'containers are searched without an index, because pg_trgm can''t be created: %', sqlerrm;
     end $$`,
-  // Includes the words: of the containers that come before its matches, a search reads only the index, not the rows.
+  // Includes the words: while a search passes containers that don't match, it reads only the index, not their rows.
   sql`create index containers_by_name on containers (folded_name, seq) include (client_id, words)`,
   sql`create index containers_by_update on containers (updated_at, seq)`,
   // Answers counts from the index alone.

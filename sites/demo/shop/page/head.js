@@ -1,4 +1,4 @@
-// Runs before the snippet, as a consent platform does. It repeats the visitor's choice by Consent Mode, and records which
+// Runs before the snippet, as a consent platform does. It sends the saved choice to Consent Mode, and records which
 // scripts arrive and which fail: `window.shop` is what the panel reads.
 (() => {
   const scripts = [];

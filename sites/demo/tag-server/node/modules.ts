@@ -7,5 +7,5 @@ export const http = process.getBuiltinModule('node:http');
 /** Loads OpenSSL with the first request over TLS. */
 export const loadHttps = () => process.getBuiltinModule('node:https');
 
-/** The same for hashes and random bytes. */
+/** Loads the module for hashes and random bytes at its first use. */
 export const loadCrypto = () => process.getBuiltinModule('node:crypto');

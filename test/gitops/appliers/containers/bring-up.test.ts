@@ -85,7 +85,7 @@ describe('bringing a container up', () => {
     expect(host.runtime.calls).toEqual([]);
   });
 
-  test('starts one again that runs and does not answer', async () => {
+  test('replaces one that runs but does not answer', async () => {
     await using host = setup();
     await host.runtime.add(launchOf(wanted()), { statuses: [] });
     await host.bringUp(wanted());
@@ -121,7 +121,7 @@ describe('bringing a container up', () => {
     expect(host.runtime.calls).toHaveLength(2);
   });
 
-  test('keeps one on demand that is stopped, and starts one again that is unhealthy', async () => {
+  test('keeps one on demand that is stopped, and replaces one that is unhealthy', async () => {
     await using host = setup();
     const resource = wanted('1', true);
     const name = nameOf(resource);

@@ -74,7 +74,7 @@ describe('the containers of a manifest', () => {
   test.each([
     ['the CA', { caFile: '/etc/ca.pem' }],
     ['the loopback range', { slots: new Slots('127.78') }],
-  ])('a host setting (%s) changes their hash and keeps their keys', (_what, settings) => {
+  ])('have another hash and the same keys with another host setting: %s', (_what, settings) => {
     const [before, after] = [desired(loadedManifest()), desired(loadedManifest(), settings)];
     expect(after.map(({ key }) => key)).toEqual(before.map(({ key }) => key));
     after.forEach(({ hash }, index) => {
@@ -103,7 +103,7 @@ describe('the containers of a manifest', () => {
   });
 
   test.each(['other', 'tagyard-demo-1-shop', 'tagyard-demo-2-shop-preview-0-0123abcd'])(
-    '%s is not a name of our containers',
+    'are not recognized by the name %s',
     (name) => {
       expect(keyOfName('demo-1', name)).toBeNull();
     },

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { ensureImage } from '../../../../gitops/appliers/containers/docker-image.ts';
 import { RetryableError } from '../../../../gitops/base/errors.ts';
 
-test('a query for an image that the engine never answers ends when it is aborted', async () => {
+test('a query for an image ends when it is aborted, even if the engine never answers', async () => {
   await using engine = createServer().listen(0, '127.0.0.1');
   await once(engine, 'listening');
   const { port } = engine.address() as AddressInfo; // it listens on TCP

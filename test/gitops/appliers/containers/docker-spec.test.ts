@@ -13,7 +13,7 @@ const launches = desiredContainers(loadedManifest(), { slots: new Slots('127.77'
 const [processing, preview] = launches.map((launch) => createOptions(launch, { caFile: '/var/ca.pem' }));
 
 describe('a container in Docker', () => {
-  test('has the policy script’s URL and its host (the preview’s address) in the processing role only', () => {
+  test('has the policy script’s URL, which is at the preview’s address, in the processing role only', () => {
     const policy = { text: 'x', hash: '0123456789abcdef' };
     const settings = {
       slots: new Slots('127.77'),

@@ -112,7 +112,7 @@ describe('waiting for health', () => {
       clock,
     };
     expect(await waitForHealth(server.endpoint, options, signal)).toBe('unhealthy');
-    // The end of the first probe (50 ms, with 100 ms before the next) after each check was due, and the deadline.
+    // A due check is made when the next probe ends (one ends every 150 ms); the last check is at the deadline.
     expect(askedAt).toEqual([1_100, 2_150, 4_250, 8_000]);
   });
 });

@@ -27,7 +27,7 @@ test.each([
   ['was healthy', 200, TerminalError],
   ['was not healthy', 503, GivenUpError],
 ])(
-  'a spec whose container %s at an observation fails with the expected error',
+  '`apply` throws the expected error for a spec whose container %s when observed',
   async (_what, status, expected) => {
     await using runtime = new FakeRuntime(() => ({ death: 'exit code 1', lines: [REFUSED] }));
     const settings = containersSettings('seen', '127.98', { giveUpAfter: 3, startupDeadlineMs: 0 });
@@ -47,7 +47,7 @@ test.each([
   },
 );
 
-test('an observation proves nothing of a replacement removed before the last probe ends', async () => {
+test('a replacement that is removed before the observation ends doesn’t count as seen healthy', async () => {
   const seen = Promise.withResolvers<void>();
   const oldIsProbed = Promise.withResolvers<number>();
   let observing: Promise<unknown> | undefined;

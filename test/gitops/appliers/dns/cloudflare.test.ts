@@ -130,7 +130,7 @@ describe('DNS at Cloudflare', () => {
       false,
     ],
     [
-      'an authority',
+      'a certificate authority',
       { type: 'CAA', data: { flags: 0, tag: 'issue', value: 'ca.example' }, content: '0 issue "ca.example"' },
       false,
     ],

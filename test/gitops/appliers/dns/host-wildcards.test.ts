@@ -58,7 +58,7 @@ describe('passes of one host', () => {
     expect(resolve('first-origin.example.net')).toBe(HOST);
   });
 
-  test('count the records of others at each listing of the whole zone', async () => {
+  test('count the records of others even if they observe only one site, beside a wildcard', async () => {
     const applier = dns('wildcard');
     await pass(applier, first);
     await plant({ type: 'TXT', name: 'notes', content: '"theirs"' });
@@ -225,7 +225,7 @@ describe('the wildcard of a host that has no site', () => {
   test.each([
     ['of another instance', 'tgy1 other tag-2 - 01234567'],
     ['of others', undefined],
-  ])('is not reported as unused if the wildcard record is one %s', async (_what, comment) => {
+  ])('is not reported as unused if it is the wildcard %s', async (_what, comment) => {
     await plant({ type: 'A', name: '*', content: OTHER_HOST, ...(comment === undefined ? {} : { comment }) });
     const applier = dns('wildcard');
     await pass(applier, loadedManifest('first', 1));

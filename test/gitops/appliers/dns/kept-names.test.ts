@@ -21,7 +21,7 @@ describe('where others’ records come and go at or below a covered name', () =>
       const applier = dns('wildcard');
       await pass(applier, ...sites(1));
       await plant(challenge);
-      // Until the next full pass, the name has no address: a pass sees the challenge only once it exists.
+      // The name has no address until the next full pass, which is the first to see the challenge.
       expect(resolve(origin)).toBeNull();
       await pass(applier, ...sites(1));
       expect(resolve(origin)).toBe(HOST);

@@ -21,8 +21,8 @@ test.each<[string, readonly ListedRecord[], 'update' | 'conflict']>([
   ['another host made for the site', [moved], 'update'],
   ['another host made for another site', [record('other', 'tgy1 test tag-2 other 0011aabb')], 'conflict'],
   ['another instance made', [record('theirs', 'tgy1 prod tag-2 acme-shop 0011aabb')], 'conflict'],
-  ['has a record without a mark before it in the list', [record('strange', null), moved], 'conflict'],
-  ['has a record without a mark after it in the list', [moved, record('strange', null)], 'conflict'],
+  ['comes after one without a mark in the list', [record('strange', null), moved], 'conflict'],
+  ['comes before one without a mark in the list', [moved, record('strange', null)], 'conflict'],
 ])('a record that %s: $2', (_what, listed, outcome) => {
   const identity = { instance: 'test', host: 'tag-1' };
   const { changes, conflicts } = planResources(desired, observedRecords(listed, desired, identity), DNS);

@@ -233,7 +233,7 @@ describe('a zone that takes no more records', () => {
     const outcomes = await Promise.allSettled(changes.map((change) => applier.apply(change, signal)));
     const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
     expect(errors.every((error) => error instanceof QuotaReachedError)).toBe(true);
-    // The first site was removed in the same batch: three of its own records made room.
+    // The first site was removed in the same batch: its three records made room.
     expect(await records()).toHaveLength(20);
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(3 + 20);
     expect(world.faulty.calls.length).toBeLessThan(25);

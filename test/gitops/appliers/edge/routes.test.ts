@@ -112,9 +112,9 @@ describe('Workers routes (docs/facts.md, Cloudflare Workers)', () => {
     });
 
     test.each([
-      ['another worker’s wildcard', WILDCARD, ['shop-000', 'shop-001']],
+      ['a bypass of all hosts', WILDCARD, ['shop-000', 'shop-001']],
       ['a bypass of one site’s host', 'shop-001.example.net/*', ['shop-001']],
-    ])('reports %s to every site that it concerns', async (_what, pattern, concerned) => {
+    ])('conflicts with %s, for every site that it concerns', async (_what, pattern, concerned) => {
       await plant({ pattern });
       const { conflicts } = await planOf(wildcardRoutes(), ...sites(2));
       expect(conflicts.map(({ site }) => site)).toEqual(concerned);

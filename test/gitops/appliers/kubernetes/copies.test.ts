@@ -26,7 +26,7 @@ function cutOnce(): Answerer {
 test.for([
   ['the objects of its kind', (copies: Copies) => [...copies.of('Service')]],
   ['it', (copies: Copies) => copies.find(ADDRESS)],
-] as const)('a non-JSON object is listed again after a read of %s', async ([, read]) => {
+] as const)('an object with invalid JSON is listed again after a read of %s', async ([, read]) => {
   await using opened = await openedScripted(cutOnce());
   const { client } = opened;
   const selection = { kinds: ['Service'], labels: '' } as const;

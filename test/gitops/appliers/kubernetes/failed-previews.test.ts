@@ -103,7 +103,7 @@ test('failures in Leases that couldn’t be read are reported once they can be r
   expect(broken).toEqual([]);
 });
 
-test('a cause is reported neither for the template that replaced the failed one, nor for a removed site', async () => {
+test('a cause is reported neither for a Deployment that was applied after it, nor for a removed site', async () => {
   await using stack = new AsyncDisposableStack();
   const api = new ChangingServer();
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));

@@ -140,7 +140,7 @@ test('a site’s Secret has its names with the pods that they lead to, as a gate
   });
 });
 
-test('a domain that its owner hasn’t proven is not delivered', () => {
+test('a custom domain below an unproven domain is not delivered', () => {
   const customDomains = ['tags.acme-shop.example'];
   const unproven = ['acme-shop.example'];
   const read = readDelivered(
@@ -198,7 +198,7 @@ test('a gateway whose Lease isn’t renewed, or that takes no requests, isn’t 
 });
 
 test.each(['2020-01-01T00:00:00.000000Z', '2100-01-01T00:00:00.000000Z'])(
-  'a gateway whose clock says %s runs while it renews its Lease, and not after',
+  'a gateway whose clock says %s counts as running while it renews its Lease, and not after',
   async (renewTime) => {
     const stage = new Stage();
     stage.write(SECRET, '1');

@@ -5,7 +5,7 @@ import { privateEntries } from '../../../support/private-entries.ts';
 
 const FAILURE = { message: 'it ends', isLasting: true, quota: null } as const;
 
-test('a rollout that fails again and again is retried, then terminal, then given up, unless it was proven', () => {
+test('a rollout that fails repeatedly is retried, then terminal, then given up, unless it succeeded before', () => {
   const failures = new RolloutFailures();
   const kinds = (hash: string) =>
     Array.from({ length: 12 }, () => failures.errorOf(hash, 'it failed', FAILURE).constructor);

@@ -75,7 +75,7 @@ test.for([
     [deployment('processing', { revisionHistoryLimit: 0 }), preview],
   ],
 ] as const)(
-  'ReplicaSets are read each time while the cluster has yet to remove some, %s',
+  'ReplicaSets are read each time, not only after another rollout, %s',
   async ([, sets, deployments]) => {
     await using found = await cluster(sets);
     expect(await found.of(...deployments)).toEqual([NAMES, 1]);

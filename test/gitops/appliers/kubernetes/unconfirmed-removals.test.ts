@@ -10,7 +10,7 @@ const secret = (name: string) => ({
   ref: { address: { kind: 'Secret', namespace: 'shops', name } as const, uid: name, client: null },
 });
 
-test('a Secret whose removal has begun is shown without a record, until the removal has ended', () => {
+test('a Secret is shown from the deletion of its record to the end of its removal', () => {
   const removals = new UnconfirmedRemovals(testClock());
   const [one, two] = [secret('one'), secret('two')];
   removals.begin(one);
@@ -22,7 +22,7 @@ test('a Secret whose removal has begun is shown without a record, until the remo
   expect([removals.has('shops/one'), removals.has('shops/two')]).toEqual([false, true]);
 });
 
-test('a removal that is begun again and again ends an hour after the first time', () => {
+test('a removal that is begun again and again counts as ended an hour after the first time', () => {
   const clock = testClock();
   const removals = new UnconfirmedRemovals(clock);
   removals.begin(secret('one'));

@@ -58,7 +58,7 @@ test('without the right to change the firewall, networks are created, and the mi
   });
 });
 
-test('firewall rules in another form are rewritten in every drift mode, as neither drift nor a shortfall', async () => {
+test('wrong firewall rules are rewritten in every drift mode, and are no drift or shortfall', async () => {
   const { applier, changes } = host({ kind: 'broken' });
   for (const change of await changes('shop')) await applier.apply(change, signal);
   const [update] = await changes('shop');

@@ -13,7 +13,7 @@ test.each([
   ['the first ones are taken', ['10.1.0.0/16'], ['10.1.0.0/26', '10.1.0.64/26'], '10.1.0.128/26'],
   ['there is a gap', ['10.1.0.0/16'], ['10.1.0.0/26', '10.1.0.128/26'], '10.1.0.64/26'],
   ['one address of the first is taken', ['10.1.0.0/16'], ['10.1.0.7'], '10.1.0.64/26'],
-  ['a larger network covers the start', ['10.1.0.0/16'], ['10.0.0.0/15', '10.1.0.0/26'], null],
+  ['a larger network covers the whole range', ['10.1.0.0/16'], ['10.0.0.0/15', '10.1.0.0/26'], null],
   [
     'taken networks overlap, in any order',
     ['10.1.0.0/16'],

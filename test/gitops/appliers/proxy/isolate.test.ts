@@ -36,7 +36,7 @@ const ours = () => true;
 
 describe('one bad vhost', () => {
   test.each([0, 1, 499, 500, 998, 999])(
-    'at place %i of 1,000 is found in 2·log2(N)+2 tests',
+    'at place %i of 1,000 is found in at most 2·log2(N)+2 tests',
     async (index) => {
       const { state, test } = checker({ names: false });
       const { files, refused } = await isolate(new Map(), many(1_000, [index]), test, ours);
@@ -75,7 +75,7 @@ describe('one bad vhost', () => {
 describe('two files that claim one name', () => {
   test.each([
     [
-      'the new one gives way to the one there',
+      'the new one gives way to the existing one',
       [['b.conf', 'name x']],
       [{ name: 'a.conf', text: 'name x' }],
       ['a.conf'],

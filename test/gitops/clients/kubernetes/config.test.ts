@@ -88,7 +88,7 @@ describe('the configuration of the client', () => {
     });
   });
 
-  test('runs a program again only when it has to', async () => {
+  test('runs a program again only after its credentials are forgotten', async () => {
     const credential = (token: string) => ({ kind: 'ExecCredential', status: { token } });
     const script = join(folder, 'plugin');
     await writeFile(script, '#!/bin/sh\necho "$KUBERNETES_EXEC_INFO" > "$0.info"\ncat "$0.answer"\n', {
@@ -128,7 +128,7 @@ describe('the configuration of the client', () => {
 
   test.each<[string, RegExp, () => Promise<unknown>]>([
     [
-      'nothing at all',
+      'a process with no configuration',
       /this process is not in a pod with a service account, and there is no .*config\. See KUBECONFIG/,
       () => readClusterConfig({}, nothing()),
     ],

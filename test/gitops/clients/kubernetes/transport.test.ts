@@ -65,7 +65,7 @@ describe('a call', () => {
   test.each([
     ['a demand for a long pause', answer(429, { 'retry-after': '60' }), { reason: 'busy', retryAfter: 60 }],
     ['a failure that names no pause', answer(500), { reason: 'unavailable' }],
-  ])('is left to the caller after %s', async (_, answerer, error) => {
+  ])('is not repeated after %s: its caller gets the error', async (_, answerer, error) => {
     const { transport, seen } = await serve(answerer);
     await expect(transport.call(call(true))).rejects.toMatchObject(error);
     expect(seen).toHaveLength(1);

@@ -36,7 +36,7 @@ describe('the decoder of a watch', () => {
     expect(decode(bytes).map(read)).toEqual(expected);
   });
 
-  test('keeps as text who has set which fields', () => {
+  test('keeps the fieldsV1 of managed fields as text', () => {
     const entry = { manager: 'tagyard', operation: 'Apply', time: '2026-01-01T00:00:00Z' };
     const fieldsV1 = { 'f:spec': { 'k:{"name":"a"}': { '.': {} } } };
     const { metadata, ...rest } = pod('a', 1);
@@ -173,7 +173,7 @@ describe('the changes that a slow reader has not read', () => {
     ]);
   });
 
-  test('end with the signal', async () => {
+  test('are no longer awaited once the signal aborts', async () => {
     const end = new AbortController();
     let ends = 0;
     const queue = new ChangeQueue(end.signal, () => {

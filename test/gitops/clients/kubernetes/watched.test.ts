@@ -80,7 +80,7 @@ describe('a listing whose tokens have expired three times', () => {
     expect(limits()).toEqual([...Array(6).fill('1'), null]);
   });
 
-  test('fails if that one expires, too', async () => {
+  test('fails if the request without pages expires, too', async () => {
     const { transport, asked } = await serve(...tries, json(gone, 410));
     await expect(listPaged(transport, PODS, options)).rejects.toMatchObject({ reason: 'expired' });
     expect(asked()).toHaveLength(7);
@@ -136,7 +136,7 @@ describe('a watched copy', () => {
 
   test.each([
     ['an event', watch(line('ERROR', gone))],
-    ['its status', json(gone, 410)],
+    ['the status of the answer', json(gone, 410)],
   ])('lists again when %s says that its version has expired', async (_, expired) => {
     const { copy, asks } = await watched(
       PODS,

@@ -151,12 +151,12 @@ test('lists all pages', async () => {
   expect(found.map(({ id }) => id)).toEqual(data.containers.map(({ id }) => id));
 });
 
-test('types an item of a list without the list of what isn’t known', () => {
+test('types an item of a list, also where the answer has a second list (`missing`)', () => {
   expectTypeOf<ListItem<'/requests'>>().toExtend<{ route: string }>();
   expectTypeOf<ListItem<'/usage'>>().toExtend<{ day: string }>();
 });
 
-test('lists by the cursor of the document, whatever the member of the items is called', async () => {
+test('lists by the `next` of each page, whatever the member with the items is called', async () => {
   const sent: URL[] = [];
   const api = clientAs('owner', {
     fetch: async (request) => {

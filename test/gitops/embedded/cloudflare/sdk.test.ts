@@ -60,7 +60,7 @@ test('gets the API’s errors with their status and code', async () => {
   );
 });
 
-test('retries a conflict as at Cloudflare, never with retries off, and reports a full zone', async () => {
+test('retries a conflict as at Cloudflare, unless retries are off, and reports a full zone', async () => {
   const retrying = sdk.withOptions({ maxRetries: 1 });
   const route = { ...zone, pattern: 'a.example.net/*', script: EMULATOR_SCRIPT };
   await sdk.workers.routes.create(route);

@@ -41,6 +41,6 @@ test.each([
   expect(warningsOf(name, domains, `${id}-abcde`)).toHaveLength(1);
 });
 
-test('a site with the blocked name, from an older release, gets no warning that another is used', () => {
+test('a site with the blocked name, from an older release, gets no warning that another name is used', () => {
   expect(warningsOf('Ads', ['acme.example'], 'ads')).toEqual([]);
 });

@@ -12,7 +12,7 @@ const compare = (holds: (order: number) => boolean): MakeCompiled =>
     return made('UInt8', of, operands);
   });
 
-/** A constant text that is compared with a date is read as one. Throws `SqlError` for types that don't compare. */
+/** A constant text that is compared with a date is read as a date. Throws `SqlError` for types that don't compare. */
 function comparable([left, right]: readonly [Compiled, Compiled]): [Compiled, Compiled] {
   const read = (one: Compiled): Compiled => {
     const value = secondsOf(String(one.of([])));
@@ -88,7 +88,7 @@ export const OPERATORS: Readonly<Record<string, MakeCompiled>> = {
   ilike: like('i'),
   in: (operands, name) => {
     const [value, ...list] = operands as [Compiled, ...Compiled[]]; // the parser demands them
-    const equals = list.map((one) => (OPERATORS['='] as MakeCompiled)([value, one], name)); // above
+    const equals = list.map((one) => (OPERATORS['='] as MakeCompiled)([value, one], name)); // defined above
     return made('UInt8', (row) => Number(equals.some((equal) => equal.of(row) !== 0)), operands);
   },
 };

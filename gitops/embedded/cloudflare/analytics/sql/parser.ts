@@ -234,7 +234,7 @@ class Parser {
 
   #interval(): Expression {
     const { kind, text: count } = this.#next();
-    if (kind !== 'string' || !/^\d+$/.test(count)) throw new SqlError('expected INTERVAL ’<n>’ <unit>');
+    if (kind !== 'string' || !/^\d+$/.test(count)) throw new SqlError("expected INTERVAL '<n>' <unit>");
     const unit = this.#next().text.toUpperCase();
     if (!UNITS.includes(unit)) throw new SqlError(`unsupported interval: ${unit}`);
     return { kind: 'interval', count: Number(count), unit };

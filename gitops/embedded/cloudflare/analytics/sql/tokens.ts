@@ -4,7 +4,7 @@ export class SqlError extends Error {
 }
 
 export interface Token {
-  /** `word`: a name or a keyword, `quoted`: a name in quotes. `end`: after the last one. */
+  /** `word`: a name or a keyword. `quoted`: a name in quotes. `end`: what follows the last token. */
   readonly kind: 'word' | 'quoted' | 'number' | 'string' | 'symbol' | 'end';
   readonly text: string;
 }

@@ -15,7 +15,7 @@ type Checklist = components['schemas']['Checklist'];
 /** The API takes no larger export. */
 const MOST_BYTES = 4 * 1024 * 1024;
 
-/** What is done in Tag Manager: where to click, and what is known of it. */
+/** The points to set up in Tag Manager: where to click, and what is known of each. */
 export function ChecklistSection({ container: { id, clientId } }: { container: Container }) {
   const query = useQuery(`checklist ${id}`, async () => {
     return (await api.get('/server-containers/{id}/checklist', { params: { path: { id } } })).data;

@@ -9,7 +9,7 @@ import { Confirm, type OfVersion } from '../../parts/confirm.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failure } from '../../parts/states.tsx';
 
-/** What interrupts or ends a container, and the way back. */
+/** Suspends, protects, removes or restores a container. */
 export function DangerSection({ versioned }: { versioned: Versioned }) {
   const { id, clientId, name, status, suspended, protected: isProtected } = versioned.container;
   const [isRemoving, setRemoving] = useState(false);

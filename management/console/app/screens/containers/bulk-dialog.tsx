@@ -129,7 +129,7 @@ function PlanSums({ action, plan }: { action: BulkAction; plan: readonly BulkRes
   return (
     <p>
       <span class="strong">{plural(planned, 'container')}</span>{' '}
-      {action.isAlways ? 'will be done' : 'will change'}
+      {action.isAlways ? 'will be processed' : 'will change'}
       {same > 0 && `, ${count(same)} already as wanted`}
       {refused > 0 && `, ${count(refused)} refused`}.
     </p>

@@ -13,7 +13,7 @@ import { ContainerTable } from './table.tsx';
 
 const PAGE_SIZE = 50;
 
-/** All containers: search, filters and the page in the address, so that a link shows the same to another person. */
+/** All containers. Search, filters and page are in the address, so that a link shows the same to another person. */
 export function ContainersScreen() {
   const { query, route } = useLocation();
   const filter = filterOf(query);

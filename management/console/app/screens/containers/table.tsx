@@ -114,7 +114,7 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
               type="checkbox"
               aria-label={`Select ${name}`}
               checked={isChosen}
-              // With the shift key, all between this and the last one.
+              // With the shift key, also all rows between this one and the one that was changed last.
               onClick={({ shiftKey }) => selection.toggle(container, shiftKey)}
             />
           )}

@@ -35,7 +35,7 @@ export default function DriftScreen() {
         {({ items, next }) =>
           items.length === 0 ? (
             <Empty title="No drift">
-              <p>Hosts, Cloudflare and DNS are as git describes them.</p>
+              <p>Nothing on hosts, in Cloudflare or in DNS was changed outside of git.</p>
             </Empty>
           ) : (
             <>

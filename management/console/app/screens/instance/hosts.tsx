@@ -8,7 +8,7 @@ import { count, words } from '../../text/format.ts';
 
 type Host = components['schemas']['Host'];
 
-/** The hosts: room, images, sites, quotas and checks. */
+/** The hosts: free ports, revision, containers, sites, quotas and checks. */
 export default function HostsScreen() {
   const query = useQuery('instance hosts', async () => (await api.get('/hosts')).data);
   return (

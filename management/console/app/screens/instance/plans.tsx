@@ -44,7 +44,7 @@ export default function PlansScreen() {
       {error !== null && <Failure error={error} />}
       {plan === null ? (
         <Empty title="No plan yet">
-          <p>A plan observes all hosts and compares them with git. It changes nothing.</p>
+          <p>A plan observes the host and compares it with git. It changes nothing.</p>
         </Empty>
       ) : (
         <Section

@@ -189,7 +189,7 @@ function PlanSection({
         <>
           <p>
             They get <code title={image}>{imageName(image)}</code> wave by wave. A wave begins once all sites
-            of the one before are ready, and the first failure stops the rollout.
+            of the one before have been ready for the watch time, and the first failure stops the rollout.
           </p>
           <ol class="waves">
             {waves.map((sites, index) => (

@@ -62,7 +62,7 @@ function ClientsOfOrganisation({ id }: { id: string }) {
         rows={3}
         empty={
           <Empty title="No client yet">
-            <p>An operator puts clients into an organisation.</p>
+            <p>Operators add clients; owners and admins can create them by the API.</p>
           </Empty>
         }
         head={

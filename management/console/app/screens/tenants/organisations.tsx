@@ -22,7 +22,7 @@ export default function OrganisationsScreen() {
   return (
     <Page
       title="Organisations"
-      sub="A member of an organisation, such as an agency, has the same role in each of its clients"
+      sub="Members of an organisation, such as an agency, have the same role in each of its clients"
     >
       <search class="filters">
         <input

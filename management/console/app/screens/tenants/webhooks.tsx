@@ -21,7 +21,7 @@ export default function WebhooksScreen() {
         {({ items }) =>
           items.length === 0 ? (
             <Empty title="No webhook yet">
-              <p>A webhook reports status, changes and refusals of containers.</p>
+              <p>A webhook reports events of containers, such as a new status or a refused manifest.</p>
             </Empty>
           ) : (
             items.map((one) => <WebhookCard key={one.id} webhook={one} />)

@@ -52,7 +52,7 @@ export default function UsageScreen() {
           <span>
             Days of the time zone <span class="strong">{days.timeZone}</span>
           </span>
-          <span>List prices of Cloudflare, in US dollars, beyond what a plan includes</span>
+          <span>List prices of Cloudflare, in US dollars; what a plan includes is not subtracted</span>
         </>
       }
       actions={

@@ -49,7 +49,7 @@ describe('the shown output of a container', () => {
     ['as parsed, in PEM', () => pem],
     ['as parsed, in JSON', () => JSON.stringify(pem)],
     ['as parsed, with CRLF in JSON', () => JSON.stringify(pem.replaceAll('\n', '\r\n'))],
-  ])('a private key wrapped by hand is printed %s: none of its lines is shown', (_how, print) => {
+  ])('shows no line of a private key that was wrapped by hand and is printed %s', (_how, print) => {
     const stored = `e\n${pem.replaceAll('\n', ' \r\n')}`;
     const shown = redact(secretsWith(stored), print(stored));
     const lines = pem.split('\n').filter((line) => line.length >= 8 && !line.startsWith('-----'));

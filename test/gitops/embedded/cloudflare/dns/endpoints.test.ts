@@ -151,7 +151,7 @@ describe('the emulator’s DNS records', () => {
       expect((await list('?per_page=5000')).result_info.total_count).toBe(200);
     });
 
-    test('is refused as a whole, with a single record’s code, if it would exceed the zone’s limit', async () => {
+    test('is refused as a whole, with the code of one record, if it exceeds the zone’s limit', async () => {
       const text = (index: number) => ({ type: 'TXT', name: `t${index}`, content: `"${index}"` });
       const posts = Array.from({ length: 200 }, (_, index) => text(index));
       const batch = (body: object) => cloudflare.call('POST', `${records}/batch`, body);

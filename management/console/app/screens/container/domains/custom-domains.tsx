@@ -201,7 +201,7 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
             refresh(id);
           }}
         >
-          <p>Pages whose snippet names this host get tags from the vendor or none until it is replaced.</p>
+          <p>Until their snippet is replaced, pages that name this host get tags from the vendor or none.</p>
         </Confirm>
       )}
     </li>

@@ -4,7 +4,7 @@ import type { Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
 import { Confirm, type OfVersion } from '../../../parts/confirm.tsx';
 
-/** Puts the domains in another order: the first one is the primary, which is served whatever plugins are on. */
+/** Puts the domains in another order: the first one is the primary, which is served even if `multi_domain` is off. */
 export function DomainOrder({ versioned, close }: { versioned: Versioned; close: () => void }) {
   const { id } = versioned.container;
   const [base] = useState(versioned);

@@ -41,7 +41,7 @@ export function LoaderTokenPart({ versioned }: { versioned: Versioned }) {
                 )}
                 <StateMark
                   of={current ? 'current' : 'replaced'}
-                  title={current ? 'Snippets have it' : 'Accepted for old pages'}
+                  title={current ? 'The snippet has it' : 'Accepted for old pages'}
                 />
                 {!current && mayAct(clientId) && (
                   <button
