@@ -19,8 +19,8 @@ import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { isAtLeast, roleFrom } from '../lifecycle/roles.ts';
-import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
+import { presentInvitation, readInvitations } from './invitation-page.ts';
 import {
   countInvitations,
   deleteInvitation,
@@ -28,7 +28,6 @@ import {
   hasInvitation,
   type InvitationRow,
   insertInvitation,
-  listInvitations,
   putBackInvitation,
   takeInvitation,
 } from './invitations.repository.ts';
@@ -116,7 +115,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         const { value, hash } = newSecret('tgi_');
         const row = { id: request.newId, hash, email, role, created_by: caller.subject, expires_at: expires };
         const made = await insertInvitation(db, { ...row, of });
-        return reply.status(201).send({ ...present(made), token: value });
+        return reply.status(201).send({ ...presentInvitation(made), token: value });
       },
     );
 
@@ -137,7 +136,7 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         const of = { kind, id: request.params.id };
         await demandRoleIn(context, of, callerOf(request), 'act');
         const { limit, cursor } = request.query;
-        return await page(context, { limit, cursor }, { manager: null, [one]: of.id });
+        return await readInvitations(context, { limit, cursor }, { manager: null, [one]: of.id });
       },
     );
 
@@ -172,19 +171,6 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
   };
 }
 
-type Managed = Pick<Parameters<typeof listInvitations>[1], 'manager' | 'client' | 'organisation'>;
-
-async function page(
-  { db, clock }: Pick<Context, 'db' | 'clock'>,
-  { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
-  managed: Managed,
-) {
-  const [after] = keyFrom(cursor, z.tuple([z.uuid()])) ?? [];
-  const rows = await listInvitations(db, { ...managed, after, limit: limit + 1, now: clock.date() });
-  const { items, next } = listPage(rows, limit, ({ id }) => [id]);
-  return { items: items.map(present), next };
-}
-
 /** The invitations of both kinds: their list, and accepting one. */
 export function allInvitationsRoutes({ context, changes }: TenantParts): FastifyPluginAsyncZod {
   const { db, clock } = context;
@@ -207,7 +193,7 @@ export function allInvitationsRoutes({ context, changes }: TenantParts): Fastify
         const { client, organisation, ...at } = request.query;
         await demandListed(context, request.query, caller);
         const manager = isOperator(context, caller) ? null : caller.subject;
-        return await page(context, at, { manager, client, organisation });
+        return await readInvitations(context, at, { manager, client, organisation });
       },
     );
 
@@ -286,18 +272,4 @@ async function demandInviter(context: Context, row: InvitationRow): Promise<void
   if (isExpired || inviter === null || !isAtLeast(inviter, role) || !isAtLeast(inviter, 'admin')) {
     throw new ManagementProblem('unknown_invitation');
   }
-}
-
-function present(row: InvitationRow) {
-  const { id, client_id, organisation_id, email, role, created_by } = row;
-  return {
-    id,
-    client: client_id,
-    organisation: organisation_id,
-    email,
-    role: roleFrom(role),
-    createdBy: created_by,
-    createdAt: row.created_at.toISOString(),
-    expiresAt: row.expires_at.toISOString(),
-  };
 }

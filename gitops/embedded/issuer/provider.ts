@@ -105,7 +105,7 @@ function configuration({ signingKey, audience, client, accounts }: ProviderOptio
       };
     },
     interactions: { url: (_context, { uid }) => `/login/${uid}` },
-    // The only client is the instance's own: nobody is asked to confirm its access.
+    // The only client is the instance's own, so no person is asked to confirm its access.
     loadExistingGrant: async ({ oidc }) => {
       const { client: known, session, provider } = oidc;
       if (known === undefined || session?.accountId === undefined) return undefined;
