@@ -52,7 +52,7 @@ export async function gatewaySource(
     now,
   });
   const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
-  const addresses: string[] = [];
+  const addresses: string[] = [...env.ACME_ADDRESSES];
   const current = () => destination().current();
   const acme = await acmeService(env, {
     ...{ log, now, addresses },
@@ -62,7 +62,8 @@ export async function gatewaySource(
         // The addresses of a site's name are compared with those that the gateway's Service has now.
         const known = await addressesOf(current(), lookup);
         const found = await lookup.addresses(host);
-        addresses.splice(0, addresses.length, ...known, ...env.ACME_ADDRESSES);
+        // An unknown address replaces no known one: other checks may be comparing with it.
+        if (known.length > 0) addresses.splice(0, addresses.length, ...known, ...env.ACME_ADDRESSES);
         const isFurther = found.length > 0 && found.every((address) => env.ACME_ADDRESSES.includes(address));
         if (known.length === 0 && !isFurther) throw new Error(UNKNOWN_ADDRESS);
         return found;

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-async function sourceOf(settings: NodeJS.ProcessEnv, address: string | null = '192.0.2.1') {
+async function sourceOf(settings: NodeJS.ProcessEnv, current: () => string | null = () => '192.0.2.1') {
   const env = readEnv({
     SITES_REPO: folder,
     STATE_DIR: join(folder, 'state'),
@@ -45,7 +45,7 @@ async function sourceOf(settings: NodeJS.ProcessEnv, address: string | null = '1
     log: { info() {}, warn() {} },
     now: Date.now,
     cloudflare: cloudflareClient({ url: 'http://127.0.0.1:9', token: 'a-token', accountId: 'an-account' }),
-    destination: () => ({ current: () => address }),
+    destination: () => ({ current }),
   });
 }
 
@@ -116,34 +116,56 @@ test.each([
 ])(
   'the address of a name with an ordered certificate is %s',
   async (_what, address, further, state, reason) => {
-    const settings = { ACME_DIRECTORY_URL: 'https://127.0.0.1:9/directory', ACME_ADDRESSES: further };
-    const delivered = await sourceOf({ ...GATEWAY, ...settings }, address);
-    if (delivered === null) throw new Error('there is no source for gateways');
-    const { certificates } = delivered;
-    // They resolve to 127.0.0.1.
-    const hostnames = {
-      edge: 'shop.localhost',
-      origin: 'shop-origin.localhost',
-      preview: 'shop-preview.localhost',
-    };
-    const manifest = loadedManifest('shop', 0, { tls: { mode: 'acme' }, hostnames });
-    certificates.start(() => undefined);
-    try {
-      certificates.follow({
-        revision: 'one',
-        sites: new Map([['shop', { site: 'shop', blob: 'blob', manifest, stalled: null }]]),
-        onOtherHosts: new Map(),
-      });
-      await eventually(() => {
-        const statuses = certificates.statuses('shop');
-        const ends = statuses.map((status) => [status.state, status.reason.slice(-reason.length)]);
-        expect(ends).toEqual([
-          [state, reason],
-          [state, reason],
-        ]);
-      });
-    } finally {
-      await certificates.stop();
-    }
+    const end = [state, reason] as const;
+    await expectStatuses({ ACME_ADDRESSES: further }, () => address, [end, end]);
   },
 );
+
+test('a check that finds no address of the gateway doesn’t change what other names are compared with', async () => {
+  // Only the first check, that of the origin hostname, finds the address.
+  const known = ['127.0.0.1'];
+  await expectStatuses(
+    { ACME_ADDRESSES: '192.0.2.2', STATE_DIR: join(folder, 'state-of-a-late-check') },
+    () => known.pop() ?? null,
+    [
+      ['pending_certificate', UNKNOWN],
+      ['pending_dns', `can’t be checked (${UNKNOWN})`],
+    ],
+  );
+});
+
+/** Waits for the state and the end of the reason of a site's origin and preview hostname. They resolve to 127.0.0.1. */
+async function expectStatuses(
+  settings: NodeJS.ProcessEnv,
+  current: () => string | null,
+  expected: readonly (readonly [state: string, end: string])[],
+) {
+  const authority = { ACME_DIRECTORY_URL: 'https://127.0.0.1:9/directory' };
+  const delivered = await sourceOf({ ...GATEWAY, ...authority, ...settings }, current);
+  if (delivered === null) throw new Error('there is no source for gateways');
+  const { certificates } = delivered;
+  const hostnames = {
+    edge: 'shop.localhost',
+    origin: 'shop-origin.localhost',
+    preview: 'shop-preview.localhost',
+  };
+  const manifest = loadedManifest('shop', 0, { tls: { mode: 'acme' }, hostnames });
+  certificates.start(() => undefined);
+  try {
+    certificates.follow({
+      revision: 'one',
+      sites: new Map([['shop', { site: 'shop', blob: 'blob', manifest, stalled: null }]]),
+      onOtherHosts: new Map(),
+    });
+    await eventually(() => {
+      const statuses = certificates.statuses('shop');
+      const ends = statuses.map(({ state, reason }, index) => [
+        state,
+        reason.slice(-(expected[index]?.[1] ?? '').length),
+      ]);
+      expect(ends).toEqual(expected);
+    });
+  } finally {
+    await certificates.stop();
+  }
+}
