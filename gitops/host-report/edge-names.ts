@@ -55,10 +55,12 @@ export async function checkEdgeNames(
           `no certificate covers ${bare.slice(0, MAX_LISTED).join(', ')}${more}: the universal certificate of ${zone} covers one label under it`,
         );
       }
-      const checked = hosts.length - unchecked;
       const reason = why === null ? '' : ` (${why})`;
-      if (unchecked > 0 && checked === 0) throw new Error(`no edge hostname was checked${reason}`);
-      const covered = `each of ${checked} edge hostnames is covered by a certificate`;
+      // The names that the universal certificate covers are no proof for deeper ones.
+      if (unchecked > 0 && unchecked === deep.length) {
+        throw new Error(`no edge hostname deeper than one label under ${zone} was checked${reason}`);
+      }
+      const covered = `each of ${hosts.length - unchecked} edge hostnames is covered by a certificate`;
       return unchecked === 0 ? covered : `${covered}; ${unchecked} more were not checked${reason}`;
     },
     explain(error) {
@@ -133,11 +135,17 @@ async function ask(
   }
 }
 
-/** Whether the other end answered by TLS, but served no certificate. */
+/**
+ * Whether the other end answered by TLS that it has no certificate for the name. Other errors of TLS, such as that of a
+ * port without TLS, don't say that.
+ */
 function isRefusedHandshake(error: unknown): boolean {
   return (
     error instanceof NoCertificate ||
-    (error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_SSL_'))
+    // The beginning of the code differs between versions of OpenSSL.
+    (error instanceof Error &&
+      'code' in error &&
+      /(?:HANDSHAKE_FAILURE|UNRECOGNIZED_NAME)$/.test(String(error.code)))
   );
 }
 

@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,6 +40,7 @@ const certificateFor = async (host: string) => {
   const { cert, key } = await (await ensureLocalCa(dir)).pathsFor(host);
   return { cert: readFileSync(cert), key: readFileSync(key) };
 };
+const portOf = (at: Server) => (at.address() as AddressInfo).port; // a TCP server has one
 const check = (
   hosts: string[],
   edgePublicUrl = 'https://{host}',
@@ -51,7 +53,7 @@ const check = (
       zoneId,
       edgePublicUrl,
       lookup: { addresses: async () => ['127.0.0.1'], alias: async () => null },
-      port: (at.address() as AddressInfo).port, // a TCP server has one
+      port: portOf(at),
     },
     hosts,
   );
@@ -87,27 +89,54 @@ test('names for which the edge has no certificate, so that it refuses the handsh
 });
 
 const DEEP = 'other.eu.example.net';
-test.each<[string, () => Promise<string[]>, string]>([
+const here = async () => ['127.0.0.1'];
+const plain = createHttpServer();
+test.each<[string, () => Promise<string[]>, string, Server?]>([
   ['lookup fails', () => Promise.reject(new Error('queryA ETIMEOUT')), 'queryA ETIMEOUT'],
   ['name has no address', async () => [], 'it has no address'],
-  ['edge refuses the connection', async () => ['127.0.0.1'], 'connect ECONNREFUSED'],
-])('a name is not checked if its %s', async (_what, addresses, why) => {
+  ['edge refuses the connection', here, 'connect ECONNREFUSED'],
+  ['edge answers without TLS', here, 'wrong version number', plain],
+])('a name is not checked if its %s', async (_what, addresses, why, at) => {
+  if (at !== undefined) await new Promise<void>((resolve) => at.listen(0, '127.0.0.1', resolve));
   const deps = {
     client: cloudflare.client(),
     zoneId: cloudflare.zone.id,
     edgePublicUrl: 'https://{host}',
     lookup: { addresses, alias: async () => null },
-    port: await getPort({ host: '127.0.0.1' }),
+    port: at === undefined ? await getPort({ host: '127.0.0.1' }) : portOf(at),
   };
-  const unchecked = `1 more were not checked (${DEEP}: ${why}`;
-  expect(await checkEdgeNames(deps, ['shop.example.net', DEEP])).toMatchObject({
+  const unchecked = `no edge hostname deeper than one label under example.net was checked (${DEEP}: `;
+  try {
+    // That the universal certificate covers another name is no reason to pass.
+    for (const hosts of [[DEEP], ['shop.example.net', DEEP]]) {
+      const result = await checkEdgeNames(deps, hosts);
+      expect(result).toMatchObject({
+        status: 'skipped',
+        detail: expect.stringContaining(unchecked),
+        fix: null,
+      });
+      expect(result.detail).toContain(why);
+    }
+  } finally {
+    at?.close();
+  }
+});
+
+test('names that can’t be checked beside one that is covered are counted', async () => {
+  const deps = {
+    client: cloudflare.client(),
+    zoneId: cloudflare.zone.id,
+    edgePublicUrl: 'https://{host}',
+    lookup: {
+      addresses: async (name: string) => (name === COVERED ? ['127.0.0.1'] : []),
+      alias: async () => null,
+    },
+    port: portOf(server),
+  };
+  const checked = 'each of 2 edge hostnames is covered by a certificate';
+  expect(await checkEdgeNames(deps, ['shop.example.net', COVERED, DEEP])).toMatchObject({
     status: 'passed',
-    detail: expect.stringContaining(`each of 1 edge hostnames is covered by a certificate; ${unchecked}`),
-  });
-  expect(await checkEdgeNames(deps, [DEEP])).toMatchObject({
-    status: 'skipped',
-    detail: expect.stringContaining(`no edge hostname was checked (${DEEP}: ${why}`),
-    fix: null,
+    detail: `${checked}; 1 more were not checked (${DEEP}: it has no address)`,
   });
 });
 
@@ -157,7 +186,7 @@ test('the check ends in time where an API, a lookup or a server hangs', async ()
     zoneId: cloudflare.zone.id,
     edgePublicUrl: 'https://{host}',
     lookup: { addresses: async () => ['127.0.0.1'], alias: async () => null },
-    port: (silent.address() as AddressInfo).port, // a TCP server has one
+    port: portOf(silent),
     timeoutMs: 100,
   };
   try {
