@@ -11,7 +11,7 @@ import {
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import { demandSufficient, type Purpose } from '../access/roles.ts';
-import type { Context } from '../context/context.ts';
+import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { type ManifestView, withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
@@ -42,6 +42,11 @@ export interface ContainerChange {
   readonly reason?: string;
   /** Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. */
   edit(current: Manifest): ManifestInput;
+  /**
+   * The request's member that is at fault if the edited manifest isn't valid. Default: the members of the request are
+   * named as in the manifest.
+   */
+  readonly field?: string;
   /** The change is refused unless git holds the version that the caller has read. */
   readonly ifMatch?: string | undefined;
   /** Names that the edit adds. They are claimed before the commit. */
@@ -56,7 +61,7 @@ export interface ContainerChange {
 type ChangedContainer = ContainerWithOperation & { readonly role?: Role };
 
 /** What is judged each time that a change's edit is made. */
-type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose'>;
+type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose' | 'field'>;
 
 /**
  * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
@@ -185,10 +190,10 @@ async function rewrite(
 
 /** The manifest in a site's file, and as a change makes it. Throws the problem of a change that is refused. */
 export async function editedManifest(
-  { db, settings }: Pick<Context, 'settings'> & { readonly db: Database },
-  { site_id, client_id, status, role }: ChangedContainer,
+  { db, settings }: { readonly db: Database; readonly settings: Pick<Settings, 'domainProof'> },
+  { site_id, client_id, status, role }: Pick<ChangedContainer, 'site_id' | 'client_id' | 'status' | 'role'>,
   current: string | null,
-  { edit, ifMatch, purpose }: Judged,
+  { edit, ifMatch, purpose, field }: Judged,
 ): Promise<{ readonly before: Manifest; readonly after: Manifest }> {
   const wrongStatus = () => new ManagementProblem('wrong_status', { detail: `the container is ${status}` });
   if (current === null) throw wrongStatus();
@@ -204,10 +209,12 @@ export async function editedManifest(
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);
     const domains = edited.domains.map(({ domain }) => domain);
-    const isForeign = edited.customDomains?.some((host) => !isFirstPartyHost(host, domains)) ?? false;
-    throw new ManagementProblem(isForeign ? 'foreign_domain' : 'invalid_request', {
-      detail: errors[0]?.message,
-      errors,
+    const index = edited.customDomains?.findIndex((host) => !isFirstPartyHost(host, domains));
+    // Not found if another error kept the custom domains from being compared with the domains.
+    const foreign = errors.find(({ path }) => path === `customDomains.${index}`);
+    throw new ManagementProblem(foreign ? 'foreign_domain' : 'invalid_request', {
+      detail: (foreign ?? errors[0])?.message,
+      errors: errors.map(({ path, message }) => ({ path: field ?? path, message })),
     });
   }
   return { before: parsed.manifest, after: changed.data };

@@ -144,6 +144,7 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           subject: `Add custom domain ${domain} to`,
           claims: [domain],
           edit: (current) => withCustomDomain(current, domain),
+          field: 'domain',
         });
       },
     );

@@ -334,9 +334,7 @@ describe('a change', () => {
     expect(body).toMatchObject({
       status: 400,
       code: 'invalid_request',
-      errors: [
-        { path: 'customDomains.0', message: expect.stringMatching(/^must have at most \d+ characters/) },
-      ],
+      errors: [{ path: 'domain', message: expect.stringMatching(/^must have at most \d+ characters/) }],
     });
   });
 
