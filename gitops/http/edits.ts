@@ -81,7 +81,10 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     });
   }
 
-  /** 202 with the operation to poll. With `?wait=` 200 with its result, or `still_running`. */
+  /**
+   * 202 with the operation to poll. With `?wait=` 200 with its result, or `still_running` at the end of that time, or at
+   * once if the daemon stops.
+   */
   async function answer(
     reply: FastifyReply,
     { site, kind, revision, changed, wait }: Committed,
