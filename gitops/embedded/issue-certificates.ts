@@ -90,7 +90,7 @@ export function isLimitedTo(onlyName: string, pem: string): boolean {
 const NAME_CONSTRAINTS = '2.5.29.30';
 const ANY_ADDRESS = [Buffer.alloc(8), Buffer.alloc(32)];
 
-/** Permits one DNS name, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). */
+/** Permits one DNS name and those under it, excludes all IPv4 and IPv6 addresses (RFC 5280, 4.2.1.10). */
 function nameConstraints(name: string): x509.Extension {
   const subtree = (tag: number, value: Uint8Array) => tlv(0x30, tlv(tag, value));
   const permitted = tlv(0xa0, subtree(0x82, Buffer.from(name, 'ascii')));
