@@ -56,13 +56,14 @@ export async function refusals(
       }),
     ),
   );
-  /** The domains that are shared with containers that the request doesn't name. */
-  const withOthers = await sharedDomains(db, transfer.from, ids);
+  /** The domains that are shared with containers that the request doesn't name; read only if some are shared. */
+  let withOthers: Awaited<ReturnType<typeof sharedDomains>> | undefined;
   // Each container that is refused may refuse others.
   for (;;) {
     const rest = ids.filter((id) => !refused.has(id));
     const shared = await sharedDomains(db, transfer.from, rest);
     if (shared.size === 0) return refused;
+    withOthers ??= await sharedDomains(db, transfer.from, ids);
     for (const [id, domains] of shared) {
       const others = withOthers.get(id);
       const detail = others
