@@ -23,5 +23,5 @@ export function isSearchRange({ from, to }: { from?: string | undefined; to?: st
 
 export const SEARCH_RANGE = {
   path: ['from'],
-  message: `must be before \`to\`, by at most ${MOST_DAYS} days`,
+  message: `must be before \`to\` (by default now), by at most ${MOST_DAYS} days`,
 };

@@ -114,6 +114,10 @@ test('a search finds requests of raw logs by each filter, the newest first, each
     '?from=9999-12-31T23:59:59-14:00', // a year beyond 9999 in UTC
   ];
   for (const query of wrong) expect((await search(query)).body.code, query).toBe('invalid_request');
+  // Without `to`, the message must name what `from` is compared with.
+  expect((await search(`?from=${ago(-24 * 60)}`)).body.errors).toEqual([
+    { path: 'from', message: 'must be before `to` (by default now), by at most 31 days' },
+  ]);
   const forged = Buffer.from(JSON.stringify([Date.now(), 'x', 9_999_999_999_999])).toString('base64url');
   expect((await search(`?cursor=${forged}`)).body.code).toBe('invalid_request');
   expect(await searched('?to=9999-12-31T23:59:59-14:00')).toEqual(['r3', 'r2', 'r1']);
