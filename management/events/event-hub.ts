@@ -34,7 +34,7 @@ export class EventHub {
   readonly #parts: Parts;
   readonly #listeners: NoticeListeners;
   readonly #audiences = new Map<string, Audience>();
-  /** Ids of events that were reported, but not read yet. */
+  /** Ids of events that were reported since listening last began, but not read yet. */
   #unread: string[] = [];
   /** Id of the newest event that was reported or read; `null`: it isn't known yet. */
   #newest: string | null = null;
@@ -124,8 +124,9 @@ export class EventHub {
     this.#newest = position;
     this.#listeners.onEvent?.();
     if (!this.#isWanted(id, client)) return;
-    this.#unread.push(position);
-    if (this.#unread.length === 1) this.#inBackground(() => this.#mutex(() => this.#read()));
+    const unread = this.#unread;
+    unread.push(position);
+    if (unread.length === 1) this.#inBackground(() => this.#mutex(() => this.#read(unread)));
   }
 
   #isWanted(container: string, client: string): boolean {
@@ -140,19 +141,19 @@ export class EventHub {
     return false;
   }
 
-  /** Reads new events once, for all streams. */
-  async #read(): Promise<void> {
-    while (this.#unread.length > 0) {
-      const ids = this.#unread.slice(0, PAGE);
+  /** Reads these new events once, for all streams, with those that are added to them meanwhile. */
+  async #read(unread: string[]): Promise<void> {
+    while (unread.length > 0) {
+      const ids = unread.slice(0, PAGE);
       let events: EventView[];
       try {
         events = await eventsAt(this.#parts.db, ids);
       } catch (error) {
-        this.#unread = [];
+        unread.length = 0;
         for (const stream of this.#streams()) stream.fallBehind();
         throw error;
       }
-      this.#unread = this.#unread.slice(ids.length);
+      unread.splice(0, ids.length);
       this.#handOut(events);
     }
   }
@@ -172,6 +173,8 @@ export class EventHub {
 
   /** When listening has begun again: reads once what all streams have missed, and checks each membership. */
   #catchUp(): void {
+    // Events reported from now on are read after the missed ones: a stream sends nothing older than its last event.
+    this.#unread = [];
     for (const audience of this.#audiences.values()) this.#refresh(audience);
     // Kept now: an event that is reported before the missed ones are read moves `#newest` past them.
     const known = this.#newest;

@@ -76,11 +76,15 @@ export class EventStream extends Readable {
   }
 
   #sendEvents(events: readonly EventView[]): void {
-    const fresh = events.map(encoded).filter(({ position }) => position > this.#after);
-    const last = fresh.at(-1);
-    if (last === undefined) return;
-    this.#after = last.position;
-    this.#send(fresh.length === 1 ? last.bytes : Buffer.concat(fresh.map(({ bytes }) => bytes)));
+    const fresh: Buffer[] = [];
+    // One by one: after a break, the hub can hand out an event twice before the stream takes it.
+    for (const { position, bytes } of events.map(encoded)) {
+      if (position <= this.#after) continue;
+      this.#after = position;
+      fresh.push(bytes);
+    }
+    const [first] = fresh;
+    if (first !== undefined) this.#send(fresh.length === 1 ? first : Buffer.concat(fresh));
   }
 
   #send(bytes: Buffer | null): void {
