@@ -71,10 +71,12 @@ export class DayCache {
 
   /** Empties the day. Its folder stays, because an erasure works on all days that have one. */
   async clear(): Promise<void> {
+    await mkdir(this.dir, { recursive: true });
+    // First: without the journal, a start deletes all files that are left. Until then, a failure changes nothing.
+    await rm(join(this.dir, JOURNAL), { force: true });
     this.objects.clear();
     this.#files.clear();
     this.#replaced = [];
-    await mkdir(this.dir, { recursive: true });
     for (const name of await readdir(this.dir)) {
       await rm(join(this.dir, name), { recursive: true, force: true });
     }

@@ -1,4 +1,4 @@
-import { appendFile, mkdir, mkdtemp, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -118,6 +118,20 @@ test('a day that is emptied keeps its folder, so that a list of the days has it 
   expect((await folder.stat()).nlink).toBeGreaterThan(0);
   await folder.close();
   expect([cache.files, await readdir(cache.dir)]).toEqual([[], []]);
+});
+
+test('a day that can’t be emptied keeps its files, also for an erasure that is tried again', async () => {
+  put('one', batchOf([{ requestId: 'one', time: minute(1) }]));
+  await fill();
+  const moved = join(root, 'moved');
+  await rename(cache.dir, moved);
+  await writeFile(cache.dir, 'no folder');
+  await expect(cache.clear()).rejects.toThrow('EEXIST');
+  await rm(cache.dir);
+  await rename(moved, cache.dir);
+  expect(await shown()).toEqual(['one']);
+  await cache.clear();
+  expect((await DayCache.open(cache.dir)).files).toEqual([]);
 });
 
 test('DuckDB reads no other folder and loads nothing', async () => {
