@@ -10,6 +10,8 @@ export class CachedDay {
   usedAt: number;
   /** A query has found damage: the next filling makes the day again. */
   isDamaged = false;
+  /** The last attempt to delete requests from it has failed. */
+  hasFailedErasure = false;
   /** What writes to the day now. Never rejects. */
   #writing: Promise<void> | null = null;
 
@@ -46,6 +48,7 @@ export class CachedDay {
     this.wholeAt = null;
     await this.cache.clear();
     this.isDamaged = false;
+    this.hasFailedErasure = false;
   }
 
   async #write(work: () => Promise<void>): Promise<void> {

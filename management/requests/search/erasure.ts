@@ -43,19 +43,22 @@ export class Erasure {
     );
     const due = new Map([...deleted].filter(([container, until]) => (known[container] ?? 0) < until));
     if (due.size === 0) return;
+    // If DuckDB can't start, that is no fault of a day.
+    await duck.open();
     for (const name of await readdir(join(this.#dir, this.#version))) {
       await within(name.replace(/^dt=/, ''), async (cache) => {
-        if (await eraseRows(duck, cache, due)) this.#replaced.push(cache);
+        // Before the work: it may replace some files and fail at the next one.
+        this.#replaced.push(cache);
+        await eraseRows(duck, cache, due);
       });
     }
     await writeFile(path, JSON.stringify(Object.fromEntries(deleted)));
   }
 }
 
-/** Rewrites the files of a day that have rows of deleted requests. `false`: no file has any. */
-async function eraseRows(duck: DuckDb, cache: DayCache, deleted: DeletedRequests): Promise<boolean> {
+/** Rewrites the files of a day that have rows of deleted requests. */
+async function eraseRows(duck: DuckDb, cache: DayCache, deleted: DeletedRequests): Promise<void> {
   const { condition, parameters } = isErased(deleted);
-  let hasChanged = false;
   for (const file of cache.files) {
     const files: Parameters = { ...parameters, files: [cache.pathOf(file)] };
     const [found] = await duck.rows(
@@ -67,9 +70,7 @@ async function eraseRows(duck: DuckDb, cache: DayCache, deleted: DeletedRequests
     const whole = count === file.rows;
     const kept = whole ? [] : [await mergeFiles(duck, cache, { hour: file.hour, files: [file], deleted })];
     await cache.record({ files: kept, replaced: [file.name] });
-    hasChanged = true;
   }
-  return hasChanged;
 }
 
 function parsed(text: string): unknown {

@@ -162,7 +162,13 @@ export class RequestSearch {
       await day.alone(async () => {
         try {
           await work(day.cache);
+          day.hasFailedErasure = false;
         } catch (err) {
+          // One failure may have another cause than damage, such as a full disk: the erasure is tried again.
+          if (!day.hasFailedErasure) {
+            day.hasFailedErasure = true;
+            throw err;
+          }
           this.#log.error({ err, day: name }, 'requests can’t be deleted from a day, which is made again');
           await day.clear();
         }

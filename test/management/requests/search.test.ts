@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -45,6 +45,15 @@ beforeEach(async () => {
   logged = [];
   onList = async () => undefined;
   onFailure = () => undefined;
+  start();
+  await eventually(async () => expect(await search.unavailable()).toBeNull());
+});
+afterEach(async () => {
+  await stop();
+  await rm(dir, { recursive: true, force: true });
+});
+
+function start(): void {
   search = new RequestSearch(
     { dir, objects, days: 7, deleted: async () => new Map(deleted) },
     {
@@ -64,12 +73,7 @@ beforeEach(async () => {
     stopping.abort();
     await following;
   };
-  await eventually(async () => expect(await search.unavailable()).toBeNull());
-});
-afterEach(async () => {
-  await stop();
-  await rm(dir, { recursive: true, force: true });
-});
+}
 
 /** Stores a record of each container on this day. */
 const put = (day: string, containers: readonly string[]) => {
@@ -104,12 +108,24 @@ const erased = async (container: string) =>
     expect(JSON.parse(await readFile(join(dir, 'erased.json'), 'utf8'))).toHaveProperty(container),
   );
 
+/** The next update of the cache, from its start until its end. */
+async function nextUpdate(): Promise<void> {
+  const isPausing = () => expect(clock.sleeps()).toContain(MINUTE_MS / 4);
+  await eventually(isPausing);
+  clock.advance(MINUTE_MS / 4);
+  await eventually(isPausing);
+}
+
+const folderOf = (day: string) => join(dir, 'v1', `dt=${day}`);
+/** The paths of this day's files. */
+const filesOf = async (day: string) =>
+  (await readdir(folderOf(day)))
+    .filter((name) => name.endsWith('.parquet'))
+    .map((name) => join(folderOf(day), name));
+
 /** Damages the files of this day. */
 async function damage(day: string): Promise<void> {
-  const folder = join(dir, 'v1', `dt=${day}`);
-  for (const name of await readdir(folder)) {
-    if (name.endsWith('.parquet')) await writeFile(join(folder, name), 'damaged');
-  }
+  for (const path of await filesOf(day)) await writeFile(path, 'damaged');
 }
 
 /** Holds the next listing of this day until `end`; with an error, it fails. */
@@ -177,9 +193,42 @@ test('a damaged day doesn’t keep deleted requests, nor does it keep them in ot
   }
   await damage(FIRST);
   deleted.set('deleted', clock.date().getTime());
-  clock.advance(MINUTE_MS / 4);
+  // The first failure may have another cause than damage.
+  for (const _ of ['failure', 'deletion']) await nextUpdate();
   await erased('deleted');
   for (const day of [FIRST, SECOND]) {
     await eventually(async () => expect(await page(day)).toEqual({ containers: ['kept'], missing: [] }));
   }
+});
+
+test('a day whose files can’t be read at one attempt to delete requests is not emptied', async () => {
+  put(SECOND, ['deleted', 'kept']);
+  await page(SECOND);
+  // An emptied day would have no rows from now on.
+  stored.clear();
+  const [path = ''] = await filesOf(SECOND);
+  await rename(path, join(dir, 'moved'));
+  deleted.set('deleted', clock.date().getTime());
+  await nextUpdate();
+  await rename(join(dir, 'moved'), path);
+  await nextUpdate();
+  await erased('deleted');
+  expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] });
+});
+
+test('no day is emptied when requests are deleted while DuckDB can’t start', async () => {
+  put(SECOND, ['deleted', 'kept']);
+  await page(SECOND);
+  const files = await filesOf(SECOND);
+  await stop();
+  await rm(join(dir, 'temporary'), { recursive: true, force: true });
+  await writeFile(join(dir, 'temporary'), 'no folder');
+  deleted.set('deleted', clock.date().getTime());
+  start();
+  for (const _ of [1, 2, 3]) await nextUpdate();
+  expect(await filesOf(SECOND)).toEqual(files);
+  await rm(join(dir, 'temporary'));
+  await nextUpdate();
+  await erased('deleted');
+  expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] });
 });
