@@ -100,7 +100,7 @@ describe('an error of the API', () => {
       [status, body] = [200, '{"changes":7}'];
       const { exitCode, stderr } = await tagyardOf(strange)(['plan']);
       expect(exitCode).toBe(1);
-      expect(stderr).toMatch(/^tagyard: the answer doesn't match this release .*$/);
+      expect(stderr).toMatch(/^tagyard: a daemon's answer doesn't match this release .*$/);
     } finally {
       await new Promise((done) => server.close(done));
     }

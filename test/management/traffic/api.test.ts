@@ -147,7 +147,7 @@ describe('traffic', () => {
   });
 
   test.each([
-    ['from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', 'from must be before to'],
+    ['from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z', 'from must be before `to`'],
     [
       'from=2026-01-01T00:00:00Z&to=2026-02-01T00:00:00Z&step=60',
       'from leads to more than 3000 points; choose a longer step',
