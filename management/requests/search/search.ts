@@ -117,9 +117,8 @@ export class RequestSearch {
     // Compared as numbers: as texts, years beyond 9999 come before all others.
     const first = Math.floor(from / DAY_MS) * DAY_MS;
     for (let at = last - 1; at >= first; at -= DAY_MS) names.push(dayOf(at));
-    const days = await Promise.all(names.map((name) => this.#day(name)));
+    const days = await Promise.all(names.map((name) => this.#usedDay(name)));
     const now = this.#clock.now();
-    for (const day of days) day.usedAt = now;
     const isUnread = ({ isDamaged, wholeAt, listedAt }: CachedDay, most: number) =>
       isDamaged || wholeAt === null || listedAt === null || now - listedAt > most;
     const stale = days.filter((day) => isUnread(day, this.#isCurrent(day.name) ? 2 * FILL_MS : WHOLE_MS));
@@ -220,6 +219,13 @@ export class RequestSearch {
     return opening;
   }
 
+  /** A day that is kept from now on, also while other days are still opened. */
+  async #usedDay(name: string): Promise<CachedDay> {
+    const day = await this.#day(name);
+    day.usedAt = this.#clock.now();
+    return day;
+  }
+
   /** Fills a day; each day has one filling at a time. What fails is logged, and tried again at the next listing. */
   async #fill(day: CachedDay): Promise<void> {
     await day.fill(() => this.#fills.run(this.#isCurrent(day.name), () => this.#read(day)));
@@ -257,15 +263,18 @@ export class RequestSearch {
   async #evict(): Promise<void> {
     const days = await Promise.all(this.#days.values());
     const idleAt = this.#clock.now() - IDLE_MS;
-    const isOld = ({ isIdle, usedAt, name }: CachedDay) =>
-      isIdle && usedAt < idleAt && !this.#isCurrent(name);
-    const old = days.filter(isOld).sort((a, b) => a.usedAt - b.usedAt);
+    const isOld = ({ usedAt, name }: CachedDay) => usedAt < idleAt && !this.#isCurrent(name);
+    const old = days.filter((day) => day.isIdle && isOld(day)).sort((a, b) => a.usedAt - b.usedAt);
     for (const day of old.slice(0, Math.max(0, days.length - this.#options.days))) {
       // A search may have begun with it while others were deleted.
-      if (!isOld(day)) continue;
-      const { name, cache } = day;
-      this.#days.delete(name);
-      await rm(cache.dir, { recursive: true, force: true });
+      if (!day.isIdle || !isOld(day)) continue;
+      await day.alone(async () => {
+        await day.clear();
+        // A search that has begun with it meanwhile fills it again.
+        if (!isOld(day)) return;
+        await rm(day.cache.dir, { recursive: true, force: true });
+        this.#days.delete(day.name);
+      });
     }
   }
 

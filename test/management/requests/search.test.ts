@@ -1,6 +1,8 @@
-import { mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
 import { RequestSearch } from '../../../management/requests/search/search.ts';
@@ -85,10 +87,10 @@ const put = (day: string, containers: readonly string[]) => {
     Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join('')),
   );
 };
-const page = async (day: string) => {
+const page = async (day: string, days = 1) => {
   const from = Date.parse(day);
   const filter = { containers: null, probes: false };
-  const found = await search.page(filter, { from, to: from + DAY_MS, after: null, limit: 100 });
+  const found = await search.page(filter, { from, to: from + days * DAY_MS, after: null, limit: 100 });
   return { containers: found.rows.map(({ row }) => row.container).sort(), missing: found.missing };
 };
 
@@ -231,4 +233,24 @@ test('no day is emptied when requests are deleted while DuckDB can’t start', a
   await nextUpdate();
   await erased('deleted');
   expect(await page(SECOND)).toEqual({ containers: ['kept'], missing: [] });
+});
+
+test('a search finds the rows of a day, though it waits for another to open while old days are deleted', async () => {
+  put(FIRST, ['kept']);
+  const others = ['02', '03', '04', '05', '06', '07'].map((date) => `2026-01-${date}`);
+  const oldest = '2026-01-01';
+  for (const day of [oldest, FIRST, ...others]) await page(day);
+  // The next day opens once its journal was written.
+  const journal = join(folderOf('2026-02-02'), 'journal.ndjson');
+  await mkdir(folderOf('2026-02-02'));
+  await promisify(execFile)('mkfifo', [journal]);
+  await nextUpdate();
+  for (let file = 0; file < 1_000; file += 1) await writeFile(join(folderOf(oldest), `${file}`), '');
+  clock.advance(11 * MINUTE_MS);
+  const left = async () => (await readdir(folderOf(oldest)).catch(() => [])).length;
+  while ((await left()) >= 1_000);
+  const found = page(FIRST, 2);
+  await eventually(() => expect(clock.sleeps()).toContain(MINUTE_MS / 4));
+  await writeFile(journal, '');
+  expect(await found).toEqual({ containers: ['kept'], missing: [] });
 });
