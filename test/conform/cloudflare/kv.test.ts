@@ -94,7 +94,7 @@ describe('the rows of KV', () => {
 
   test.each([
     'refuses a second write of a key within a second',
-    'refuses a bulk write of a key within a second of its last write, or names the key',
+    'refuses a bulk write of a key within a second of its last write, or names the key as unwritten',
   ])('report a difference where a key takes two writes in a second: %s', async (name) => {
     const { row } = await stage({ limits: NO_LIMITS });
     await expect(row(name)).rejects.toThrow('both were written');
