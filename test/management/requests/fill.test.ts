@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../../gitops/base/clock.ts';
-import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
 import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
 import { type DuckDb, duckDb } from '../../../management/requests/search/duckdb.ts';
 import { fillDay } from '../../../management/requests/search/fill.ts';
@@ -12,6 +11,7 @@ import { queryHours } from '../../../management/requests/search/query.ts';
 import { RequestSearch } from '../../../management/requests/search/search.ts';
 import { eventually } from '../../support/eventually.ts';
 import { batchOf } from '../../support/management/raw-logs.ts';
+import { memoryObjects } from '../../support/traffic/memory-objects.ts';
 
 const DAY = '2026-02-03';
 const AT = Date.parse(`${DAY}T10:00:00Z`);
@@ -20,22 +20,12 @@ const HOUR_MS = 3_600_000;
 let root: string;
 let duck: DuckDb;
 let cache: DayCache;
-/** The objects of the bucket, as a test has put them. */
-let stored: Map<string, Buffer>;
-const objects: RawObjects = {
-  async *list(prefix, after = '') {
-    for (const key of [...stored.keys()].sort()) {
-      if (key.startsWith(prefix) && key > after) yield { key, size: stored.get(key)?.length ?? 0 };
-    }
-  },
-  read: async (key) => stored.get(key) ?? null,
-  write: async (key, body) => void stored.set(key, body),
-  remove: async (key) => void stored.delete(key),
-};
+const objects = memoryObjects();
+const { stored } = objects;
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'tagyard-fill-'));
-  stored = new Map();
+  stored.clear();
   duck = duckDb(root, join(root, 'temporary'));
   cache = await DayCache.open(join(root, 'day'));
 });

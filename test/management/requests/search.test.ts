@@ -9,6 +9,7 @@ import { RequestSearch } from '../../../management/requests/search/search.ts';
 import { eventually } from '../../support/eventually.ts';
 import { batchOf } from '../../support/management/raw-logs.ts';
 import { testClock } from '../../support/test-clock.ts';
+import { memoryObjects } from '../../support/traffic/memory-objects.ts';
 
 const DAY_MS = 86_400_000;
 const MINUTE_MS = 60_000;
@@ -17,7 +18,6 @@ const SECOND = '2026-02-03';
 
 let dir: string;
 let clock: ReturnType<typeof testClock>;
-let stored: Map<string, Buffer>;
 let deleted: Map<string, number>;
 /** Called before each listing of a day. */
 let onList: (day: string) => Promise<void>;
@@ -27,22 +27,20 @@ let logged: string[];
 let search: RequestSearch;
 let stop: () => Promise<void>;
 
+const bucket = memoryObjects();
+const { stored } = bucket;
 const objects: RawObjects = {
-  async *list(prefix, after = '') {
+  ...bucket,
+  async *list(prefix, after) {
     await onList(prefix.slice('raw/dt='.length, -1));
-    for (const key of [...stored.keys()].sort()) {
-      if (key.startsWith(prefix) && key > after) yield { key, size: stored.get(key)?.length ?? 0 };
-    }
+    yield* bucket.list(prefix, after);
   },
-  read: async (key) => stored.get(key) ?? null,
-  write: async (key, body) => void stored.set(key, body),
-  remove: async (key) => void stored.delete(key),
 };
 
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'tagyard-search-'));
   clock = testClock(new Date('2026-02-06T12:00:00Z'));
-  stored = new Map();
+  stored.clear();
   deleted = new Map();
   logged = [];
   onList = async () => undefined;
