@@ -83,7 +83,8 @@ describeWith('nginx', 'Tagyard’s own nginx', () => {
     const workers = await workersOf(await master());
     const generation = await current();
     expect(await install(backend, 'acme')).toEqual([{ status: 'fulfilled', value: { changed: false } }]);
-    expect(await workersOf(await master())).toEqual(workers);
+    // There is no new worker. That of the first installation may have ended meanwhile.
+    expect(workers).toEqual(expect.arrayContaining(await workersOf(await master())));
     expect(await current()).toBe(generation);
   });
 
@@ -151,9 +152,10 @@ describeWith('nginx', 'Tagyard’s own nginx', () => {
       const event = backend.events(AbortSignal.timeout(15_000))[Symbol.asyncIterator]().next();
       sendSignal(await master(), 'SIGKILL', settings.prefix);
       expect(await event).toEqual({ done: false, value: undefined });
-      // No site counts as repaired: three repairs in ten minutes would be a repair loop.
+      // No site counts as repaired: three repairs in ten minutes would be a repair loop. A site also counts as intact
+      // while nginx starts.
       await eventually(async () => expect(await intact(backend)).toEqual({ 'acme/tags.acme.example': true }));
-      await serves(backend, 'acme');
+      await eventually(() => serves(backend, 'acme'));
       expect(await install(backend, 'acme')).toEqual([{ status: 'fulfilled', value: { changed: false } }]);
     },
   );
