@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { freePort } from '../../../gitops/base/free-port.ts';
@@ -21,6 +22,16 @@ test('0 is any port, and the port is closed again', async () => {
   expect(port).toBeGreaterThan(0);
   expect(await listenOn(port ?? 0)).toBe(port);
 });
+
+const RANGE = '/proc/sys/net/ipv4/ip_local_port_range';
+test.skipIf(!existsSync(RANGE))(
+  '0 is no port that the system could give to a connection meanwhile',
+  async () => {
+    const [from = 0, to = 0] = readFileSync(RANGE, 'utf8').trim().split(/\s+/).map(Number);
+    const picked = await Promise.all(Array.from({ length: 20 }, () => freePort(HOST, 0)));
+    expect(picked.filter((port) => port === null || (port >= from && port <= to))).toEqual([]);
+  },
+);
 
 test('a free port is returned, and one in use is null', async () => {
   const port = await listenOn(0);
