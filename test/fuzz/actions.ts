@@ -12,6 +12,8 @@ type Of<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>;
 export interface Effect {
   /** A site that was changed outside of git: until it is ready again, what it lacks is no violation. */
   readonly drifted?: string;
+  /** The provisioner was killed and started again. */
+  readonly restarted?: boolean;
   /** The guarded changes of a plan were approved. */
   readonly approved?: boolean;
   /** Set if the branch was deleted: puts it back. */
@@ -109,7 +111,7 @@ async function operate(world: World, { what, site }: Of<'operate'>): Promise<Eff
       return {};
     case 'restart':
       await world.kill('gitops/main.ts');
-      return {};
+      return { restarted: true };
     case 'approve': {
       const { checksum } = await world.plan();
       await answered(world, 'POST', '/approve', { checksum });

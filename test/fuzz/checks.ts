@@ -48,6 +48,8 @@ export class Checks {
   #holders = new Map<string, string>();
   /** Sites whose objects were changed from outside since they were ready. */
   readonly #drifted = new Set<string>();
+  /** Sites whose containers ended with the provisioner since they were ready. */
+  readonly #ended = new Set<string>();
   #nonce = 0;
   /** The number of the generator’s sites that were ready after the last step. */
   ready = 0;
@@ -62,8 +64,9 @@ export class Checks {
     await this.#remember();
   }
 
-  async after(step: Step, { drifted, approved = false, restore }: Effect): Promise<void> {
+  async after(step: Step, { drifted, restarted = false, approved = false, restore }: Effect): Promise<void> {
     if (drifted !== undefined) this.#drifted.add(drifted);
+    if (restarted) for (const site of this.#standing) this.#ended.add(site);
     await this.#answer();
     if (restore !== undefined) {
       await this.#settleWithoutGit();
@@ -190,7 +193,13 @@ export class Checks {
       if (this.#drifted.has(site)) continue;
       const { records, keys } = await this.#world.marked(site);
       const containers = this.#world.processes().filter((one) => one.site === site);
-      const have = { dns: records.length, kv: keys.length, containers: containers.length };
+      const have = {
+        dns: records.length,
+        kv: keys.length,
+        // Child processes end with the provisioner. It starts none for a site whose changes are stopped, such as by a
+        // freeze; `#settle` makes sure that it starts all others.
+        ...(this.#ended.has(site) ? {} : { containers: containers.length }),
+      };
       const gone = Object.entries(have).filter(([, count]) => count === 0);
       if (gone.length > 0)
         throw new Violation('removal', `${site} has no ${gone.map(([what]) => what).join(', ')}`);
@@ -284,6 +293,7 @@ export class Checks {
       if (reason !== 'Ready' || !this.#isOurs(site)) continue;
       this.#standing.add(site);
       this.#drifted.delete(site);
+      this.#ended.delete(site);
       for (const name of await this.#namesOf(site)) this.#holders.set(name, site);
     }
   }

@@ -38,5 +38,9 @@ export const CORPUS: readonly Step[] = [
   RESTORE,
   commit(manifest('acme-shop', 'steals hostnames', 'acme')),
   { kind: 'history', how: 'forget', back: 1 },
+  // The provisioner starts while it must change nothing.
+  { kind: 'operate', what: 'freeze', site: 'acme' },
+  { kind: 'operate', what: 'restart', site: 'acme' },
+  RESTORE,
   ...stepsOf(1, 12),
 ];

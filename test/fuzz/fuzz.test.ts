@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFailed, test } from 'vitest';
 import { CORPUS } from './corpus.ts';
 import { describeFailure, fuzz } from './fuzz.ts';
 
@@ -11,6 +11,8 @@ test('an instance keeps its invariants for the steps of the corpus, and for rand
   timeout: 900_000,
 }, async () => {
   console.log(`TAGYARD_FUZZ_SEED=${seed}`);
+  // Also if an instance doesn't start.
+  onTestFailed(() => console.log(log.join('\n')));
   const { count, failure } = await fuzz({
     seed,
     corpus: CORPUS,
@@ -18,6 +20,6 @@ test('an instance keeps its invariants for the steps of the corpus, and for rand
     shrinkSeconds: 300,
     log: (line) => log.push(line),
   });
-  expect(failure === null ? '' : `${log.join('\n')}\n${describeFailure(seed, failure)}`).toBe('');
+  expect(failure === null ? '' : describeFailure(seed, failure)).toBe('');
   expect(count).toBeGreaterThanOrEqual(CORPUS.length);
 });

@@ -65,9 +65,15 @@ export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOp
   const deadline = Date.now() + shrinkSeconds * 1000;
   const smaller = await shrink(first.steps, async (candidate) => {
     if (Date.now() >= deadline) return false;
-    const found = await replay(candidate);
-    log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail likewise' : 'don’t'}`);
-    return found?.invariant === invariant;
+    try {
+      const found = await replay(candidate);
+      log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail likewise' : 'don’t'}`);
+      return found?.invariant === invariant;
+    } catch (error) {
+      // The first failure must not be lost: other selections may still run.
+      log(`shrink: ${candidate.length} steps can’t be repeated: ${String(error)}`);
+      return false;
+    }
   });
   return { count, failure: { violation: first.violation, steps: smaller } };
 }
