@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { z } from 'zod';
 
@@ -34,7 +34,19 @@ export function ownIdentity(): ProcessIdentity {
 export function hasEnded({ machine, boot, namespace: where, pid, started }: ProcessIdentity): boolean {
   const own = ownIdentity();
   if (machine === null || boot === null || machine !== own.machine || boot !== own.boot) return false;
-  return where !== null && where === own.namespace && startOf(pid) !== started;
+  if (where === null || where !== own.namespace) return false;
+  const current = startOf(pid);
+  return current !== started && !(current === null && isHidden(pid));
+}
+
+/** True if /proc hides the process, because it belongs to another user. Source: proc(5), `hidepid`. */
+function isHidden(pid: number): boolean {
+  if (existsSync(`/proc/${pid}`)) return false;
+  try {
+    return process.kill(pid, 0); // sends nothing
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
 }
 
 function namespace(): string | null {
@@ -45,7 +57,7 @@ function namespace(): string | null {
   }
 }
 
-/** `null`: there is no such process, or it is a zombie. Source: proc(5), field 22 of `stat`. */
+/** `null`: there is no such process, /proc hides it, or it is a zombie. Source: proc(5), field 22 of `stat`. */
 function startOf(pid: number): string | null {
   const [state, ...rest] =
     textOf(`/proc/${pid}/stat`)

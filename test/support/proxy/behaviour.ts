@@ -152,6 +152,16 @@ export function proxyBehaviour(
       expect(seen(answer.body).headers.host).toBe(`${ORIGIN}:${endpoint.tlsPort}`);
     });
 
+    test.each([
+      ['/boot?x=1', '/boot?x=1'],
+      ['?x=1', '/?x=1'],
+      ['', '/'],
+    ])('takes an absolute target that ends with `%s`', async (rest, url) => {
+      const { status, body } = await ask(endpoint, { host: ORIGIN, path: `https://${ORIGIN}${rest}` });
+      expect(status).toBe(200);
+      expect(seen(body).url).toBe(url);
+    });
+
     test.each([PREVIEW, INSIDE])(
       'leads %s to the preview container, and passes on the tag server’s `forwarded` header as it came',
       async (host) => {
