@@ -135,9 +135,16 @@ export function loginRoutes({ db }: Context, login: Login): FastifyPluginAsyncZo
   };
 }
 
+/** Throws `invalid_login`. */
 function attemptOf(cookie: string | null) {
+  if (cookie === null) {
+    const cause = new Error(
+      'the request has no cookie of a login that has begun, or that cookie has expired',
+    );
+    throw new ManagementProblem('invalid_login', { cause });
+  }
   try {
-    return attemptCookie.parse(JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString('utf8')));
+    return attemptCookie.parse(JSON.parse(Buffer.from(cookie, 'base64url').toString('utf8')));
   } catch (cause) {
     throw new ManagementProblem('invalid_login', { cause });
   }
