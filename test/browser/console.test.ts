@@ -116,6 +116,30 @@ describeWith('chromium', 'the console', () => {
     );
   });
 
+  test('keeps a value that the person changes while earlier changes are saved', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const form = page.getByRole('form', { name: 'Settings' });
+    await form.getByLabel('Days that a consent lasts').fill('90');
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    const [sent, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route(`**/server-containers/${shop}`, async (route) => {
+      if (route.request().method() === 'PATCH') {
+        sent.resolve();
+        await answered.promise;
+      }
+      await route.continue();
+    });
+    await form.getByRole('button', { name: 'Save' }).click();
+    await sent.promise;
+    await form.getByLabel('Name', { exact: true }).fill('Acme of the owner');
+    answered.resolve();
+    await eventually(async () => expect(await read()).toMatchObject({ consentMaxDays: 90 }));
+    await form.locator('button:enabled', { hasText: 'Review changes' }).waitFor();
+    expect(await form.getByLabel('Name', { exact: true }).inputValue()).toBe('Acme of the owner');
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
+
   test('reverts a change from the history', async () => {
     await rename('Acme by mistake');
     await using visitor = await chromium.newContext();

@@ -64,7 +64,8 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
     const answer = await send(false);
     if (answer === null || 'plan' in answer.data) return;
     setBase({ container: answer.data, etag: answer.etag });
-    setDraft(settingsOf(answer.data));
+    // What the person has changed meanwhile is kept.
+    setDraft((current) => (current === draft ? settingsOf(answer.data) : current));
     refresh(id, 'containers');
   };
 
