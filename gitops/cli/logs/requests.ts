@@ -10,6 +10,8 @@ const MOST = 10_000;
 const PAGE = 1_000;
 /** Milliseconds before a stream that ended is opened again. */
 const RETRY_MS = 2_000;
+/** Statuses of a proxy whose API doesn't answer. */
+const AWAY: ReadonlySet<number> = new Set([502, 503, 504]);
 
 type Query = NonNullable<operations['listContainerRequests']['parameters']['query']>;
 export type RequestFilters = Omit<Query, 'from' | 'to' | 'limit' | 'cursor' | 'format'>;
@@ -48,7 +50,8 @@ export async function pastRequests(
     for (const day of data.missing) missing.add(day);
     cursor = data.next ?? undefined;
   } while (cursor !== undefined && requests.length < MOST);
-  return { requests: requests.reverse(), isCut: cursor !== undefined, missing: [...missing] };
+  const isCut = cursor !== undefined || requests.length > MOST;
+  return { requests: requests.slice(0, MOST).reverse(), isCut, missing: [...missing] };
 }
 
 /** A gap in the stream: the number of requests that were not sent; `null`: unknown. */
@@ -86,12 +89,13 @@ export async function* liveRows<Row>(
   for (let from = last; ; ) {
     const authorization = `Bearer ${await token()}`;
     const headers = { authorization, ...(from === undefined ? {} : { 'last-event-id': from }) };
-    // A restart of the API doesn't end the command.
+    // A restart of the API doesn't end the command, nor does what a proxy before the API answers meanwhile.
     const response = await orCliError(url, fetch(address, { headers })).catch(async (error: unknown) => {
       if (!isConnected) throw error;
       return null;
     });
-    if (response === null) {
+    if (response === null || (isConnected && AWAY.has(response.status))) {
+      await response?.body?.cancel();
       await pause();
       continue;
     }
