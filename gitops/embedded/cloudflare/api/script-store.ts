@@ -59,6 +59,12 @@ export function scriptStore(db: DatabaseSync, now: () => Date) {
     ).run(name, JSON.stringify(settings), date());
   }
 
+  /** Changes those settings that are given; `undefined` keeps one as it is. */
+  function update(name: string, changes: ScriptSettings): void {
+    const given = Object.entries(changes).filter(([, value]) => value !== undefined);
+    save(name, { ...find(name)?.settings, ...Object.fromEntries(given) });
+  }
+
   /** Newest first. */
   function versions(script: string): Version[] {
     return db
@@ -127,7 +133,7 @@ export function scriptStore(db: DatabaseSync, now: () => Date) {
     deploy(script, { strategy: 'percentage', versions: [{ version_id: id, percentage: 100 }] }, EMBEDDED);
   }
 
-  return { embed, names, find, save, versions, addVersion, deployments, deploy, remove };
+  return { embed, names, find, update, versions, addVersion, deployments, deploy, remove };
 }
 
 export type ScriptStore = ReturnType<typeof scriptStore>;

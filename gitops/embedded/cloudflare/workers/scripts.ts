@@ -32,9 +32,7 @@ export function storeUpload(
   const current = scripts.versions(name)[0]?.bindings ?? [];
   const bindings = nextBindings(metadata.bindings ?? [], current, kept);
   refuseUnknownNamespaces(bindings, new Set(listNamespaces(db).map(({ id }) => id)));
-  const named = Object.entries({ logpush, observability, tags, tail_consumers });
-  const settings = Object.fromEntries(named.filter(([, value]) => value !== undefined));
-  scripts.save(name, { ...scripts.find(name)?.settings, ...settings });
+  scripts.update(name, { logpush, observability, tags, tail_consumers });
   return scripts.addVersion(name, { ...version, bindings, main, etag, size, source: 'api' });
 }
 
@@ -110,10 +108,7 @@ export function scriptEndpoints(app: FastifyInstance, context: EmulatorContext):
     if (newest === undefined) throw new ApiError('unknownVersion', 'The Worker has no version.');
     const { id: _id, number: _number, created_on: _created, annotations: _old, ...kept } = newest;
     const { logpush, observability, tags, tail_consumers, bindings, ...changes } = patch;
-    scripts.save(name, {
-      ...scripts.find(name)?.settings,
-      ...scriptSettings.parse({ logpush, observability, tags, tail_consumers }),
-    });
+    scripts.update(name, { logpush, observability, tags, tail_consumers });
     const next = bindings === undefined ? kept.bindings : nextBindings(bindings, kept.bindings ?? []);
     const added = scripts.addVersion(name, { ...kept, ...changes, ...(next && { bindings: next }) });
     const versions = [{ version_id: added.id, percentage: 100 }];
@@ -137,7 +132,7 @@ export function scriptEndpoints(app: FastifyInstance, context: EmulatorContext):
     const name = scriptName(context, params);
     const parsed = scriptSettings.safeParse(body);
     if (!parsed.success) throw new ApiError('malformedBody', 'Invalid settings.');
-    scripts.save(name, { ...scripts.find(name)?.settings, ...parsed.data });
+    scripts.update(name, parsed.data);
     return success(shownSettings(name));
   });
 }

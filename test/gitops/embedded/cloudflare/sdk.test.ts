@@ -167,6 +167,14 @@ test('uploads a worker, reads and changes its settings, and rolls back to an ear
   });
   expect(await refused.catch(code)).toBe(10210);
 
+  // What a change of other settings omits is kept.
+  const body = new FormData();
+  body.set('settings', JSON.stringify({ compatibility_date: '2026-02-01' }));
+  await sdk.patch(`/accounts/${account.account_id}/workers/scripts/${name}/settings`, { body });
+  const { compatibility_date: date } = await sdk.workers.scripts.scriptAndVersionSettings.get(name, account);
+  const { logpush } = await sdk.workers.scripts.settings.get(name, account);
+  expect([date, logpush]).toEqual(['2026-02-01', true]);
+
   const names: unknown[] = [];
   for await (const { id } of sdk.workers.scripts.list(account)) names.push(id);
   expect(names).toEqual(['of-the-sdk', EMULATOR_SCRIPT]);
