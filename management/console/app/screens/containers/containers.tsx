@@ -21,6 +21,7 @@ export function ContainersScreen() {
   const list = useQuery(`containers list ${key}`, () => fetchContainers({ ...filter, limit: PAGE_SIZE }));
   const counts = useQuery(`containers counts ${filter.client ?? ''}`, () => fetchCounts(filter.client));
   const selection = useSelection(filterText({ ...query, sort: '' }), list.data?.containers ?? []);
+  const mayCreate = me().clients.some(({ id }) => mayAct(id));
   const mayChange = me().clients.some(({ id }) => mayEdit(id));
   const change = (changes: Readonly<Record<string, string | undefined>>, replace = false) => {
     const next = new URLSearchParams(query);
@@ -39,7 +40,7 @@ export function ContainersScreen() {
       title="Containers"
       sub={counts.data ? plural(counts.data.total, 'container') : ' '}
       actions={
-        me().clients.some(({ id }) => mayAct(id)) && (
+        mayCreate && (
           <a class="button primary" href="/console/containers/new">
             New container
           </a>
@@ -59,9 +60,11 @@ export function ContainersScreen() {
               </Empty>
             ) : (
               <Empty title="No container yet">
-                <a class="button primary" href="/console/containers/new">
-                  Create the first one
-                </a>
+                {mayCreate && (
+                  <a class="button primary" href="/console/containers/new">
+                    Create the first one
+                  </a>
+                )}
               </Empty>
             )
           ) : (
