@@ -7,3 +7,9 @@ export const APPROVABLE_HOLDS = [
   'absence_unconfirmed',
   'not_taken_over',
 ] as const;
+const APPROVABLE: ReadonlySet<string> = new Set(APPROVABLE_HOLDS);
+
+/** Whether guards hold this change of a plan, so that it waits for an approval, or has one. */
+export function isGuarded({ held }: { readonly held: readonly string[] }): boolean {
+  return held.some((reason) => APPROVABLE.has(reason));
+}

@@ -42,6 +42,7 @@ export const newPlan = z
 export const planParams = z.strictObject({ checksum: z.string().regex(/^[0-9a-zA-Z:_-]{1,64}$/) });
 export const planView = planReportSchema
   .extend({
+    guarded: z.int().meta({ description: 'how many of its changes are held until the plan is approved' }),
     ref: z.string().nullable(),
     actor: z.string(),
     createdAt: z.iso.datetime(),
@@ -54,7 +55,7 @@ const planSummary = planView
   .omit({ changes: true })
   .extend({
     changes: z.int().meta({ description: 'how many; GET /plans/:checksum has them' }),
-    held: z.int().meta({ description: 'how many of them are held' }),
+    held: z.int().meta({ description: 'how many of them are held, for any reason' }),
     waiting: z.boolean().meta({
       description:
         'the plan is of the newest revision, guards hold changes of it, and no one has approved it; an approval is accepted while the host still plans the same',

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import { APPROVABLE_HOLDS } from '../../gitops/report/approvable.ts';
+import { APPROVABLE_HOLDS, isGuarded } from '../../gitops/report/approvable.ts';
 import type { PlanReport } from '../../gitops/report/report.ts';
 import type { Database, Tables } from '../db/database.ts';
 import type { PlanSummary } from './instance.schema.ts';
@@ -31,7 +31,7 @@ export async function keepPlan(
   { ref, report, actor }: NewPlan,
 ): Promise<Selectable<Tables['plans']> | undefined> {
   await db.deleteFrom('plans').where(sql<boolean>`not (${isKept})`).execute();
-  const isHeld = report.changes.some(({ held }) => APPROVABLE_HOLDS.some((reason) => held.includes(reason)));
+  const isHeld = report.changes.some(isGuarded);
   const isApprovable = ref === null || report.revision === head;
   const values = { ref, report: JSON.stringify(report), actor };
   return await db
@@ -67,6 +67,7 @@ interface PlanFilter {
 interface PlanRow extends Pick<PlanSummary, 'checksum' | 'revision' | 'ref' | 'actor' | 'blocked'> {
   readonly changes: number;
   readonly held: number;
+  readonly guarded: number;
   readonly waiting: boolean;
   readonly created_at: Date;
   readonly approved_at: Date | null;
@@ -77,8 +78,10 @@ export async function listPlans(
   db: Database,
   { head, onlyWaiting, after, limit }: PlanFilter,
 ): Promise<PlanSummary[]> {
+  const guarded = sql<number>`(select count(*)::integer from jsonb_array_elements(report->'changes') as change
+    where change->'held' ?| ${[...APPROVABLE_HOLDS]}::text[])`;
   const waiting = sql<boolean>`(approved_at is null and coalesce(report->>'revision' = ${head}, false)
-    and jsonb_array_length(report->'blocked') > 0)`;
+    and ${guarded} > 0)`;
   const [at = '', checksum = ''] = after ?? [];
   const place = sql<boolean>`(${CREATED} < ${at}::timestamptz
     or (${CREATED} = ${at}::timestamptz and checksum > ${checksum}))`;
@@ -87,6 +90,7 @@ export async function listPlans(
       jsonb_array_length(report->'changes') as changes,
       (select count(*)::integer from jsonb_array_elements(report->'changes') as change
         where jsonb_array_length(change->'held') > 0) as held,
+      ${guarded} as guarded,
       ${waiting} as waiting
     from plans
     where ${isKept} and (${!onlyWaiting} or ${waiting}) and ${after === null ? sql`true` : place}

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { type Selectable, sql } from 'kysely';
 import { z } from 'zod';
+import { isGuarded } from '../../gitops/report/approvable.ts';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';
 import type { Tables } from '../db/database.ts';
@@ -22,6 +23,7 @@ function presentPlan({
 }: Omit<Selectable<Tables['plans']>, 'checksum'>) {
   return {
     ...report,
+    guarded: report.changes.filter(isGuarded).length,
     ref,
     actor,
     createdAt: created_at.toISOString(),
@@ -159,11 +161,11 @@ export function plansRoutes(context: Context): FastifyPluginAsyncZod {
           });
         }
         if (isDryRun(request.query)) {
-          const held = report.changes.filter(({ held: reasons }) => reasons.length > 0);
+          const guarded = report.changes.filter(isGuarded);
           return {
             plan: planOf(
               { approved: [] },
-              { approved: held.map(({ site, target, key }) => `${site}: ${target} ${key}`) },
+              { approved: guarded.map(({ site, target, key }) => `${site}: ${target} ${key}`) },
             ),
           };
         }

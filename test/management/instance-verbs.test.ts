@@ -172,23 +172,31 @@ test('the plans of a week are listed, newest first, or only those that wait for 
   expect((await list('?waiting=1')).items).toEqual([]);
 
   // A plan of the newest revision that a guard holds, as the provisioner reports it.
-  const change = { site, target: 'dns', key: 'x', op: 'delete', summary: '', drift: false, found: null };
-  const blocked = [{ reason: 'mass_removal', detail: 'too many at once' }];
-  const report = { checksum: 'held-1', changes: [{ ...change, held: ['mass_removal'] }], blocked };
-  const insert = async (checksum: string, revision: string | null, created_at = new Date()) =>
+  const change = { site, target: 'dns', op: 'delete', summary: '', drift: false, found: null };
+  const blocked = [{ reason: 'too_many_sites', detail: 'too many at once' }];
+  const guarded = { ...change, key: 'x', held: ['frozen', 'too_many_sites'] };
+  const suspended = { ...change, key: 'y', held: ['suspended'] };
+  const report = { changes: [guarded, suspended], blocked };
+  const insert = async (checksum: string, revision: string | null, created_at = new Date(), of = report) =>
     await world.owner
       .insertInto('plans')
       .values({
         ...{ checksum, ref: null, actor: 'root', created_at },
-        report: JSON.stringify({ ...report, checksum, revision }),
+        report: JSON.stringify({ ...of, checksum, revision }),
       })
       .execute();
   await insert('held-1', await world.repo.head());
   await insert('held-2', 'an-older-revision');
   await insert('held-3', await world.repo.head(), new Date(Date.now() - 8 * 86_400_000));
+  // No approval lets a suspended site's changes pass.
+  await insert('suspended', await world.repo.head(), new Date(), { ...report, changes: [suspended] });
   expect((await list('?waiting=1')).items).toMatchObject([
-    { checksum: 'held-1', changes: 1, held: 1, blocked, waiting: true, approvedAt: null },
+    { checksum: 'held-1', changes: 2, held: 2, guarded: 1, blocked, waiting: true, approvedAt: null },
   ]);
+  expect((await read('/plans/held-1')).body).toMatchObject({ guarded: 1 });
+  const dry = await world.call('POST', '/plans/held-1/approve?dryRun=1', { as: 'root' });
+  expect(JSON.stringify(dry.body)).toContain(`${site}: dns x`);
+  expect(JSON.stringify(dry.body)).not.toContain(`${site}: dns y`);
   const known = (await list()).items.map(({ checksum }: { checksum: string }) => checksum);
   expect([known.includes('held-2'), known.includes('held-3')]).toEqual([true, false]);
   expect((await read('/plans/held-3')).body.code).toBe('unknown_plan');

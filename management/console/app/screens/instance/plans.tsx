@@ -55,7 +55,7 @@ export default function PlansScreen() {
               <span class="dim small">
                 <code>{plan.checksum.slice(0, 12)}</code> made <Ago at={plan.createdAt} />
               </span>
-              {plan.ref === null && plan.blocked.length > 0 && plan.approvedAt === null && (
+              {plan.ref === null && plan.guarded > 0 && plan.approvedAt === null && (
                 <button type="button" class="primary" onClick={() => setApproving(true)}>
                   Approve
                 </button>
@@ -86,8 +86,8 @@ export default function PlansScreen() {
           }}
         >
           <p>
-            The guards let exactly these {plural(plan.changes.length, 'change')} pass. If anything else is
-            found meanwhile, they hold again.
+            The guards let exactly the {plural(plan.guarded, 'change')} pass that they hold. If anything else
+            is found meanwhile, they hold again.
           </p>
         </Confirm>
       )}
