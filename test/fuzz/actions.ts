@@ -159,8 +159,8 @@ async function callPart({ run }: World, { part, method, path, body }: Of<'call'>
     ...payload,
   });
   const said = await answer.body.text();
-  // 502 and 503 are valid: they say that something is unavailable, such as the site or the host.
-  if (answer.statusCode >= 500 && ![502, 503].includes(answer.statusCode)) {
+  // 502, 503 and the edge’s 522 are valid: they say that something is unavailable, such as the site or the host.
+  if (answer.statusCode >= 500 && ![502, 503, 522].includes(answer.statusCode)) {
     throw new Violation(
       'answers',
       `${part}: ${method} ${path} answers ${answer.statusCode}: ${said.slice(0, 300)}`,
