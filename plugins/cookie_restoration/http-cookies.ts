@@ -37,8 +37,8 @@ export function httpCookies(lines: readonly string[], { header, now, endsAt }: P
 /** When the cookie expires (RFC 6265bis 5.7: `Max-Age` before `Expires`); undefined for one that ends with the browser. */
 function endOf(attributes: readonly string[], now: number): number | undefined {
   const attribute = (name: string) => {
-    const [found] = attributes.filter((one) => one.toLowerCase().startsWith(`${name}=`)).slice(-1);
-    return found?.slice(name.length + 1).trim();
+    const values = attributes.map((one) => new RegExp(`^${name}\\s*=\\s*(.*)$`, 'i').exec(one)?.[1]);
+    return values.findLast((value) => value !== undefined);
   };
   const maxAge = attribute('max-age');
   if (maxAge !== undefined && /^-?\d+$/.test(maxAge)) return now + Number(maxAge) * 1000;

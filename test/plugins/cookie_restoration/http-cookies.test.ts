@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { httpCookies } from '../../../plugins/cookie_restoration/http-cookies.ts';
+
+const DAY = 86_400_000;
+const NOW = Date.UTC(2026, 0, 1);
+
+const expiryOf = (attributes: string) =>
+  httpCookies([`FPID=a; HttpOnly${attributes}`], { header: null, now: NOW, endsAt: NOW + 400 * DAY })[0]
+    ?.expiresAt;
+
+test.each([
+  ['; Max-Age=86400', DAY],
+  ['; max-age = 86400', DAY],
+  ['; Max-Age =0', 0],
+  ['; Expires = Fri, 02 Jan 2026 00:00:00 GMT', DAY],
+  ['; Expires=Fri, 02 Jan 2026 00:00:00 GMT; Max-Age=172800', 2 * DAY],
+  ['; Max-Age=86400; Max-Age=172800', 2 * DAY],
+  ['; Max-Age=soon', 400 * DAY],
+  ['', 400 * DAY],
+])(
+  'a cookie with the attributes `%s` ends when browsers end it, at most with the identity',
+  (given, life) => {
+    expect(expiryOf(given)).toBe(NOW + life);
+  },
+);
