@@ -243,6 +243,21 @@ test.each<[string, (() => Promise<unknown>)[]]>([
   },
 );
 
+test.each([
+  ['empty lines', '\r\n'],
+  ['spaces', ' '],
+  ['lines of spaces', '  \n'],
+  ['braces', '{ '],
+  ['keys', ',site:'],
+])('a removed site is removed soon, although another file holds 600 KB of %s', async (_what, text) => {
+  await op.refresh();
+  writeFileSync(at('large.txt'), text.repeat(600_000 / text.length));
+  await daemon.hasRead(await op.publishAll('Add a large file'));
+  rmSync(at('one.yaml'));
+  await op.publishAll('Remove a site');
+  expect(await daemon.reaches('one', 'Removed')).toMatchObject({ resources: [] });
+});
+
 test('an object that replaces a manifest’s object (refs/replace) is not read', async () => {
   await op.refresh();
   const blob = await op.git('rev-parse', 'HEAD:one.yaml');
