@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { counted } from '../../gitops/base/text.ts';
-import { isProven } from '../../gitops/manifest/schema.ts';
+import { isProven, provenHosts } from '../../gitops/manifest/schema.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { examples } from '../http/examples.ts';
 import type { PointVerdict } from './items.ts';
@@ -200,11 +200,11 @@ function collect(parameters: readonly unknown[], found: Map<string, string>, dep
   if (name !== undefined && value !== undefined) found.set(name, value);
 }
 
-/** Whether hits to the URL arrive at the site: at its edge hostname, a custom domain, or below a domain's prefix. */
+/** Whether hits to the URL arrive at the site: at its edge hostname, or at a proven custom domain or prefix. */
 function leadsTo(site: Site, text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { hostname, pathname } = new URL(text);
-  if ([site.hostnames.edge, ...site.customDomains].includes(hostname)) return true;
+  if ([site.hostnames.edge, ...provenHosts(site)].includes(hostname)) return true;
   return site.domains.some(
     ({ domain, sameOrigin }) =>
       sameOrigin !== undefined &&
