@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** What a bundle depends on beside its inputs: how it is made, and all packages' versions (these fix entry files). */
+/** What a bundle depends on beside its inputs: how it is made, and packages' versions (these determine entry files). */
 const ALWAYS = [
   'edge/bundle.ts',
   'edge/bundle-cache.ts',

@@ -47,8 +47,8 @@ function strictest(all: readonly ConsentRules[]): ConsentRules {
 }
 
 /**
- * Decides what a visitor allows. Two purposes have storage, analytics and ads. `Sec-GPC: 1` denies all. A denial always
- * counts. Without a choice, the site's mode decides. A cookie of unknown purpose needs consent to both.
+ * Decides what a visitor allows. The purposes with storage are analytics and ads. `Sec-GPC: 1` denies all. A denial
+ * always counts. Without a choice, the site's mode decides. A cookie of unknown purpose needs consent to both.
  */
 export function decideConsent(mode: ConsentMode, gpc: boolean, choices: ConsentChoices): Consent {
   const allowed = (type: keyof ConsentChoices) => {

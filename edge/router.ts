@@ -24,9 +24,9 @@ type Router = (pathname: string) => Match | Promise<Match | undefined>;
 /**
  * Matches paths against the routes of all plugins. Routes don't clash: the build refuses that (claims.ts).
  *
- * Here itty-router only matches paths, by `all`: it registers a mistyped method silently, does not match HEAD to GET,
- * and does not let a matched handler tell 404 from 405. It also ignores trailing slashes and does not decode
- * parameters. The code below rejects trailing slashes and decodes.
+ * Here itty-router only matches paths, by `all`. Its methods are not used: it registers a mistyped one silently, does
+ * not match HEAD to GET, and lets no matched handler tell 404 from 405. It also ignores trailing slashes and does not
+ * decode parameters. The code below rejects trailing slashes and decodes.
  */
 export function buildRouter(plugins: readonly Plugin[]): Router {
   const paths = new Map<string, Map<Route['method'], Mounted>>();

@@ -280,8 +280,8 @@ interface PluginBase<Settings> {
 }
 
 /**
- * A mandatory plugin is on unless the site's options say `enabled: false`; with `alwaysOn` it is on in any case. An optional
- * one is on by its flag.
+ * A plugin is on unless the site's options say `enabled: false`; with `alwaysOn` it is on in any case. An optional one
+ * also needs its flag.
  */
 export type Plugin<Settings = unknown> = PluginBase<Settings> &
   (

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { missingFolders, wrongFloors, wrongWalks } from './architecture/document.ts';
 
-/** Joins the lines of a small document that breaks (or keeps) one rule. This detects a rule that can't fail. */
+/** Joins the lines of a small document that breaks (or keeps) one rule. The tests detect rules that can never fail. */
 const lines = (...all: string[]) => all.join('\n');
 
 describe('the walks', () => {

@@ -23,7 +23,7 @@ test.each([
 test.each([
   ['gitops/base/limit.ts', `import pLimit from 'p-limit';`],
   ['management/sites/a.ts', `import type { FastifyInstance } from 'fastify';`],
-])('an import that does it in the one way is allowed: %s, %s', (path, text) => {
+])('an import that does a thing in the one way is allowed: %s, %s', (path, text) => {
   expect(otherWays(tree([path, text]))).toEqual([]);
 });
 

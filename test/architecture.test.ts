@@ -144,7 +144,7 @@ describe('the tree', () => {
       expect(missingFolders(text, paths)).toEqual([]);
     });
 
-    test('has the files that the five walks name, in the stated numbers', () => {
+    test('has only existing files in the five walks, and counts them correctly', () => {
       expect(wrongWalks(text, new Set(sources.map(({ path }) => path)))).toEqual([]);
     });
   });

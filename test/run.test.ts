@@ -74,7 +74,7 @@ describe('npm test', () => {
     expect(exitCode).toBe(0);
   });
 
-  test('counts files of a pool in another process, as failed if they lack a required component', async () => {
+  test('counts files of a pool in another process as failed if they lack a required component', async () => {
     // The programs of a cluster are in the home's cache.
     const home = await mkdtemp(join(tmpdir(), 'tagyard-home-'));
     onTestFinished(() => rm(home, { recursive: true }));

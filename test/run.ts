@@ -17,13 +17,13 @@ import { hasSelected, openPool, type PoolOutcome, servedPool } from './support/r
 const MOST_RETRIED = 8;
 
 /**
- * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` run beside each
- * other, one more than there are cores, in their order; those that must be alone run after them. The last lines say how
+ * `npm test [-- <part of a path> ...]`: every test that this machine can run. The pools of `suites.ts` start in their
+ * order, at most one more at once than there are cores; those that must be alone run after them. The last lines say how
  * long each suite took, what failed and what was left out. Exit code 1 where a test failed, none ran, an error was
  * thrown outside the tests, or (`TAGYARD_REQUIRE_ALL=1`) a needed component is missing.
  *
- * With `TAGYARD_SECOND_TRY=1`, the failed files, if at most eight, run again at the end, as many at once as there are
- * cores. What passes then is reported as passed at the second try only: a test that needs an idle machine, to be corrected.
+ * With `TAGYARD_SECOND_TRY=1`, the failed files, if at most eight, run again at the end, those of one pool one by one.
+ * What passes then is reported as passed at the second try only: a test that needs an idle machine, to be corrected.
  */
 const started = Date.now();
 const filters = process.argv.slice(2);

@@ -47,7 +47,7 @@ for package in "${packages[@]}"; do
   is_installed "$package" || wanted+=("$package")
 done
 
-# Debian's packages start their services on installation unless this policy forbids it (invoke-rc.d(8): by code 101).
+# Debian's packages start their services on installation unless this policy forbids it by code 101 (invoke-rc.d(8)).
 policy=/usr/sbin/policy-rc.d
 drop_policy() { "${root[@]}" rm -f "$policy"; }
 

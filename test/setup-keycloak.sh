@@ -20,7 +20,7 @@ mvn -q -B -Dmaven.repo.local="$scratch/repository" dependency:copy \
   -Dartifact="org.keycloak:$name:$version:tar.gz" -DoutputDirectory="$scratch"
 echo "$sha256  $scratch/$name-$version.tar.gz" | sha256sum --check --quiet
 tar -xzf "$scratch/$name-$version.tar.gz" -C "$scratch"
-# Sets what can't change while Keycloak runs: once, here, because each start would else take longer. The database is in
+# Sets here, once, what can't change while Keycloak runs: otherwise each start would take longer. The database is in
 # memory.
 JAVA_OPTS='-Xmx384m -XX:+UseSerialGC' "$scratch/keycloak-$version/bin/kc.sh" build --db=dev-mem >"$scratch/build.log" 2>&1 ||
   { cat "$scratch/build.log" >&2; exit 1; }

@@ -6,7 +6,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * Files of one pool run one after another, because they use the same resource of the machine, or would together need
- * too much of its processors. At once run one pool more than there are cores. They start in this order, so that most
+ * too much of its processors. One more pool than there are cores runs at once. They start in this order, so that most
  * of the time two pools compute and one mostly waits, up to the end. Each pool is one or more projects of
  * `vitest.config.ts`.
  */

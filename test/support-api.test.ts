@@ -23,14 +23,14 @@ async function statuses(...all: readonly string[]) {
   return { reads: () => reads, reaches: (wanted: string) => reaches('one', wanted) };
 }
 
-test('the wait for a container’s status ends with its first answer where the container is failed', async () => {
+test('the wait for a container’s status fails at the first answer that says failed', async () => {
   const container = await statuses('failed');
   await expect(container.reaches('active')).rejects.toThrow('one is failed: no host');
   expect(container.reads()).toBe(1);
 });
 
 test.each([
-  ['another status', ['provisioning', 'provisioning', 'active'], 'active', 3],
+  ['the status active', ['provisioning', 'provisioning', 'active'], 'active', 3],
   ['the status failed', ['provisioning', 'failed'], 'failed', 2],
 ] as const)('a container is waited for until it has %s', async (_name, all, wanted, reads) => {
   const container = await statuses(...all);

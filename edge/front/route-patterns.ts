@@ -1,6 +1,6 @@
 /**
  * True where one of the Workers route patterns matches the URL. The rules are Cloudflare's, except that a pattern's
- * scheme is ignored: `*` is allowed at the start of the host and at the end of the path; no path means `/`; the path's
+ * scheme is ignored. `*` is allowed at the start of the host and at the end of the path; no path means `/`; the path's
  * pattern also covers the query; hosts compare case-insensitively
  * (developers.cloudflare.com/workers/configuration/routing/routes).
  */

@@ -7,8 +7,8 @@ interface FrontEnv {
 
 /**
  * Marks a request that has passed here (on Cloudflare: counts the passes). A request that returns is refused: it is a
- * worker's own fetch. On Cloudflare, that reaches the origin without the routes of its zone; here, there is no origin
- * (docs/facts.md, Cloudflare Workers).
+ * worker's own fetch. On Cloudflare, such a fetch bypasses its zone's routes and reaches the origin; here, there is no
+ * origin (docs/facts.md, Cloudflare Workers).
  */
 const VIA = 'cf-ew-via';
 

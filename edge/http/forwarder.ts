@@ -53,7 +53,7 @@ export async function readForwarder(
   const address = wellFormed(ipv4 ?? ipv6 ?? given);
   return {
     address,
-    // The platform knows only where the domain's server is.
+    // The connection shows only where the domain's server is.
     place: statedPlace(headers.get(FORWARDER_HEADERS.country), headers.get(FORWARDER_HEADERS.region)),
     forwardedHost: proof.host,
     forwardedProto: headers.get(FORWARDER_HEADERS.scheme) === 'http' ? 'http' : 'https',

@@ -150,7 +150,7 @@ function outgoingHeaders(
   return headers;
 }
 
-/** The same for the gateway of a cluster, because the front before it may overwrite `x-forwarded-*`. */
+/** The same facts for a cluster's gateway, because the front before it may overwrite `x-forwarded-*`. */
 function statements({
   address,
   country,

@@ -11,7 +11,7 @@ const REGION = /^[A-Z0-9]{1,3}$/;
 /** What Cloudflare and databases write for an unknown country. */
 const UNKNOWN_COUNTRIES = /^(?:XX|ZZ)$/;
 
-/** The place that a trusted hop states. What isn't a code of ISO 3166 counts as unknown. */
+/** The place that a trusted hop states. What can't be a code of ISO 3166 counts as unknown. */
 export function statedPlace(country: unknown, region: unknown): Place {
   const known = (value: unknown, code: RegExp) =>
     typeof value === 'string' && code.test(value.toUpperCase()) ? value.toUpperCase() : null;

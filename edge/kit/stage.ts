@@ -102,7 +102,7 @@ interface StageSettings {
 
 /**
  * The edge in workerd with its real plugins and those of `plugins`, real stores in memory, and one real upstream. Throws
- * if the plugins' claims clash, or with what to install if Miniflare or esbuild is missing.
+ * if the plugins' claims clash, or if Miniflare or esbuild is missing; the message then says what to install.
  */
 export async function startStage({ plugins = [] }: StageSettings = {}): Promise<Stage> {
   const stage = await startStageOf(await bundleStage(plugins.map((url) => fileURLToPath(url))));

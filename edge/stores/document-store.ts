@@ -55,7 +55,7 @@ interface Entry<T> {
  * Reads one namespace of documents that gitops writes: from the isolate's memory, then the data centre's cache, then KV.
  * A document's age counts from its read out of KV, whichever layer it comes from; KV's own propagation (up to a minute)
  * adds to it. While KV fails or returns an invalid document, the last good copy is served. Simultaneous misses cause one
- * read. A read that exceeds its request's timeout still fills the caches.
+ * read. A read that exceeds its request's timeout still fills the caches, if it ends within `COLD_TIMEOUT_MS`.
  */
 export function documentStore<T>(
   name: string,

@@ -83,7 +83,7 @@ function allows(policy: Policy, directive: Directive, resource: Resource): boole
   const sources = name === undefined ? undefined : policy.get(name);
   if (sources === undefined) return true;
   if (directive === 'script-src' && sources.some((source) => /^'nonce-/i.test(source))) return true;
-  // It disables all sources by host, and trusts the scripts that an allowed script adds.
+  // 'strict-dynamic' disables all sources by host, and trusts the scripts that an allowed script adds.
   if (directive === 'script-src' && sources.some((source) => /^'strict-dynamic'$/i.test(source))) {
     return sources.some((source) => /^'sha\d+-/i.test(source));
   }

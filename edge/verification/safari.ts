@@ -9,8 +9,8 @@ type Names = Pick<NameAnswer, 'name' | 'addresses' | 'alias' | 'registrable' | '
 /**
  * Why Safari limits the cookies that `tag` sets for pages of `page` to 7 days; `null`: it does not. A host of another
  * site can't set cookies; a script writes them, so they last 7 days. For a same-site host Safari assumes cloaking
- * (WebKit, NetworkTaskCocoa) in two cases. Its CNAME leads to another registrable domain, and the CNAME of the page's
- * host has another target. Or it has no CNAME, and its address is outside the page's network. With an allowed
+ * (WebKit, NetworkTaskCocoa) in two cases. Its CNAME leads to another registrable domain, and the page's host has no
+ * CNAME to the same target. Or it has no CNAME, and its address is outside the page's network. With an allowed
  * CNAME, the address does not matter.
  */
 export function safariVerdict(page: Names, tag: Names): string | null {

@@ -19,7 +19,7 @@ const BUDGET_MS = 9_500;
 
 /**
  * Verifies one site like management does, with the host report and the verification worker, and prints the report. It
- * changes no status. Exit code 1 if a check failed.
+ * changes no status. Exit code 1 unless the verification passed.
  */
 export async function doctorSite(context: CliContext, site: string, options: OutputOptions): Promise<void> {
   const path = `/sites/${encodeURIComponent(site)}/host-report`;

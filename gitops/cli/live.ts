@@ -17,7 +17,7 @@ export type Drift = PlanReport['changes'][number];
 
 /** A target without an answer counts as unobserved after this many seconds; half of `TAGYARD_TIMEOUT` if that is less. */
 const OBSERVE_SECONDS = 8;
-/** Longer than `OBSERVE_SECONDS`, because the provisioner reads git before that. */
+/** Longer than `OBSERVE_SECONDS`, because the provisioner reads git first. */
 const PLAN_MS = 20_000;
 
 /** Observes all targets and asks all parts at once, each within a time limit. A failure becomes a failed check. */

@@ -78,7 +78,7 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
 async function containerLines(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const { follow, since, where = [], day, status, json } = options;
   if (day !== undefined || status !== undefined)
-    throw new CliError('--day and --status are for requests: give --containers with --since and --where');
+    throw new CliError('--day and --status are for requests: with --containers, give --since or --where');
   const filters = filtersOf<LogFilters>(where, LOG_FILTERS);
   const from = since === undefined ? {} : { from: sinceOf(since) };
   const api = await accessTo(context, site);

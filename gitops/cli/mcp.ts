@@ -14,7 +14,7 @@ export interface McpVerbOptions {
   readonly as?: string;
 }
 
-/** About a third of what a model reads at once. */
+/** Longer answers are cut; this is about a third of what a model reads at once. */
 const MOST_CHARACTERS = 50_000;
 
 /**

@@ -75,7 +75,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     )
     .option(
       '--containers',
-      'what the tag servers have printed, instead of requests; filters: q, requestId, level, stream, kind',
+      'what the tag servers printed, instead of requests; --where takes q, requestId, level, stream, kind',
     )
     .option('--json', 'print the whole records as JSON, one per line')
     .action(async (site: string, options: LogsOptions) =>
@@ -220,7 +220,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (options: McpVerbOptions) => (await import('./mcp.ts')).mcp({ home, env }, options));
   tagyard
     .command('plugin')
-    .description('write a new plugin of the edge with its test, in a repository of its own')
+    .description('write a new plugin with its test into the current folder, the plugin’s own repository')
     .argument('<name>', 'snake_case, for example bot_score')
     .action(async (name: string) => (await import('./plugin.ts')).newPlugin(name));
   tagyard

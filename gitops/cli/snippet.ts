@@ -23,7 +23,7 @@ const ROLE = 'editor';
 /**
  * Prints what to paste into the pages of a site's domains and, for domains with a same-origin path, the configuration
  * of their own server for each product. With `--for`, prints only the configuration for that product.
- * Asks management, because only management knows the tokens in this text.
+ * Asks management, because git has only the hashes of the forwarder tokens.
  */
 export async function snippet(context: CliContext, site: string, options: SnippetVerbOptions): Promise<void> {
   const { domains } = await containerOf(context, site);

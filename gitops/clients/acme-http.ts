@@ -57,7 +57,7 @@ function setUp(library: Library): Library {
     (response) => {
       const { status, data, headers } = response;
       const problem = readProblem(data);
-      // The library repeats the request with the nonce of this response.
+      // After a bad nonce, the library repeats the request with the nonce of this response.
       if (status < 400 || problem?.type === 'badNonce') return response;
       const retryAt = readRetryAfter(
         headers['retry-after'],

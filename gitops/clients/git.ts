@@ -119,7 +119,7 @@ class GitStarter {
     }, checkMs);
   }
 
-  /** It ends when its channel closes. The next call starts another one. */
+  /** The helper ends when its channel closes. The next call starts another helper. */
   #dismiss(): void {
     this.#hasEnded = true;
     if (this.#child.connected) this.#child.disconnect();

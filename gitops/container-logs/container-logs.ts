@@ -132,7 +132,7 @@ export class ContainerLogs {
   }
 
   /**
-   * Adds a line for each container whose last lines were dropped, because no later line says so; at most once a second.
+   * Adds a line with the count for each container whose last lines were dropped, at most once a second.
    */
   #countDropped(name: string, site: Site): void {
     const now = this.#clock.now();

@@ -47,7 +47,7 @@ export function changedSites(before: DesiredState, after: DesiredState): string[
 
 const HOLDERS = new WeakMap<DesiredState, ReadonlyMap<string, string>>();
 
-/** The site that holds each name, port and token. Computed on the first call for a revision. */
+/** The site that holds each claim. Computed on the first call for a revision. */
 export function holdersOf(state: DesiredState): ReadonlyMap<string, string> {
   const known = HOLDERS.get(state);
   if (known !== undefined) return known;

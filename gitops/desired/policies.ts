@@ -10,7 +10,7 @@ type Script = { readonly text: string } | { readonly problem: string };
 /** What applies to the sites of one client; `null`: nothing. */
 type Applied = { readonly policy: PolicyScript } | { readonly problem: string } | null;
 
-/** The policy scripts of one revision after another. Files and sites that haven't changed keep their objects. */
+/** The policy scripts of one revision after another. Unchanged files and sites are the same objects as before. */
 export class Policies {
   readonly #repo: Pick<SitesRepo, 'policies' | 'texts'>;
   /** By blob. */

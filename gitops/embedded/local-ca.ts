@@ -29,7 +29,7 @@ interface LocalCaOptions {
   readonly now?: () => Date;
   readonly caDays?: number;
   readonly leafDays?: number;
-  /** The only name that the CA can sign for (name constraints). Unset: it can sign for every name. */
+  /** The CA can sign only for this name and names under it (name constraints). Unset: for every name. */
   readonly onlyName?: string;
 }
 
@@ -102,8 +102,8 @@ async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, { host,
 }
 
 /**
- * `null` if the CA is missing, damaged, without a required limit, or expires before a certificate issued now. A new
- * CA issues all certificates again.
+ * `null` if the CA is missing, damaged, not limited to a given `onlyName`, or expires before a certificate issued now.
+ * A new CA issues all certificates again.
  */
 async function readIssuer(
   directory: string,

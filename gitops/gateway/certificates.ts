@@ -41,9 +41,9 @@ function parsePair({ cert, key }: { readonly cert: string; readonly key: string 
 }
 
 /**
- * Throws if OpenSSL would refuse the key or the signature as too weak when nginx loads the file. Otherwise, its names
- * would have no certificate, although another Secret may have a good one. The security level is that of Debian's
- * OpenSSL, which is in the image.
+ * Throws if OpenSSL would refuse the key or the signature as too weak when nginx loads the file. Without this check,
+ * its names would have no certificate, although another Secret may have a good one. The security level is that of
+ * Debian's OpenSSL, which is in the image.
  */
 function checkStrength(cert: string, key: string): void {
   try {

@@ -27,7 +27,7 @@ function accepts(address: string, port: number, timeoutMs = TIMEOUT_MS): Promise
 }
 
 /**
- * Connects to every peer once a second until `signal` aborts. The connects are spread over the second, and one that
+ * Connects to every peer once a second until `signal` aborts. The connects are spread over `SPREAD_MS`, and one that
  * fails is followed by another at once, so that the resolver omits a pod within two seconds of its node's loss.
  * `onRound` is called after each round.
  */

@@ -1,4 +1,4 @@
-/** After this many failed connects in a row, a peer gets no requests. */
+/** After this many failed connects in a row, a peer gets requests only if its service has no peer with fewer. */
 const MISSES_TO_BE_OUT = 2;
 
 /** One pod of a service, with all that decides whether it gets requests. */

@@ -89,7 +89,7 @@ interface Answer {
 
 /**
  * Connects to one name under each parent, and judges the others there by its certificate. Then connects to names that
- * it doesn't cover, because they may have one of their own. `unchecked`: how many names didn't answer, or are left after
+ * the certificate doesn't cover: they may have their own. `unchecked`: how many names didn't answer, or are left after
  * ten connections. `why`: what was wrong with the first one that didn't answer.
  */
 async function inspect(

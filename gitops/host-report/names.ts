@@ -25,7 +25,7 @@ export async function resolveNames(
   const { hostnames, domains } = manifest;
   const target = edgeTarget?.replaceAll('{host}', hostnames.edge).replace(/\.$/, '');
   const edge = target === undefined ? [] : await targetAddresses(target, lookup);
-  // Where the host's own addresses aren't known, the others alone would make a right address wrong.
+  // Where the host's own addresses aren't known, the others alone would make a right address seem wrong.
   const ofHost = hostAddresses.length === 0 ? [] : [...hostAddresses, ...otherAddresses];
   const wanted: readonly Pick<NameAnswer, 'name' | 'kind' | 'expected'>[] = [
     { name: hostnames.edge, kind: 'edge', expected: edge },

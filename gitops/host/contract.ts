@@ -34,6 +34,6 @@ export interface HostOptions {
 }
 
 export interface ClusterOptions extends HostOptions {
-  /** The number of commits up to the revision that is in force; `null`: no revision is. */
+  /** The number of commits up to the revision that is in force; `null`: none is in force. */
   ordinal(): Promise<number | null>;
 }

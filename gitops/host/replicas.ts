@@ -50,7 +50,7 @@ export async function lead(
 ): Promise<Leadership | null> {
   if (env.HOST_KIND !== 'kubernetes' || env.KUBERNETES_LEASE === undefined) return null;
   const [namespace = '', name = ''] = env.KUBERNETES_LEASE.split('/');
-  // Not the appliers' client: a renewal must not wait behind their calls, and isn't one of their writes.
+  // Not the appliers' client: a renewal must not wait behind their calls, or be refused like their writes.
   const client = await openKubernetes({ kubeconfig: env.KUBECONFIG, context: env.KUBERNETES_CONTEXT });
   stack.defer(() => client.close());
 

@@ -17,7 +17,7 @@ export function quotaRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   };
 }
 
-/** The quotas as a check: it fails while one is near or reached, or counts unused things. */
+/** The quotas as a check: it fails while one is near or reached, or counts things that serve no site. */
 export function checkQuotas(quotas: readonly QuotaStatus[]): PartCheck {
   const name = 'quotas';
   const detail = quotas

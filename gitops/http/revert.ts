@@ -63,7 +63,7 @@ async function unconfirmed(repo: SitesRepo, site: string, revision: string): Pro
 }
 
 /**
- * True if the site's file was moved away or was, for example, a link. A revert to that state doesn't remove the site.
+ * True if the site's file was moved away or was, for example, a link. A revert to that state is refused.
  */
 async function hasOtherForm(repo: SitesRepo, site: string, revision: string): Promise<boolean> {
   const [newest] = (await repo.versions(site, { revision })).values();

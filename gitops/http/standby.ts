@@ -57,7 +57,7 @@ async function answerOf(
     headers: { ...withoutConnection(headers), [FORWARDED]: '1', ...framing(headers) },
     signal,
   });
-  // `answered` gets the error, or after the answer's head the answer's reader.
+  // The error reaches `answered`; once the answer's head has arrived, it reaches the reader of the answer.
   outgoing.on('error', () => undefined);
   try {
     const answered = once(outgoing, 'response', { signal });

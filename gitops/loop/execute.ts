@@ -112,8 +112,8 @@ export function isOptional(
 }
 
 /**
- * On removal of a site, visitors drain after the targets by which they find it are deleted. Targets that are created
- * before these are deleted only after the drain.
+ * On removal of a site, visitors drain after the targets by which they find it are deleted. Targets that come earlier
+ * in the order of creation are deleted only after the drain.
  */
 function drainRules(run: SiteRun, { appliers, drainSeconds }: ExecuteDeps) {
   const order = [...appliers.values()];

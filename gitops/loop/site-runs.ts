@@ -90,7 +90,7 @@ export class SiteRuns {
     const { site, plan, operations } = task;
     const active = this.#active.get(site);
     if (active !== undefined) {
-      // The active run may be past what this pass is about, so another pass follows. A full pass covers every site.
+      // The run may already be past what this pass found, so another follows. A pass without scope covers all sites.
       active.rerun ||= plan.scope?.has(site) ?? true;
       return;
     }

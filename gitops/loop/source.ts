@@ -5,9 +5,9 @@ import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { HostLease } from '../sites-repo/host-lease.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
-/** How long a pass waits for the newest revision, milliseconds. Repairs of this host don't depend on the remote. */
+/** How long a pass waits for the newest revision, milliseconds: repairs of this host must not depend on the remote. */
 const WAIT_MS = 4_000;
-/** How long the next pass waits after a read that failed or came too late. */
+/** The same, milliseconds, for a pass after a read that failed or came too late. */
 const WAIT_AGAIN_MS = 1_000;
 /** A remote that is only slow is a problem after this time without an answer, milliseconds. */
 const SLOW_MS = 60_000;

@@ -32,7 +32,7 @@ export async function findRemovals(
   );
 }
 
-/** A history that can't be read proves nothing, not even that a site isn't protected. Other sites are reconciled. */
+/** While a history can't be read, no missing site is removed: it may be protected. Other sites are reconciled. */
 async function readAbsences(
   missing: readonly string[],
   revision: string,

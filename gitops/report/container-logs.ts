@@ -21,7 +21,7 @@ export const containerLog = z.object({
   requestId: z.uuid().nullable().meta({
     description: '`TraceId`: the id of the edge’s request that the line belongs to',
   }),
-  name: z.string().nullable().meta({ description: '`Name`: of the tag or client' }),
+  name: z.string().nullable().meta({ description: '`Name`: of the tag, or of the tag server’s client' }),
   type: z.enum(['Request', 'Response', 'Message', 'other']).nullable(),
   eventName: z.string().nullable(),
   requestMethod: z.string().nullable(),

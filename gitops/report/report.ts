@@ -27,7 +27,7 @@ export const REASONS = {
   Conflict: 'an object with a desired name is not owned by this host',
   Suspended: 'the manifest says suspend: pending changes are reported, nothing is changed',
   Blocked: 'a guard blocks changes; the message says what lifts it',
-  Frozen: 'a freeze file stops all changes on this host',
+  Frozen: 'a freeze file or annotation stops all changes on this host',
   CertificatePending: 'everything is applied, but a hostname of the site has no valid certificate yet',
   SourceUnavailable:
     'the sites repository can’t be read; the last revision that could be read is applied and stays enforced',

@@ -45,7 +45,7 @@ function hasFailed({ state }: { readonly state: string }): boolean {
   return state === 'reverted' || state === 'failed';
 }
 
-/** The beginning of the subject of a commit that changes a site's image; the site follows. */
+/** How the subject of a commit begins that changes a site's image: the site's id comes after it. */
 export const IMAGE_SUBJECT = 'Change the image of';
 
 interface SiteHistory {

@@ -7,7 +7,7 @@ export type StoredRole = (typeof STORED_ROLES)[number];
 
 const storedRole = z.enum(STORED_ROLES).meta({
   description:
-    'owner and admin may change everything, editor only settings, viewer nothing; reader and member mean viewer. Only owners give or take the role owner',
+    'owner may do everything, admin nearly everything, editor only change settings, viewer only read; reader and member mean viewer. Only owners give or take the role owner',
 });
 
 /** Maximum length in characters (OpenID Connect Core 1.0, section 2: `sub`). */

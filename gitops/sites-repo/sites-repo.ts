@@ -211,7 +211,7 @@ export class SitesRepo {
   }
 
   /**
-   * Since when `holds` has been true of each of these sites' files up to a revision, without a break. Starts few git
+   * For each of these sites, since when `holds` is true of its file without a break, up to a revision. Starts few git
    * processes for any number of sites.
    */
   async ages(sites: readonly string[], revision: string, holds: Holds): Promise<Map<string, ClaimAge>> {

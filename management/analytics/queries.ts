@@ -4,7 +4,7 @@
  */
 export interface SumsQuery {
   /**
-   * `null`: all points, also those of unknown hosts. `sites`: their indexes; `null`: any, because one of them has none.
+   * `null`: all points, also those of unknown hosts. `sites`: the containers’ sites; `null`: any, as not all are known.
    */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */

@@ -9,7 +9,7 @@ interface Step {
 }
 
 interface AnalyticsSums {
-  /** By the start of their step, milliseconds since 1970. */
+  /** By the start of each step, milliseconds since 1970. */
   readonly steps: ReadonlyMap<number, Step>;
   /** Whether a point counts for more than one request. */
   readonly sampled: boolean;

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 import type { PointVerdict } from './items.ts';
 
-/** For each point of a container's checklist that an export from Tag Manager judged: what the last one said. */
+/** For each point of a container's checklist that an export from Tag Manager judged: what the last export said. */
 export async function listVerdicts(
   db: Database,
   container: string,

@@ -125,7 +125,7 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts a site. If `revision` is `null`, commits its manifest. Else git has it since that commit, and nothing is
+   * Starts a site. If `revision` is `null`, commits its manifest. Else that revision has it, and nothing is
    * committed: if git has removed the site meanwhile, the call fails as `superseded`. Resolves to the operation’s id.
    */
   async provision(manifest: Manifest, revision: string | null, context: CallContext): Promise<string> {

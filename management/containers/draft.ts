@@ -5,7 +5,7 @@ import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/
 import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
 
-/** 128 random bits as hexadecimal digits, after a prefix: `lt` for loaders, `ct` for containers. */
+/** 128 random bits as hexadecimal digits, after a prefix: `lt` for loader tokens, `ct` for the token of a domain. */
 export function newToken(prefix: 'lt' | 'ct'): string {
   return `${prefix}_${randomBytes(16).toString('hex')}`;
 }

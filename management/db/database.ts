@@ -42,7 +42,7 @@ interface Containers {
   revision: string | null;
   created_at: CreatedAt;
   updated_at: UpdatedAt;
-  /** The name and every name that the container serves, without case and accents, one per line. */
+  /** Its name, its site’s id and every name that it serves, without case and accents, one per line. */
   words: Computed<string>;
   folded_name: Computed<string>;
   suspended: Computed<boolean>;

@@ -5,8 +5,8 @@ import { gunzipSync } from 'node:zlib';
 import { optional } from '../../gitops/base/runtime/optional.ts';
 
 /**
- * Unpacks PGlite's empty cluster under `dir` unless there is one. This takes a third of a second; `initdb` takes
- * several. A rename puts the cluster in place as a whole, so that the next start works after a kill at any moment.
+ * Unpacks PGlite's empty cluster under `dir` unless there is one. Takes a third of a second; `initdb` takes several
+ * seconds. A rename puts the cluster in place as a whole, so that the next start works after a kill at any moment.
  */
 export async function ensureCluster(dir: string): Promise<void> {
   const present = await access(join(dir, 'PG_VERSION')).then(

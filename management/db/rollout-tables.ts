@@ -6,7 +6,7 @@ export interface ImageRollouts {
   id: Generated<string>;
   seq: Generated<string>;
   image: string;
-  /** How many sites each wave changes at once; the last one counts for all further waves. */
+  /** How many sites each wave changes at once; the last number is that of all further waves. */
   waves: Json<number[]>;
   /** Seconds for which a site must be ready with the image. */
   watch_seconds: number;

@@ -30,7 +30,7 @@ const cookieLifetime = z
 /** When the resolvers were asked. */
 const checkedAt = z.iso.datetime();
 
-/** A first-party host as the API shows it. */
+/** A custom domain as the API shows it. */
 export const customDomainView = z
   .object({
     domain: z.string(),

@@ -107,7 +107,7 @@ export class DomainStates {
     return await Promise.all(names.map((name) => this.#hosts.ask(name)));
   }
 
-  /** `null`: the provisioner doesn't answer. */
+  /** `null`: the provisioner doesn't answer, or answers with an error. */
   async #certificates(
     { site_id }: ContainerWithOperation,
     requestId: string,

@@ -131,7 +131,7 @@ export class EventHub {
 
   #isWanted(container: string, client: string): boolean {
     for (const audience of this.#audiences.values()) {
-      // A container that was moved to another client: its streams must end.
+      // If a container was moved to a client that this audience can't read, the container's streams must end.
       const isVisible = audience.sees(client) !== false;
       for (const stream of audience.streams) {
         if (isVisible ? stream.wants(container, client) : stream.of.filter.container === container)
@@ -201,7 +201,7 @@ export class EventHub {
       if (events === null) return false;
       this.#handOut(events);
       cursor = events.at(-1)?.id ?? cursor;
-      // A stream that opens from now on doesn't get these events from the hub.
+      // A stream that opens from now on must read these events itself: the hub has already handed them out.
       if (this.isAt(cursor)) this.#newest = cursor;
       if (events.length < PAGE) return true;
     }

@@ -93,7 +93,7 @@ export function eventsRoutes({ db, streams }: Context, hub: EventHub): FastifyPl
           operationId: 'listEvents',
           summary: 'Read the events of all containers that the caller may read, or follow them',
           description:
-            'A stream without `last-event-id` or `cursor` begins with the next event. It reports each event that the caller may read when the event is sent.',
+            'A stream without `last-event-id` or `cursor` begins with the next event. It has each event that the caller may read at the time of sending.',
           tags: ['events'],
           headers: eventsHeaders,
           querystring: feedQuery,

@@ -17,7 +17,7 @@ import { areComplete, type HandoverRecord, HandoverRecords } from './records.ts'
 /** The pause between two searches for links and mails that are due. */
 const SEARCH_MS = 5_000;
 const MOST = 50;
-/** Links that are checked at once. */
+/** Links that are checked concurrently. */
 const WIDTH = 4;
 const RETRIES = { firstMs: 30_000, longestMs: 3_600_000 };
 const DAY_MS = 86_400_000;

@@ -73,7 +73,7 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
         }
         if ((await countLinks(db, client_id, now)) >= MOST_OPEN) {
           throw new ManagementProblem('limit_reached', {
-            detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; revoke an older one, or wait`,
+            detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; revoke one made before that, or wait`,
           });
         }
         if (isDryRun(request.query)) {

@@ -96,7 +96,7 @@ export const resourceTree = z
     applied: z.string().nullable(),
     targets: z
       .array(z.object({ target: z.string(), state: z.string(), resources: z.array(resource) }))
-      .meta({ description: 'from the containers outwards; the state is that of its worst resource' }),
+      .meta({ description: 'from the network outwards to DNS; the state is that of its worst resource' }),
   })
   .meta({ id: 'Resources' });
 

@@ -34,7 +34,7 @@ const CODES: Readonly<Record<string, ManagementErrorCode>> = {
   checksum_mismatch: 'plan_changed',
 };
 
-/** Reads, plans and approvals of the provisioner. Its errors are thrown as problems of management. */
+/** The provisioner's state, plans and approvals. Its errors are thrown as problems of management. */
 export function instanceOf({ provisioner }: Pick<Context, 'provisioner'>, requestId: string) {
   const context = { requestId };
   async function asked<Answer>(ask: Promise<Answer>): Promise<Answer> {

@@ -7,13 +7,13 @@ export type OperationStatus = (typeof OPERATION_STATUSES)[number];
 
 /**
  * Each step is recorded before it is done and can be repeated, so that a restart continues where the process stopped.
- * A creation takes `commit → provision → follow`, even if a sent request isn't answered. A failure before the
- * provisioner accepts the site leads to `withdraw`, a later failure to `tombstone → clean`.
+ * A creation takes `commit → provision → follow`, even if the provisioner doesn't answer. A failure before `follow`
+ * leads to `withdraw`, a failure in it to `tombstone → clean`.
  */
 export const STEPS = ['commit', 'provision', 'follow', 'withdraw', 'tombstone', 'clean'] as const;
 export type SagaStep = (typeof STEPS)[number];
 
-/** Steps in which git doesn't hold yet what the operation has decided, so that git must not be projected. */
+/** Steps in which git lacks what the operation decides, or may lose it again: git must not be projected. */
 const UNSETTLED: readonly SagaStep[] = ['commit', 'provision', 'withdraw', 'tombstone'];
 
 export function isUnsettled(step: SagaStep | null): boolean {

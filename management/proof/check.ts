@@ -29,7 +29,7 @@ function stateOf({ status, seen_at, absent_since }: ProofRow): ProofState {
 
 /**
  * Asks the resolvers for a proof's record and records the outcome. A new status is committed; a new `describeProof`
- * text adds an event to each of the client's containers with a name in the domain. Without any, no status changes.
+ * text adds an event to each of the client's containers in the domain. Without such a container, no status changes.
  */
 export async function checkProof(context: Context, key: ProofKey, requestId: string): Promise<void> {
   const { db, clock, resolvers, log } = context;

@@ -7,7 +7,7 @@ import type { LiveRequests } from './live-hub.ts';
 import type { RecentRequests } from './recent.ts';
 import { type KeyedRow, keyedRow } from './rows/record.ts';
 
-/** A delivery of the queue: a hundred messages of fifty records. */
+/** The longest body. A delivery of the queue has up to a hundred messages of fifty records. */
 const MOST_OCTETS = 8 * 1024 * 1024;
 /** Lines parsed in one go: some milliseconds. */
 const LINES_AT_ONCE = 500;

@@ -63,7 +63,7 @@ export function profilesRoutes({ db, provisioner, clock }: Context): FastifyPlug
         const caller = callerOf(request);
         const row = await demandContainer(db, id, caller, 'own');
         const found = await kept(row.site_id, fpid, { requestId: request.id });
-        // Reads are not in the audit log; this one is, before anything is answered.
+        // Other reads are not in the audit log; this one is recorded there before the answer.
         await db
           .insertInto('audit_log')
           .values({

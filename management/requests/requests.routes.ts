@@ -135,7 +135,7 @@ export function requestsRoutes(
           operationId: 'followContainerRequests',
           summary: 'Follow the requests of a container at the edge',
           description:
-            'Server-sent events: `request` with a row, and `gap` with the number of rows that a slow reader has `missed` (null: unknown).',
+            'Server-sent events: `request` with a row, and `gap` with the number of rows that the reader has `missed` (null: unknown).',
           tags: ['requests'],
           params: containerParams,
           headers: liveHeaders,

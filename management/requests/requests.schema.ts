@@ -54,6 +54,6 @@ export const liveHeaders = z.looseObject({
     .string()
     .max(300)
     .optional()
-    .meta({ description: 'id of a row; the stream begins after it, or with `gap` if it was dropped' }),
+    .meta({ description: 'id of a row; the stream begins after it, or with the event `gap` if it is gone' }),
 });
 export const liveQuery = z.strictObject(filters);

@@ -7,7 +7,7 @@ import { isOtherActive, type RolloutRow } from './rollouts.repository.ts';
 
 /**
  * What a revert of the rollout would change now: the sites that it has changed, that still have its image and that
- * aren't removed. Of a revert that has begun, nothing. Throws `rollout_active` if another rollout is active.
+ * aren't removed. Nothing once the revert has begun. Throws `rollout_active` if another rollout is active.
  */
 export async function planRevert(db: Database, { id, image, status }: RolloutRow) {
   if (status !== 'reverting' && (await isOtherActive(db, id))) throw new ManagementProblem('rollout_active');

@@ -147,7 +147,7 @@ export function rolloutsRoutes(context: Context, trigger: () => void): FastifyPl
         schema: {
           ...shared,
           operationId: 'stopImageRollout',
-          summary: 'Begin no further wave; the changes of the current one are finished',
+          summary: 'Begin no further wave; the current one is followed to its end',
           params: rolloutParams,
           querystring: dryRunQuery,
           response: {

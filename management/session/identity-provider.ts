@@ -192,7 +192,7 @@ export class IdentityProvider {
     return this.#metadata.value;
   }
 
-  /** Settings permit plain HTTP on loopback only. */
+  /** Permits plain HTTP for an `http:` issuer, which settings accept on loopback only. */
   #extensions(): ((configuration: openid.Configuration) => void)[] {
     return this.#login.issuer.startsWith('http:') ? [openid.allowInsecureRequests] : [];
   }

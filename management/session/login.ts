@@ -53,8 +53,8 @@ export class Login {
   }
 
   /**
-   * A hook before the token check: a session's cookie identifies the caller of a request without a token. A session
-   * doesn't count for reads by other origins' pages, or for changes without proof of this origin. Throws `cross_site`.
+   * A hook before the token check: a session's cookie identifies the caller of a request without a token. Throws
+   * `cross_site` if the cookie comes with a read by another origin's page, or a change without proof of this origin.
    */
   async recognise(request: FastifyRequest): Promise<void> {
     const { headers, method } = request;

@@ -10,7 +10,7 @@ export function cloudflareWorkerSnippet(forwarder: Forwarder): string {
   const { domain, path } = forwarder;
   return `${comment('//', [
     ...preamble(forwarder, 'A module worker; it needs a compatibility date of 2024-11-11 or later.'),
-    `Routes of the zone, only for hosts with pages: ${domain}${path}/* and *.${domain}${path}/*.`,
+    `Set these routes in the zone, for hosts with pages: ${domain}${path}/* and *.${domain}${path}/*.`,
   ])}${forwardFunction(forwarder, { isDecoding: false })}
 export default {
   fetch(request) {

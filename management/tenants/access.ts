@@ -15,7 +15,7 @@ interface Granted {
   readonly role: Role;
 }
 
-/** Throws the problem to answer if the caller's role isn't sufficient. */
+/** Throws the problem that the API answers with if the caller's role isn't sufficient. */
 export async function demandTenant(
   parts: Pick<Context, 'db' | 'settings'>,
   ref: TenantRef,

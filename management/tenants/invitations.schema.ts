@@ -10,7 +10,7 @@ export const newInvitation = z
       .email()
       .max(254)
       .optional()
-      .meta({ description: 'only shown: anyone who has the token may accept' }),
+      .meta({ description: 'only for display: anyone who has the token may accept' }),
     role: role.meta({ description: 'at most the caller’s own' }),
     expiresAt: z.iso.datetime().optional().meta({
       description:

@@ -21,7 +21,7 @@ export const newServiceToken = z
     expiresAt: z.iso
       .datetime()
       .optional()
-      .meta({ description: 'default: never; required if the calling token expires, at the latest with it' }),
+      .meta({ description: 'default: never; required if the calling token expires, and not later than it' }),
   })
   .refine(({ client, organisation }) => (client === undefined) !== (organisation === undefined), {
     message: 'must name either a client or an organisation',

@@ -11,7 +11,7 @@ const COUNTERS = {
   records: ['tagyard_traffic_records_total', 'Records that this process has counted'],
   doubledBatches: [
     'tagyard_traffic_doubled_batches_total',
-    'How often an object had a batch of which a record had been counted before',
+    'How many batches of objects had a record that was counted before',
   ],
 } as const;
 

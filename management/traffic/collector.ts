@@ -120,7 +120,7 @@ export class Collector {
   async #prefixes(now: number, held: ReadonlySet<number>): Promise<string[]> {
     const { clock, db, settings } = this.#parts;
     const prefixesOf = (days: readonly string[]) => {
-      // After records of an object were deleted, it may be delivered anew with them: then it must be read again.
+      // An object may be delivered anew with records that were deleted from it: then it must be read again.
       this.#known.clear();
       return days.map((day) => `raw/dt=${day}/`);
     };

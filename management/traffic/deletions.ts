@@ -151,7 +151,7 @@ export async function rewriteObject({ db, rawObjects }: Parts, key: string): Pro
     });
   if (removed === 0) return 0;
   const rewritten = Buffer.from(lines.join('\n'));
-  // With its new size it counts as a new object. Its other records are counted already.
+  // With its new size it counts as a new object. Its other records are counted already, so it is noted as read.
   const read = await readBefore(db, [objectId({ key, size: body.length })]);
   if (read.size > 0) await noteObjects(db, [{ key, size: rewritten.length }]);
   // A queue may deliver the object again with the deleted records: then it must be read again.

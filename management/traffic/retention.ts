@@ -11,7 +11,7 @@ const FAULT_DAYS = 30;
 const BATCH = 20_000;
 
 /**
- * Notes the time since which records are known: that in the key `oldest` if it is earlier, or now if no object was
+ * Notes since when records are known: the time in the key `oldest` if that is earlier, or now if no object was
  * listed and no time is noted. A key is `raw/dt=2026-11-23/2026-11-23T062252.123Z-<id>.ndjson`.
  */
 export async function extendCoverage(db: Database, oldest: string | null, now: Date): Promise<void> {

@@ -78,7 +78,7 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
   });
 }
 
-/** The containers with records to delete, each with the time before which (ISO 8601, as in records). */
+/** By container, the time before which its records are deleted (ISO 8601, as in records). */
 export async function deletedContainers(db: Database): Promise<Map<string, string>> {
   const deleted = await deletedRecords(db);
   return new Map([...deleted].map(([container, until]) => [container, until.toISOString()]));

@@ -175,9 +175,9 @@ function daysOf({ from, to, timeZone }: z.output<typeof usageQuery>, now: number
       if (day < YEARS.first || day > YEARS.last)
         throw refuse(path, `must be from ${YEARS.first} to ${YEARS.last}`);
     }
-    if (first > last) throw refuse('from', 'must not be after to');
+    if (first > last) throw refuse('from', 'must not be later than `to`');
     if (Date.parse(last) - Date.parse(first) > MOST_DAYS * DAY * 1_000) {
-      throw refuse('from', `must be at most ${MOST_DAYS} days before to`);
+      throw refuse('from', `must be at most ${MOST_DAYS} days before \`to\``);
     }
     return localDays(first, last, timeZone);
   } catch (error) {

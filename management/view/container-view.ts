@@ -64,7 +64,7 @@ export const containerView = z
     statusDetail: z.string().nullable().meta({ description: 'the reason in more detail' }),
     suspended: z.boolean().meta({
       description:
-        'changes are committed, but not applied until the site is resumed; `statusDetail` names them',
+        'true: changes are committed, but applied only when the site is resumed; `statusDetail` names them',
     }),
     serving: z
       .boolean()
@@ -96,7 +96,7 @@ export const containerView = z
     customDomains: z.array(z.string()),
     warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
       description:
-        'the container’s hosts that a common blocking list names; in the answer to a creation also the edge hostname, if another one than `name` gives was chosen because a list names that',
+        'the container’s hosts that a common blocking list names; in the answer to a creation also the chosen edge hostname, if a list names the one that `name` would have given',
     }),
     serviceAccount: serviceAccountFacts.nullable().meta({
       description: 'the Google Cloud service account of the tag server; no answer contains its key',

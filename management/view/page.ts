@@ -26,8 +26,8 @@ export function pageSchema<Item extends z.ZodType>(item: Item) {
 }
 
 /**
- * One page of `rows`. The caller reads one row more than `limit`, if there is one. `keyOf` of the page's last row is
- * where the next page begins.
+ * One page of `rows`. The caller reads one row more than `limit`, if there is one. `keyOf` of the page's last row
+ * becomes `next`: the next page begins after that row.
  */
 export function listPage<Row>(
   rows: readonly Row[],

@@ -3,7 +3,7 @@ import { z } from 'zod';
 const DAY_MS = 86_400_000;
 /** The longest time that one search may cover. */
 const MOST_DAYS = 31;
-/** Other clocks, such as those of the edge, may be ahead of this one's. */
+/** Other clocks, such as those of the edge, may be ahead of ours by this much. */
 export const AHEAD_MS = 3_600_000;
 
 const time = z.iso.datetime({ offset: true });

@@ -20,7 +20,7 @@ export async function demandOwner(
   demandSufficient(role, 'act');
 }
 
-/** The webhook, if the caller may `act` in its client or organisation. Otherwise throws the answer’s problem. */
+/** The webhook, if the caller may `act` in its client or organisation. Otherwise throws the problem to answer with. */
 export async function demandWebhook(db: Database, id: string, caller: Actor): Promise<WebhookRow> {
   const webhook = await findWebhook(db, id);
   if (webhook === undefined) throw new ManagementProblem('unknown_webhook');

@@ -7,7 +7,7 @@ export type WebhookRow = Selectable<Tables['webhooks']>;
 
 /** Bytes of a secret's key (Standard Webhooks: 24 to 64). */
 const KEY_BYTES = 32;
-/** For how long messages are also signed with the previous secret. */
+/** Until when messages are also signed with the previous secret. */
 const ROTATION = sql<Date>`now() + interval '1 day'`;
 
 function newSecret(): string {

@@ -53,7 +53,7 @@ export async function masterKey(siteId: string, value: string): Promise<string> 
   return `master:${new Uint8Array(signature).toHex()}`;
 }
 
-/** What a record's key may be used for after a browser with the id `id` has sent it. */
+/** What a record's key may be used for after a browser has sent it. */
 export type MasterUse = 'restore' | 'store' | 'refuse';
 
 /**

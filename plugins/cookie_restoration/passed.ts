@@ -8,7 +8,7 @@ const GRANTED = { analytics_storage: 'granted', ad_storage: 'granted' } as const
 
 /**
  * Keeps the tag server's ids when an answer sets them. A hit doesn't say what the visitor has chosen. If a grant is
- * needed, only a record that a bootstrap has stored shows that there was one. The next bootstrap deletes the ids that
+ * needed, only a record that a bootstrap has stored shows that it was given. The next bootstrap deletes the ids that
  * the visitor's choice doesn't allow. `Sec-GPC` always counts.
  */
 export async function keepPassed(

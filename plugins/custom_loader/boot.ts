@@ -51,8 +51,8 @@ export const bootRoute = defineRoute({
     const cookieIds = cookieValues(cookieHeader, '_fpid');
     const sentId = wellFormedId(...(isOwnHost ? cookieIds : []), body.fpid);
     if (context.isBot || !consent.identify) {
-      // A denial deletes the stored profile. A visitor who has not chosen yet has denied nothing: perhaps stricter
-      // rules apply only this time, because the place is unknown. For a bot, nothing is written.
+      // A denial deletes the stored profile. Without a choice it is kept: the rules may be stricter only this time,
+      // because the place is unknown. For a bot, nothing is written.
       const ended = context.isBot || !consent.isDenied ? [] : await withdraw(context, sentId, cookies);
       const none = { sent: {}, header: null };
       return await answer(context, { domain, consent, cookies: none, cookieIds, visitor: null, ended });

@@ -34,7 +34,7 @@ export function newProfile({ now, identityMs }: Pick<Stores, 'now' | 'identityMs
   return { key, record: null, session: null, endsAt: now() + identityMs, isKept: true };
 }
 
-/** Reads the visitor's record, with no read if nothing can be found. */
+/** Reads the visitor's record. The store isn't read if it can't have one, or while EDGE_CONFIG can't be read. */
 export async function readProfile(
   context: Stores,
   { id, isKnown, cookies, proven }: Named,

@@ -10,7 +10,7 @@ export interface Snippet {
 }
 
 const LAYER = /^[A-Za-z_$][\w$]{0,63}$/;
-/** `/*` doesn't count as a proxy path here: it names only paths that aren't the edge's own, and the loader's is. */
+/** `/*` doesn't count as a proxy path here: it is only for paths that the edge doesn't answer itself. */
 const isNarrow = (path: string) => path !== '/*';
 const ENVIRONMENT = ['gtm_auth', 'gtm_preview', 'gtm_cookies_win', 'gtm_debug'];
 

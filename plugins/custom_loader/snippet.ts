@@ -16,8 +16,8 @@ const EDGE_TIMEOUT_MS = 3000;
 
 /**
  * The HTML to paste into a page's head, once. It loads the first-party loader. If that fails, or the web tag is not
- * being loaded in time, it loads the vendor's `gtm.js` directly, once (not if it `waits`). Both get its nonce. Each
- * script is preloaded, and added after it has arrived: if the server hangs, a script would delay the page's `load`
+ * being loaded in time, it loads the vendor's `gtm.js` directly once (not if it `waits`). Both get the snippet's nonce.
+ * Each script is preloaded, and added after it has arrived: if the server hangs, a script would delay the page's `load`
  * event, but a preload doesn't. If the page's CSP or the browser refuses preloads, the script is added directly. A page
  * with `require-trusted-types-for 'script'` must allow the policies `tagyard` (snippet) and `tagyard-loader` (loader).
  * Calls of `tagyard.consent.update` are kept for the loader. The edge's scripts are requested without credentials: a

@@ -7,7 +7,7 @@ export const customLoaderTexts: PluginTexts = {
     enabled: ['Enabled', 'Always on.'],
     scriptPath: [
       'Script path',
-      'The end of the path, below a domain’s prefix, by which a shop or CMS plugin requests the loader.',
+      'The last part of a path below a domain’s prefix at which a shop or CMS plugin gets the loader.',
     ],
     identityDays: [
       'Lifetime of an id in days',

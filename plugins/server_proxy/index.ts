@@ -4,7 +4,7 @@ import { isNamedBy } from '../paths.ts';
 import { OWN_SEGMENTS, TAG_SERVER_PATHS } from './config.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
-/** Forwards a request to the site's tag server unchanged: method, raw path and query, body and cookies. */
+/** Forwards a request to the site's tag server: method, raw path, query, body and (under a prefix, some) cookies. */
 async function proxy({ request }: RouteInput, context: PluginContext): Promise<Response> {
   const { origin } = new URL(request.url);
   const response = await context.fetchOrigin(request.url.slice(origin.length), {

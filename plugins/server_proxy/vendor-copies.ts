@@ -57,7 +57,7 @@ export function unlessRefused(copy: SharedBody): SharedBody {
   return copy;
 }
 
-/** Fetches a new copy and stores it; once for all requests at a time. Rejects with a `VendorFailure`, which is remembered. */
+/** Fetches and stores a new copy, once for concurrent requests. Rejects with a `VendorFailure`, which is remembered. */
 export function renew(context: PluginContext, path: string, key: string): Promise<SharedBody> {
   return context.acrossSites.shared(key, async () => {
     // Another request may have stored a copy since this one searched for it.

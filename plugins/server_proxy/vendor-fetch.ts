@@ -15,7 +15,7 @@ export class VendorFailure extends Error {
 
 /**
  * The visitor's place for the vendor, whose scripts depend on it. The names and forms are those of its gateway
- * (docs/facts.md, Tag gateway); only that combined header has a region.
+ * (docs/facts.md, Tag gateway). A region is sent only in `x-forwarded-countryregion`.
  */
 export function vendorPlace({ country, region }: PluginContext['visitor']): Record<string, string> {
   if (country === null) return {};

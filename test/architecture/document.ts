@@ -10,7 +10,7 @@ function sectionOf(text: string, heading: string): string {
   return end === -1 ? after : after.slice(0, end);
 }
 
-/** The cells of each row of the tables in a text, without the tables' headers and separator lines. */
+/** The cells of each row of the tables in a text, without separator lines and the headers of walks and floors. */
 function rowsOf(text: string): string[][] {
   return text
     .split('\n')

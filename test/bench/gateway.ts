@@ -67,7 +67,7 @@ async function onNodes(bench: Bench, rows: readonly Row[]): Promise<void> {
 
 const MOVE = 'a site moved from a machine and back';
 
-/** There is no control: no one Service exists throughout the move. */
+/** There is no control: no single Service exists throughout the move. */
 async function move(bench: Bench): Promise<void> {
   await using stage = await MoveStage.start();
   const load = await stage.load(PER_SECOND);

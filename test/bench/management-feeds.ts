@@ -67,7 +67,7 @@ async function streams(bench: Bench, world: World, processes: ManagementProcesse
   const control = fork(new URL('management-feeds-control.ts', import.meta.url));
   const [{ url: plain }] = await once(control, 'message');
   const others = await Readers.open(plain, tokens);
-  await bench('  a message of a server that only sends it reaches all', {
+  await bench('  a message reaches all from a server that only sends it', {
     unit: 'ms',
     times: 5,
     run: () => others.timeOf(async () => void control.send('write')),

@@ -116,7 +116,7 @@ async function storage(bench: Bench, db: Database, octets: number): Promise<void
   }
 }
 
-/** Measures a chart after giving each container 90 days of hours, with the counts of a collected one. */
+/** Measures a chart after giving each container 90 days of hours, each with the counts of a collected hour. */
 async function charts(bench: Bench, db: Database, containers: readonly string[]): Promise<void> {
   await sql`insert into traffic_hours (time, container, probe, counts)
     select date_trunc('hour', now()) - make_interval(hours => hour), container::uuid, false,

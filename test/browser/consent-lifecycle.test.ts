@@ -65,9 +65,9 @@ describeWith(
 
     test.each([
       ['no loader', /^\/l\//, DEFAULT_DENIED],
-      ['no bootstrap, after a grant', /^\/boot/, gtag(`gtag('consent','update',${ALL_GRANTED})`)],
-      ['no web tag, after a grant', /^\/c\//, gtag(`gtag('consent','update',${ALL_GRANTED})`)],
-    ])('an edge that answers %s doesn’t delay the page’s load event', async (_name, held, head) => {
+      ['no bootstrap after a grant', /^\/boot/, gtag(`gtag('consent','update',${ALL_GRANTED})`)],
+      ['no web tag after a grant', /^\/c\//, gtag(`gtag('consent','update',${ALL_GRANTED})`)],
+    ])('an edge that sends %s doesn’t delay the page’s load event', async (_name, held, head) => {
       await using browser = await chromium.newContext();
       stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
       const { open } = await consentShop(stage, STRICT);
@@ -91,7 +91,7 @@ describeWith(
       expect(new Set(asked)).toEqual(new Set([site.url.shop]));
     });
 
-    test('a page that comes back from the back/forward cache acts on a grant, and boots only for that', async () => {
+    test('a page that comes back from the back/forward cache acts on a grant, and boots again only then', async () => {
       await using browser = await launchChromium({ ...stage.browser, backForwardCache: true });
       const { site, domain } = await consentShop(stage, { consent: 'required' });
       // The browser gets a cookie: without one to keep, nothing would be stored for the visitor.

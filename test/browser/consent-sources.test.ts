@@ -186,7 +186,7 @@ describeWith('chromium', 'the loader reads consent from', () => {
     expect((await at.sent('/boot')).map(({ body }) => body.consent)).toEqual([denied]);
   });
 
-  test.each(['before the loader ran', 'after it'])('tagyard.consent.update %s', async (when) => {
+  test.each(['before the loader ran', 'after the loader ran'])('tagyard.consent.update %s', async (when) => {
     await using browser = await chromium.newContext();
     const { open, site } = await consentShop(stage, { consent: 'required', consentMode: 'basic' });
     const call = `tagyard.consent.update({analytics_storage:'granted',ad_storage:'granted',other:'x'})`;

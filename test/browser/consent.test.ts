@@ -215,9 +215,9 @@ describeWith('chromium', 'a page whose visitor has not chosen yet, then grants, 
     const failing = (path: RegExp) => (asked: string) => (path.test(asked) ? ('refuse' as const) : undefined);
 
     test.each<[string, object, RegExp, 'granted' | 'denied', number]>([
-      ['is never loaded with advanced and fallback none', { fallback: 'none' }, /^\/boot/, 'granted', 0],
+      ['is never loaded in advanced mode with fallback none', { fallback: 'none' }, /^\/boot/, 'granted', 0],
       [
-        'is never loaded with advanced and fallback none, without a loader',
+        'is never loaded in advanced mode with fallback none, without a loader',
         { fallback: 'none' },
         /./,
         'granted',

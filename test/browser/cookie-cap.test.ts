@@ -41,7 +41,7 @@ const FORWARDED = 'a path of the pages’ own host';
 interface Shop {
   readonly site: BrowserSite;
   readonly page: string;
-  /** The URL with which the tags' addresses begin. */
+  /** What the tags' addresses begin with: an origin, or a path of the page's host. */
   readonly base: string;
   /** Serves the page, with these headers of its own server. */
   show(headers?: Readonly<Record<string, string>>): void;

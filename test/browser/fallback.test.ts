@@ -145,7 +145,7 @@ describeWith('chromium', 'whatever the edge does, a page has its web tag once', 
     'and an edge that accepts connections and answers %s doesn’t delay the page’s load event',
     async (_name, held, gtm) => {
       stage.fault = (path) => (held.test(path) ? 'hold' : undefined);
-      // This image delays the load event until the request is held.
+      // This image delays the load event until the edge holds a request.
       const image = Promise.withResolvers<Route>();
       await using at = await open(
         ({ snippet }) => `${snippet()}<img src="/last.png">`,

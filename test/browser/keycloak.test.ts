@@ -284,8 +284,8 @@ describeWith('keycloak', 'with Keycloak as the identity provider', () => {
     test.each([
       ['40 s behind', 200, -40 * SECOND],
       ['ten minutes behind, so that tokens are dated in the future', 200, -600 * SECOND],
-      ['ahead, so that tokens have expired for 30 s', 200, LIFESPAN + 30 * SECOND],
-      ['ahead, so that tokens have expired for 90 s', 400, LIFESPAN + 90 * SECOND],
+      ['ahead, so that tokens expired 30 s ago', 200, LIFESPAN + 30 * SECOND],
+      ['ahead, so that tokens expired 90 s ago', 400, LIFESPAN + 90 * SECOND],
     ])('a login while Tagyard’s clock is %s: status %s', async (_what, status, ms) => {
       move(ms);
       const { response, text } = await stage.logIn(new Visitor());

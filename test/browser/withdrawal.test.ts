@@ -248,7 +248,7 @@ describeWith('chromium', 'a withdrawal of consent', () => {
     expect((await state(at.page))?.choices).toMatchObject({ ad_personalization: 'denied' });
   });
 
-  test('has no part in reports of blockers: one a session, in the page view that grants analytics', async () => {
+  test('doesn’t cause reports of blockers: each session has one, once analytics are granted', async () => {
     await using browser = await chromium.newContext();
     const { site, open } = await consentShop(stage, { consent: 'required' });
     const reported = async () =>

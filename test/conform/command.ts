@@ -16,7 +16,7 @@ interface Options {
 }
 
 const HELP = `
-Exit code 0: all same; never with --cloudflare, because no run tries to fill the zone or to reach the limit of calls.
+Exit code 0: all same; never with --cloudflare, because a full zone and the limit of calls are never tried.
 1: something differs, or could not be removed. 3: nothing differs, but something was not tried.
 2: the command line is wrong. 130: a second signal ended it at once, and something may remain.
 docs/conformance.md says what each option needs and costs.`;

@@ -31,7 +31,7 @@ const report = z.object({
 
 type Settings = Readonly<Partial<Record<keyof typeof NO_SETTINGS | 'DOCKER_HOST', string>>>;
 
-/** Starts the command as its own process. `prefix`: a command that starts it. */
+/** Starts the command as its own process. `prefix`: a command to run it by, such as `unshare --net`. */
 export function startConform(
   args: readonly string[],
   settings: Settings = {},

@@ -16,7 +16,7 @@ export interface OpenTarget<Target> {
   readonly target: Target;
   /** What exactly is tried, such as an image's digest. */
   readonly subject: string;
-  /** Why outcomes since the last call prove nothing about the target, such as a lost network; `null`: they count. */
+  /** Why outcomes since the last `lost` prove nothing about the target, such as a lost network; `null`: they count. */
   readonly lost?: () => string | null;
   /** What may explain a difference, such as a container's log; called after a behaviour that differs. */
   readonly evidence?: () => Promise<string>;

@@ -78,7 +78,7 @@ describe('consentRules', () => {
       'CA',
       { ...own, fallback: 'none' },
     ],
-    ['another part of it', 'US', 'NY', { ...own, consentMode: 'basic' }],
+    ['a part without rules, in a country with rules', 'US', 'NY', { ...own, consentMode: 'basic' }],
     ['an unknown part (the strictest apply)', 'US', null, { ...own, consentMode: 'basic', fallback: 'none' }],
     [
       'an unknown country (the strictest of all apply)',

@@ -189,8 +189,8 @@ describe('a rotated token', () => {
     const headers = stated(OLD_TOKEN, page);
     const current = await outcome(stated(TOKEN, page));
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
-    // Shortly before its end, so that the edge's copies of documents, and what they prove, are still fresh when the
-    // token ends.
+    // Shortly before its end, so that the edge's copies of documents, and its kept results of token checks, are still
+    // fresh when the token ends.
     await stage.forward(until - Date.now() - 20_000);
     expect((await outcome(headers)).arrived).toEqual(current.arrived);
     await stage.forward(20_000);

@@ -126,7 +126,7 @@ describe('a site that moves to another host', () => {
     expect(local('tag-3', 'core')).toEqual(WHOLE);
   });
 
-  test('stays served by the old host until the new one runs, also where the old one starts again meanwhile', async () => {
+  test('stays served by the old host until the new one runs, even if the old one starts again meanwhile', async () => {
     await daemon('tag-3').kill();
     await on.push({ acme: of('acme', 'tag-3') });
     await daemon('tag-1').kill();

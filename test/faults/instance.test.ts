@@ -13,7 +13,7 @@ import { api, at, ok } from '../support/management/api.ts';
 import { signal } from '../support/signal.ts';
 import { traces } from '../support/traces.ts';
 
-/** The drivers that every machine has. Suites of their own test failures of nginx and Docker. */
+/** The drivers that every machine has. Failures of nginx and Docker are tested in suites of their own. */
 const EMBEDDED = { TAGYARD_PROXY: 'embedded', TAGYARD_CONTAINERS: 'process' };
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FREE = { MANAGEMENT_PORT: '0', PROVISIONER_PORT: '0', EDGE_PORT: '0', PROXY_PORT: '0' };

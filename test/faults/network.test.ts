@@ -27,7 +27,7 @@ describeWith(['docker', 'root'], 'a host that is killed with SIGKILL while it is
       await host.call('apply');
     });
 
-    /** The rules of INPUT and of IPv6, all networks and containers, without their ids. */
+    /** The rules of INPUT and of IPv6, our networks, and all containers, without their ids. */
     async function snapshot() {
       const networks = (await lab.docker.listNetworks()).filter(({ Name }) => Name.startsWith('tagyard-'));
       const containers = await lab.docker.listContainers({ all: true });

@@ -378,7 +378,7 @@ describe('a remote', () => {
     expect(await fresh.readSite(revision, 'acme')).toMatchObject({ text: 'x: 1\n' });
   });
 
-  test('that can’t be reached when the mirror lacks an object costs the mirror no other object', async () => {
+  test('that can’t be reached when the mirror lacks an object makes the mirror lose no other', async () => {
     const repo = await open();
     const { revision: older } = await put(repo, 'acme', 'x: 1\n');
     const { revision } = await put(repo, 'beta', 'x: 1 # another\n');

@@ -112,7 +112,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
     readonly missing: readonly { readonly from: string; readonly to: string }[];
   }
 
-  /** Compares every sum in the API's answers with the records in the bucket, counted here. */
+  /** Compares the API's sums of requests, events and errors with the records in the bucket, counted here. */
   async function expectExact(): Promise<void> {
     const records = await traffic.records();
     const own = records.filter(({ container }) => container === instance.run.demo.container);

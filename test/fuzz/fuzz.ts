@@ -67,7 +67,7 @@ export async function fuzz({ seed, corpus, seconds, shrinkSeconds, log }: FuzzOp
     if (Date.now() >= deadline) return false;
     try {
       const found = await replay(candidate);
-      log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? 'fail likewise' : 'don’t'}`);
+      log(`shrink: ${candidate.length} steps ${found?.invariant === invariant ? '' : 'don’t '}fail likewise`);
       return found?.invariant === invariant;
     } catch (error) {
       // The first failure must not be lost: other selections may still run.

@@ -14,7 +14,7 @@ import { seedManifest } from './manifests.ts';
 import { Repository } from './repository.ts';
 import { SITES } from './steps.ts';
 
-/** Shortens only those caches and pauses that the steps would otherwise wait for. */
+/** Containers as child processes; shorter caches and pauses, only where steps would wait for them. */
 const SETTINGS = {
   TAGYARD_CONTAINERS: 'process',
   SWAP_STEADY_SECONDS: '0',

@@ -14,8 +14,8 @@ import { ask } from '../support/proxy/proxy.ts';
 
 const PER_SECOND = 40;
 /**
- * Fewer POSTs than this may find their kept connection closed just when they use it (`raced`): a few of hundreds, but
- * not all that one second sends on kept connections.
+ * Fewer POSTs than this may find their kept connection closed just when they use it (`raced`): a few of hundreds may,
+ * but not all POSTs on kept connections of one second, which are this many.
  */
 const MOST_RACED = PER_SECOND / 4;
 type Load = ReturnType<NodesStage['load']>;
@@ -172,7 +172,7 @@ describeWith(['kubernetes', 'root', 'nginx', 'haproxy'], 'gateways on the nodes 
     process.stdout.write(`both pods of a site lost: ${renderLoad(twinReport)}\n`);
     expect(later.failures).toEqual([]);
     expectHeld(cut, cutAt);
-    // Nothing can answer for the site that has lost both pods. Of the other site, requests fail only around the cut.
+    // Nothing can answer for the site that has lost both pods: its requests fail from the cut until a pod is ready.
     const failed = twinReport.failures.map(({ at }) => at);
     expect(failed).not.toEqual([]);
     expect(Math.min(...failed)).toBeGreaterThan(twinCutAt - 5);

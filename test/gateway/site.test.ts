@@ -327,7 +327,7 @@ describeWith(
       await eventually(async () => expect(await pods()).toEqual([]), WAIT);
     });
 
-    test('is served by gateways whose account may start its preview server, and scale nothing else', async () => {
+    test('is served by gateways that may start and stop its preview server, and scale nothing else', async () => {
       const account = await callerAs(cluster, `system:serviceaccount:${GATEWAYS}:tagyard-gateway`);
       const scale = (namespace: string, name: string, replicas: number) =>
         account({

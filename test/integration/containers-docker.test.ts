@@ -51,7 +51,7 @@ describeWith('docker', 'containers in Docker', () => {
     await built[Symbol.asyncDispose]();
   });
 
-  describe('behave', () => {
+  describe('their applier', () => {
     let home: string;
     beforeAll(async () => {
       home = await mkdtemp(join(tmpdir(), 'tagyard-docker-'));
@@ -86,7 +86,7 @@ describeWith('docker', 'containers in Docker', () => {
     containersBehaviour(SETTINGS, setup);
     containersLifecycle(SETTINGS, setup);
 
-    testWith('root', 'so that a key file without a container is removed at the next listing', async () => {
+    testWith('root', 'removes a key file without a container at the next listing', async () => {
       const files = keyFiles();
       await files.write('orphan', new Secret('a key'));
       await dockerRuntime({ docker, keyFiles: files }).list(new Set(), signal);

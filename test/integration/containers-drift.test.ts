@@ -99,7 +99,7 @@ describeWith('docker', 'the applier of containers', () => {
       },
     ],
     [
-      'removed together with its image',
+      'removed while its site asks for an image that is missing',
       async (container) => {
         await container.remove({ force: true });
         const away = site({ image: `sha256:${'0'.repeat(64)}` });
@@ -158,7 +158,7 @@ describeWith('docker', 'the applier of containers', () => {
     await follow;
   });
 
-  test('doesn’t replace a foreign container that has the name, and reports its owner', async () => {
+  test('doesn’t replace a foreign container that has the name, and reports an unknown owner', async () => {
     const { spec, container } = processing();
     await container.remove({ force: true });
     const name = containerName(INSTANCE, spec);

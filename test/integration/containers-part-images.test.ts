@@ -32,7 +32,7 @@ const inspected = z.tuple([
 ]);
 const inspect = async () => inspected.parse(JSON.parse(await docker('inspect', NAME)))[0];
 
-/** The settings with which each part is started, without the systems that it connects to. */
+/** The settings with which each part is started. None of the systems that they name is there. */
 async function settings(target: ImageTarget): Promise<Record<string, string>> {
   const identity = await generateIdentity();
   const common = {

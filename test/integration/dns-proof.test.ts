@@ -334,7 +334,7 @@ describe('a domain of a client', () => {
     await shows('ada', id, { status: 'pending' });
   });
 
-  test('keeps its record and its state in git when the database is lost', async () => {
+  test('has the same record and the same status after the loss of the database', async () => {
     const { id, siteId } = await made('ada', `shop.${DOMAIN}`);
     const { record } = await proofOf('ada', id);
     const other = await World.open({

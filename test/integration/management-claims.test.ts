@@ -145,7 +145,7 @@ describeWith('postgresql', 'a domain that several containers claim at once', () 
     expect((await consistent())[NAME]).toBe(ours);
   });
 
-  test('is kept while another change of the same container removes it', async () => {
+  test('is kept for a change that adds it, while another one of the same container removes it', async () => {
     expect(result(await add(ours))).toEqual([200, null]);
     const held = hold('Change domain');
     const adding = add(ours);

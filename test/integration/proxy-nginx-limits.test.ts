@@ -278,7 +278,7 @@ describeWith('nginx', 'nginx at its limits', () => {
       keepAliveMs: 60_000,
       handle(request, response) {
         if (request.url !== '/gtm/get_memo') return false;
-        // The real server answers 204 after 20 s; the client below gives it that long.
+        // The real server answers 204 after 20 s; the client below waits longer.
         setTimeout(() => response.writeHead(204).end(), 20_000);
         return true;
       },

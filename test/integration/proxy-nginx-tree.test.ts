@@ -178,7 +178,7 @@ describeWith('nginx', 'the tree of an nginx', () => {
     );
   });
 
-  test('counts as not observed while nginx hasn’t read it yet, so no site counts as changed', async () => {
+  test('counts as intact while nginx hasn’t read it yet, so no site counts as changed', async () => {
     const backend = await start();
     const containers = { slots: new Slots('127.94'), originPort: backend.endpoint().tlsPort };
     const applier = proxyApplier({ backend, identity: IDENTITY, containers, certificates: home.ca });

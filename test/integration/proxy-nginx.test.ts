@@ -83,7 +83,7 @@ describeWith('nginx', 'Tagyard’s own nginx', () => {
     const workers = await workersOf(await master());
     const generation = await current();
     expect(await install(backend, 'acme')).toEqual([{ status: 'fulfilled', value: { changed: false } }]);
-    // There is no new worker. That of the first installation may have ended meanwhile.
+    // There is no new worker. One that the first installation replaced may have ended meanwhile.
     expect(workers).toEqual(expect.arrayContaining(await workersOf(await master())));
     expect(await current()).toBe(generation);
   });
@@ -117,7 +117,7 @@ describeWith('nginx', 'Tagyard’s own nginx', () => {
       expect(adopted).toEqual(endpoint);
       // Nothing was started or reloaded.
       expect(await master()).toBe(pid);
-      // A worker of the first installation may have ended meanwhile.
+      // A worker that the first installation replaced may have ended meanwhile.
       expect(workers).toEqual(expect.arrayContaining(await workersOf(pid)));
       expect(await intact(backend)).toEqual({ acme: true });
       await install(backend, 'beta');

@@ -171,7 +171,7 @@ describeWith(['nginx', 'places'], 'nginx with a database of places', () => {
       const { backend, placeAt } = await serve(path);
       expect(await placeAt({ host: CUSTOM, ...asVisitor(GERMAN) })).toEqual({});
       expect(warnings).toEqual([expect.stringContaining(path)]);
-      // Once it is there, the next change uses it.
+      // Once a usable one is there, the next change uses it.
       await copyFile(PLACES, path);
       await backend.install([]);
       expect(await placeAt({ host: CUSTOM, ...asVisitor(GERMAN) })).toEqual({ 'x-forwarded-country': 'DE' });

@@ -211,7 +211,7 @@ describe('each fault gives only the expected findings, each with a fix', () => {
       ),
       finds: ['cors_refused'],
       subject: 'shop.tagyard.localhost',
-      fix: /Remove whatever adds CORS headers/,
+      fix: /Remove what answers for the edge or adds CORS headers/,
     },
     {
       fault: 'the stores name another web tag, which the vendor doesn’t know',
@@ -422,7 +422,7 @@ describe('checks of the host report', () => {
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
   });
 
-  test('a missing host report is one finding, and the checks that need it are skipped', async () => {
+  test('give one finding for a missing host report, and are skipped if they need it', async () => {
     const report = await stage.verify(null);
     expect(failing(report)).toMatchObject([
       { name: 'host_report', detail: expect.stringContaining('the provisioner didn’t answer') },

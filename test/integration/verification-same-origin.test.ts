@@ -180,7 +180,7 @@ describe('the check is skipped, not passed, if it can’t prove', () => {
 
   test.each<[string, Partial<Server>, Record<string, string>, RegExp]>([
     [
-      'an address that is neither the visitor’s nor a server’s',
+      'the visitor’s address, because another one arrives that is no server’s',
       { visitor: () => '198.51.100.9' },
       { 'x-forwarded-country': 'DE' },
       /cookies arrive.*; not proven: the visitor’s address \(a visit arrives from 198\.51\.100\.9, on the edge hostname from 203\.0\.113\.50\)$/,
@@ -192,7 +192,7 @@ describe('the check is skipped, not passed, if it can’t prove', () => {
       /the visitor’s country \(it arrives as FR, on the edge hostname as DE\)$/,
     ],
     [
-      'a country, if the edge knows none',
+      'a country, because the edge knows none',
       {},
       {},
       /; not proven: the visitor’s country \(it arrives as DE; on the edge hostname it is unknown\)$/,

@@ -91,7 +91,7 @@ describe('a verification on a running instance', () => {
     expect(list.verifications[0]?.checkedAt).toBe(report.checkedAt);
   });
 
-  test('finds what was removed from outside, and passes again once it is restored', async () => {
+  test('finds what was removed at Cloudflare, and passes again once it is restored', async () => {
     const { siteId, loaderToken } = await container();
     // Without the suspension, the provisioner would restore the removed token at once.
     expect(await tagyard('suspend', siteId)).toMatchObject({ exitCode: 0 });

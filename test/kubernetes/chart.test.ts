@@ -296,7 +296,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     });
   });
 
-  test('in one namespace that others have made, its account may change only what has our labels', async () => {
+  test('lets its account change only what has our labels, in one namespace made by others', async () => {
     await cluster.kubectl('create', 'namespace', 'sites');
     const settings = { KUBERNETES_GATEWAY_SERVICE: `${NAMESPACE}/tagyard` };
     const flags = valueFlags({ ...values, namespace: 'sites', settings });
@@ -329,7 +329,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     await helm('uninstall', 'tagyard', '--namespace', 'sites', '--kubeconfig', cluster.kubeconfig);
   });
 
-  test('with two replicas, its account may hold its Lease, and change no other one', async () => {
+  test('lets its account, with two replicas, hold its Lease, and change no other one', async () => {
     await cluster.kubectl('create', 'namespace', 'pair');
     const flags = ['--namespace', 'pair', '--kubeconfig', cluster.kubeconfig];
     await helm('install', 'tagyard', CHART, ...flags, ...valueFlags({ ...values, replicas: 2 }));

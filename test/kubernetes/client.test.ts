@@ -255,7 +255,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await own.close();
     }
 
-    test('reads a replaced token again, from a file and from a program', async () => {
+    test('reads the new token once one is replaced, from a file and from a program', async () => {
       // Both at once, because each takes ten seconds: the API server keeps its verdict on a token for so long.
       await Promise.all([replaceToken('tokenFile'), replaceToken('exec')]);
     });

@@ -118,7 +118,7 @@ describeWith(['kubernetes', 'root'], 'a cluster for tests', () => {
     await cluster.nodesAre({ [first.name]: 'True', [second.name]: 'True' });
   });
 
-  test('counts the requests to its API server', async () => {
+  test('lists the requests to its API server', async () => {
     await cluster.kubectl('get', 'configmaps', '--namespace', 'kube-public');
     await eventually(() =>
       expect(

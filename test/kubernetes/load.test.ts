@@ -185,7 +185,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster under load', () => {
     expect(await number()).toBeGreaterThanOrEqual(2);
   });
 
-  test('refuses connections to another client’s ports: its pod may have had the address', async () => {
+  test('refuses connections to ports of another client, whose pod may have had the address', async () => {
     const ports = { processing: 20_010, preview: 20_011 };
     const theirs = { ...configured('9'), site: 'other-shop', client: OTHER_CLIENT, ports };
     expect((await runs.run(ofThree, theirs)).errors).toEqual([]);

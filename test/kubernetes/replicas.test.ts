@@ -118,7 +118,7 @@ describeWith(['kubernetes', 'root'], 'replicas of the provisioner', () => {
     return process;
   }
 
-  /** The accounts that have written objects other than Leases, in the order of the writes, without repetitions. */
+  /** The accounts that have written objects other than Leases, in the order of writing, without direct repetitions. */
   function writers(): string[] {
     const users = cluster
       .requests()

@@ -170,7 +170,7 @@ describe('clients', () => {
   test.each<['PUT' | 'DELETE', unknown]>([
     ['PUT', { role: 'owner' }],
     ['DELETE', undefined],
-  ])('must exist: %s', async (method, body) => {
+  ])('must exist for a %s of a member', async (method, body) => {
     const unknownClient = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
     const answer = await world.call(method, `/clients/${unknownClient}/members/x`, { as: 'root', body });
     expect([answer.status, answer.body.code]).toEqual([404, 'unknown_client']);

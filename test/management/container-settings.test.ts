@@ -55,7 +55,7 @@ test('a new container configuration replaces the stored one, encrypted', async (
   ]);
 });
 
-test('a dry run says that a suspended container’s change waits, and the container is resumed', async () => {
+test('a container is suspended and resumed; meanwhile, a dry run says that a change waits', async () => {
   expect((await call('POST', '/suspend', {})).body).toMatchObject({
     suspended: true,
     statusReason: 'suspended',

@@ -86,7 +86,7 @@ describe('trouble on the host', () => {
     ]);
   });
 
-  test('is found after a restart, also where it has changed meanwhile', async () => {
+  test('is shown after a restart if it began meanwhile, and no longer if it ended meanwhile', async () => {
     await world.stop();
     says('Retrying', 'the image can’t be pulled');
     await world.start();

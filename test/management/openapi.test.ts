@@ -186,7 +186,7 @@ async function domainsOf(id: string): Promise<string[]> {
 
 test('the document has an example for every body, and the API accepts each example', async () => {
   const client = await world.client();
-  // The document has no private key, not even one that is of no use.
+  // The document has no private key, not even a useless one, so the test adds one.
   const { private_key } = serviceAccountJson();
   const bodied = operations.filter(({ operation }) => operation.requestBody !== undefined);
   expect(bodied.length).toBeGreaterThan(5);

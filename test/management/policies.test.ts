@@ -60,7 +60,7 @@ test.each([
 test.each([
   ['a syntax error', "gtag('policy', 'all',\n  () => {\n);\n", 'line 3: '],
   ['a #! line', '#!/usr/bin/env node\ngtag();', 'line 1: must not begin with #!'],
-  ['a control character', 'gtag();\n\u0000', 'line 2: must not contain control characters'],
+  ['a control character', 'gtag();\n\u0000', 'line 2: must not contain control characters or surrogates'],
   ['more than 32 KiB', `// ${'ü'.repeat(20_000)}`, 'is larger than 32 KiB'],
 ])('a script with %s is refused, and no script is run', async (_what, script, message) => {
   for (const query of ['', '?dryRun=1']) {

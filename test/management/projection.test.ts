@@ -125,7 +125,7 @@ describe('a hostname that another site holds', () => {
     text.replace(`edge: ${site}.edge`, `edge: ${other.siteId}.edge`).replace(/^name: .*/m, 'name: Greedy');
   const unprojected = () => world.logs.filter((line) => line.includes('could not be projected'));
 
-  test('stays with that site: nothing of the edit is applied, until it is reverted', async () => {
+  test('stays with that site: nothing of the edit is applied, and a revert ends the error', async () => {
     const other = await create(`host${count}.example`);
     const before = await shows({ status: 'active' });
     await operate(take(other));
@@ -236,7 +236,7 @@ describe('a file that is missing, but was not removed,', () => {
     await shows({ status: 'active', statusDetail: `no commit of this branch removed ${site}` });
   });
 
-  test('or was removed although its site is protected, doesn’t remove the site', async () => {
+  test('or whose site is protected, doesn’t remove the site', async () => {
     await operate((text) => text.replace('state: present', 'state: present\nprotect: true'));
     await operate(() => 'site: [');
     await shows({ statusReason: 'invalid_manifest' });

@@ -13,7 +13,7 @@ beforeEach(async () => {
   await reports([]);
 });
 
-/** Resolves when management knows these quotas: when it has read a later report than one that is on its way now. */
+/** Resolves when management knows these quotas: when it has read a report that was made after this call. */
 async function reports(quotas: World['provisioner']['quotas']): Promise<void> {
   world.provisioner.quotas = quotas;
   await isReported();

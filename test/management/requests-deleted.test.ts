@@ -76,7 +76,7 @@ test('deleted requests are left out of answers at once, and soon removed from th
   expect(await found('&route=/erased')).toBe(0);
   const live = await world.call('GET', `/requests?container=${id}&from=${ago(3 * 24 * 60)}`, { as: 'root' });
   expect(live.body.requests).toEqual([]);
-  // A start applies deletions, too: the process before it may have ended before it applied them.
+  // A start applies deletions, too: the previous process may have ended before it applied them.
   await restart();
   await eventually(async () => expect(await inCache()).toBe(0));
   await eventually(async () => {

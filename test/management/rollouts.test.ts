@@ -198,7 +198,7 @@ describe('a site that fails', () => {
     expect((await post(`/image-rollouts/${id}/stop`)).body.code).toBe('rollout_ended');
   });
 
-  test('gets its earlier image again, as do all others that were changed', async () => {
+  test('gets its earlier image again on request, as do all others that were changed', async () => {
     const [first] = (await read(id)).waves[0].sites;
     const plan = await post(`/image-rollouts/${id}/back?dryRun=1`);
     expect(plan.body.plan.changes).toEqual(

@@ -195,7 +195,7 @@ describe('the token', () => {
     expect((await committed())?.forwarder).not.toHaveProperty('previous');
   });
 
-  test('can’t be rotated again in the grace time of its predecessor, unless both are given up', async () => {
+  test('can’t be rotated again in the grace time of its predecessor, unless both end at once', async () => {
     await set({});
     await rotate({ graceUntil: ahead(HOUR) });
     const refused = await rotate({ graceUntil: ahead(2 * HOUR) });

@@ -427,7 +427,7 @@ test.each([
   ['55 s behind', 55_000, 200],
   ['55 s ahead', -55_000, 200],
   ['so far behind that its tokens have expired', HOUR + 2 * MINUTE, 400],
-])('a provider whose clock differs: %s', async (_what, ms, status) => {
+])('with a provider whose clock is %s, a login ends with status $2', async (_what, ms, status) => {
   await open();
   visitor = new Visitor();
   advance(ms);

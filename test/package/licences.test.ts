@@ -17,8 +17,8 @@ describe('the licences of all that is shipped', () => {
 
   test.each([
     ['an allowed one', [{ license: { id: 'MIT' } }], []],
-    ['one of two', [{ expression: '(BSD-3-Clause OR GPL-2.0)' }], []],
-    ['only one of two that both apply', [{ expression: 'MIT AND GPL-2.0' }], ['x@1.0.0: MIT AND GPL-2.0']],
+    ['a choice with an allowed one', [{ expression: '(BSD-3-Clause OR GPL-2.0)' }], []],
+    ['two that both apply, one refused', [{ expression: 'MIT AND GPL-2.0' }], ['x@1.0.0: MIT AND GPL-2.0']],
     [
       'two choices that both apply, each with an allowed licence',
       [{ expression: '(MIT OR GPL-2.0) AND (ISC OR GPL-3.0-only)' }],

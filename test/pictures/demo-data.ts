@@ -16,7 +16,7 @@ const CONTAINERS = [
 ] as const;
 const DEMO_REQUESTS = 8;
 
-/** Makes containers for the demo's client, and records of a day for them and the demo's. */
+/** Makes containers for the demo's client, and records of a day for them and for the demo's container. */
 export async function makeDemoData({ run }: Instance, home: string): Promise<void> {
   const call = async (path: string, init: RequestInit = {}) => {
     const answer = await fetch(`${run.management.url}${path}`, {

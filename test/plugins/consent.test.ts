@@ -81,7 +81,7 @@ describe('under a denial', () => {
     expect(JSON.stringify([records, events])).not.toContain('SECRET');
   });
 
-  test('the profile of the request’s id is deleted; one read finds what the browser must drop', async () => {
+  test('the profile of the request’s id is deleted; what the browser must drop is read first', async () => {
     const { json } = await stage.boot(site, { cookies: { _ga: 'GA1.1.1.1' } });
     const key = `${site.id}:${json.profile.id}`;
     expect(await stage.get('COOKIES', key)).toMatchObject({ cookies: [{ name: '_ga' }] });

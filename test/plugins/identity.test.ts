@@ -250,7 +250,7 @@ describe('the cookie store', () => {
     expect(await operations()).toEqual({ reads: [], writes: [] });
   });
 
-  test('a bot gets no id and no cookie, and nothing is read, written or deleted for it', async () => {
+  test('isn’t read, written or cleared for a bot, which gets no id and no cookie', async () => {
     const own = await restoring();
     const { id } = (await stage.boot(own, { cookies: { _ga: '1' } })).json.profile;
     await stage.seen();

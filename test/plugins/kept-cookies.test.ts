@@ -123,8 +123,8 @@ describe('the ids that the tag server sets', () => {
   });
 
   test.each([
-    ['the last one', ['FPLC=abc; Domain=DOMAIN; Path=/', FPLC]],
-    ['the last one that deletes nothing', [FPLC, 'FPLC=; Max-Age=0; Path=/']],
+    ['the last line', ['FPLC=abc; Domain=DOMAIN; Path=/', FPLC]],
+    ['the last line that deletes nothing', [FPLC, 'FPLC=; Max-Age=0; Path=/']],
   ])('are kept and restored as in %s, if several lines set one name', async (_which, lines) => {
     const site = await on();
     await hit(site, lines, `_fpid=${id}`);
@@ -170,7 +170,7 @@ describe('the ids that the tag server sets', () => {
     expect(await stage.get('COOKIES', `${site.id}:${id}`)).toBeNull();
   });
 
-  test('are deleted by Set-Cookie after a denial, and those that scripts see by the page, too', async () => {
+  test('are deleted by Set-Cookie after a denial; the page also deletes those that scripts see', async () => {
     const site = await on();
     const { domain } = site.domains[0] ?? {};
     await hit(site, [FPID, FPLC], `_fpid=${id}`);

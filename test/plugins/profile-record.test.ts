@@ -5,7 +5,7 @@ const cookie = { name: '_ga', value: '1', setAt: 1, expiresAt: 2 };
 const record = { version: 1, session: null, cookies: [cookie] };
 
 test.each<[string, object]>([
-  ['the least', record],
+  ['only what is required', record],
   ['without cookies', { ...record, cookies: [] }],
   ['with a session', { ...record, session: { id: 'a', lastSeenAt: 1 } }],
   ['with the attributes of a cookie', { ...record, cookies: [{ ...cookie, attributes: 'Path=/' }] }],

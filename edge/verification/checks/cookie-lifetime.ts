@@ -25,7 +25,7 @@ const KEY_ADVICE = {
  * but gives advice. Nothing renews the visitor's id: where Safari limits it, it ends 7 days after it was set.
  */
 export function checkCookieLifetime({ site, host }: CheckContext) {
-  if (host === null) return [skipped(null, 'only the host queries the resolver')];
+  if (host === null) return [skipped(null, 'the host, which queries the resolver, gave no report')];
   const { names } = host;
   const edge = names.find(({ kind }) => kind === 'edge');
   return activeDomains(site).map(({ domain, sameOrigin }): Finding => {

@@ -55,7 +55,7 @@ export async function checkCorsRefused(context: CheckContext) {
           allowed === null
             ? `${host.host} didn’t refuse a page of a foreign origin: ${described(answer)}`
             : `${host.host} allows pages of ${FOREIGN_ORIGIN} (access-control-allow-origin: ${allowed})`,
-          'Remove whatever adds CORS headers before the edge: a transform rule, a proxy, another worker.',
+          'Remove what answers for the edge or adds CORS headers: a transform rule, a proxy, another worker.',
         );
       }),
     ),

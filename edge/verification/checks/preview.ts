@@ -35,7 +35,7 @@ export async function checkPreviewUrl({ site, host, visit }: CheckContext) {
 }
 
 export function checkSinglePreview({ host }: Pick<CheckContext, 'host'>) {
-  if (host === null) return [skipped(null, 'only the host knows how many run')];
+  if (host === null) return [skipped(null, 'only the host knows how many preview servers run')];
   const { count, problem } = host.previews;
   if (count === 1) return [passed(null, 'one preview server runs')];
   if (count === null) {

@@ -21,7 +21,7 @@ interface Placement {
   readonly caFile?: string;
   /** File with the key of a service account, see `KeyFiles`. */
   readonly keyFile?: string;
-  /** The container's only network, and this host's address on Docker's default bridge. Unset: the default bridge. */
+  /** The container's only network; `previewAddress`: this host on Docker's default bridge. Unset: that bridge. */
   readonly network?: { readonly name: string; readonly previewAddress: string };
 }
 

@@ -95,7 +95,7 @@ function repositoryOf(image: string): string[] {
   return name === undefined ? [] : [name];
 }
 
-/** True if the image is gone now. False if a container uses it, or the engine refuses for another reason. */
+/** True if the image is gone now. False if a container uses it, or the removal failed for another reason. */
 async function removeUnlessUsed(docker: Docker, image: string): Promise<boolean> {
   try {
     await callDocker(`removing ${image}`, docker.getImage(image).remove({ abortSignal: limited() }));

@@ -64,7 +64,7 @@ export function updateCommands(change: RecordChange): string[] {
   return lines;
 }
 
-/** Deletes all records of one name and type: a prerequisite applies to the whole RRset (RFC 2136 2.4.2). */
+/** Deletes all records of one name and type: a prerequisite must list the whole RRset (RFC 2136 2.4.2). */
 function replaceWhole(set: readonly StoredRecord[]): string[] {
   const [first] = set;
   if (first === undefined) return [];

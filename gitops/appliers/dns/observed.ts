@@ -61,7 +61,7 @@ export function observedRecords(
     const [first] = claimed;
     if (first === undefined) throw new Error('a key was claimed by no record');
     const others = claimed.flatMap(({ owner }) => (owner.kind === 'foreign' ? [owner] : []));
-    // A record that another host made for this site may be taken over, unless one not made for it is beside it.
+    // A record that another host made for this site may be taken over, unless one made for something else is beside it.
     const site = wantedKeys.get(first.record.name)?.find((wanted) => wanted.key === key)?.site;
     const foreign = others.find((owner) => owner.site !== site) ?? others[0];
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);

@@ -112,7 +112,7 @@ async function flush(
 }
 
 /**
- * Sends writes or deletes of one namespace in one call. Repeats it for unsuccessful keys when they may be written again,
+ * Sends writes or deletes of one namespace in one call. Repeats it for unsuccessful keys once KV accepts them again,
  * and bisects it if it is refused.
  */
 async function sendGroup(

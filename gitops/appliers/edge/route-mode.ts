@@ -2,7 +2,7 @@ import { type Identity, type Ownership, readMark } from '../../base/ownership.ts
 import { wildcardPattern } from './desired.ts';
 import { isSiteRoute, type ZoneRoute } from './zone-routes.ts';
 
-/** `site`: a route for each site. `wildcard`: one route for all names under the zone. */
+/** `site`: a route for each site. `wildcard`: one route for all names under the domain. */
 export type RouteMode = 'site' | 'wildcard';
 
 interface ZoneRecord {
@@ -29,8 +29,8 @@ export function modeInUse({ domain, scriptName, routes }: ZoneFacts): RouteMode 
 }
 
 /**
- * The mode for a zone without a route of this instance; a pure function. It is `wildcard` only if the zone has
- * no route at all and no proxied name of others.
+ * The mode for a zone without a route of this instance; a pure function. It is `wildcard` only if no route
+ * catches a name under the domain and others have no proxied name there.
  */
 export function modeOfNew(facts: ZoneFacts, records: readonly ZoneRecord[]): RouteMode {
   const { domain, identity, routes } = facts;

@@ -189,7 +189,7 @@ export class ClientObjects {
         const before = this.#kept.get(uid);
         this.#kept.set(uid, keeping.join());
         if (before === keeping.join()) continue;
-        log.info({ namespace: name, keeping }, 'a namespace stays: objects of others are in it');
+        log.info({ namespace: name, keeping }, 'a namespace stays: there are still objects in it');
         continue;
       }
       const address = { kind: 'Namespace', namespace: null, name } as const;

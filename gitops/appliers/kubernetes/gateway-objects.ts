@@ -67,7 +67,7 @@ export function instanceDelivery(document: InstanceDocument, place: Place): Kube
 }
 
 /**
- * A pure function: the Secret of a certificate. Each has its own; of several, gateways serve the last to expire.
+ * A pure function: the Secret of a certificate. Each has its own. For a name, gateways serve the one that expires last.
  */
 export function certificateDelivery({ cert, key }: PemPair, place: Place): KubernetesObject {
   const name = `tagyard-tls-${hash16(`${cert}\n${key}`)}`;

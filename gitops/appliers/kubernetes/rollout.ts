@@ -23,7 +23,7 @@ export interface RolloutTimes {
   readonly longestMs: number;
 }
 
-/** The renderer's progress deadline is ten minutes: the cluster ends a rollout before `longestMs` does. */
+/** The progress deadline of our Deployments is ten minutes: the cluster ends a rollout before `longestMs` does. */
 export const ROLLOUT_TIMES: RolloutTimes = { refusedMs: 5_000, readMs: 10_000, longestMs: 1_500_000 };
 
 /** From this many failures in a row on, the error is terminal. */

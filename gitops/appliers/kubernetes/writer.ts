@@ -112,7 +112,7 @@ export class Writer {
     );
   }
 
-  /** Removes what others have added: an apply can't, as it never set it. Returns the object as it is afterwards. */
+  /** Removes what others have added: an apply can't, as none has set it. Returns the object as it is afterwards. */
   async #removeForeign(
     address: ObjectAddress,
     existing: KubernetesObject | undefined,

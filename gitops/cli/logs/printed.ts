@@ -4,7 +4,7 @@ import type { operations } from '../../clients/generated/management-api.d.ts';
 import { createClient } from '../../clients/management/client.ts';
 import { type ContainerRequests, type Gap, liveRows, orCliError } from './requests.ts';
 
-/** The most past lines that are printed. They are held in memory, because the API sends the newest first. */
+/** At most this many past lines are printed. They are held in memory: the API sends the newest first. */
 const MOST = 10_000;
 const PAGE = 1_000;
 const COLOURS = { info: 'green', warning: 'yellow', error: 'red' } as const;

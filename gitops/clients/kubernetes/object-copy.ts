@@ -44,7 +44,7 @@ export class ObjectCopy {
     return changes;
   }
 
-  /** Forgets an object, so that a listing of the same version brings it again. */
+  /** Forgets an object, so that the next listing reports it as a change, even in the same version. */
   forget(key: string): void {
     const known = this.#objects.get(key);
     if (known === undefined) return;

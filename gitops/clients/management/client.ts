@@ -81,7 +81,7 @@ export interface TagyardClientOptions {
    * browser's session is the caller.
    */
   readonly token?: string | (() => string | Promise<string>);
-  /** How often a request is repeated after a 429 or 503 with `retry-after`, or after no answer. Default: 3. */
+  /** Repetitions after a 429 or 503 with `retry-after`; after no answer only of a GET or with a key. Default: 3. */
   readonly retries?: number;
   /** The longest `retry-after` that is waited for, in seconds. Default: 60. */
   readonly longestWaitSeconds?: number;

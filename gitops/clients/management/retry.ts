@@ -43,7 +43,7 @@ function isRepeatable({ method, headers }: Request): boolean {
   return method === 'GET' || headers.has('idempotency-key');
 }
 
-/** Milliseconds until the time that `retry-after` names: seconds or a date (RFC 9110, 10.2.3). `null`: it has none. */
+/** Milliseconds until the time that `retry-after` names: seconds or a date (RFC 9110, 10.2.3). `null`: no time. */
 function waitOf(headers: Headers): number | null {
   const text = headers.get('retry-after');
   if (text === null) return null;

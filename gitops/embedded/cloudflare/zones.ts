@@ -38,7 +38,7 @@ const OLDER = '2024-08-31T00:00:00.000Z';
 const FREE = { id: 'free', name: 'Free Website', legacy_id: 'free', is_subscribed: false };
 const PRO = { id: 'pro', name: 'Pro Website', legacy_id: 'pro', is_subscribed: true };
 
-/** A plan and a date of creation from which a client deduces exactly this limit of records. */
+/** A plan and a date from which a client deduces this limit of records: 200, 1,000, or else 3,500. */
 function planOf(records: number, createdOn: string) {
   const isNew = createdOn >= FEWER_RECORDS_SINCE;
   if (records === 200) return { plan: FREE, created_on: isNew ? createdOn : FEWER_RECORDS_SINCE };

@@ -18,7 +18,7 @@ export interface LoadedVhosts {
   readonly certificates: readonly UsedCertificate[];
 }
 
-/** Throws `TerminalError` if a certificate is missing or can't be used. */
+/** Throws `TerminalError` if a certificate's file is missing or can't be used. A name may have none yet. */
 export async function loadVhosts(spec: ProxySpec, source: CertificateSource): Promise<LoadedVhosts> {
   const loaded = await Promise.all(spec.vhosts.map((vhost) => loadVhost(vhost, source)));
   return {

@@ -21,7 +21,7 @@ export function policyProblem(text: string): PolicyProblem | null {
   const size = Buffer.byteLength(text);
   if (size > LARGEST_POLICY) return { message: `is larger than ${LARGEST_POLICY / 1024} KiB`, line: null };
   const hidden = text.split(/\r?\n/).findIndex((line) => /[^\t\P{Cc}]|\p{Cs}/u.test(line));
-  if (hidden >= 0) return { message: 'must not contain control characters', line: hidden + 1 };
+  if (hidden >= 0) return { message: 'must not contain control characters or surrogates', line: hidden + 1 };
   // Inside the function that `joinPolicies` puts around each script, `#!` is a syntax error.
   if (text.startsWith('#!')) return { message: 'must not begin with #!', line: 1 };
   try {

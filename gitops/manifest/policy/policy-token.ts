@@ -5,7 +5,7 @@ export type PolicyToken = (manifest: { readonly client: string; readonly site: s
 
 /**
  * Derives the tokens from a secret, and stores nothing: each replica of a provisioner has the same ones. A token doesn't
- * depend on the script, because a tag server that restarts during a change reads the new script by its old URL. 32 hex
+ * depend on the script, so a tag server that restarts during a change gets the new script at the old URL. 32 hex
  * digits, which are 128 bits.
  */
 export function policyTokens(secret: string): PolicyToken {

@@ -30,7 +30,7 @@ export function fastImportStream(
   seconds: number,
 ): Buffer {
   const parts = commits.flatMap((commit, index) => [
-    // Without a reset, fast-import would put the first commit on top of whatever `ref` names.
+    // The first commit has no parent. If `ref` exists after all, fast-import refuses to move it.
     index === 0 && parent === null ? `reset ${ref}\n` : '',
     `commit ${ref}\nmark :${index + 1}\n`,
     `author ${person(commit.author)} ${seconds} +0000\ncommitter ${person(COMMITTER)} ${seconds} +0000\n`,

@@ -16,7 +16,7 @@ import { readHistory, versionsOfCommit } from './history.service.ts';
 import { planRestoration, restoreContainer } from './restore.service.ts';
 import { addedNames, reverted } from './revert.ts';
 
-/** What git knows of a container: its history, one commit undone, and its restoration after a removal. */
+/** What git makes possible: a container’s history, undoing one commit, and the restoration after a removal. */
 export function historyRoutes(
   context: Context,
   {

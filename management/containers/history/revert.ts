@@ -55,7 +55,7 @@ export function reverted(
   return result;
 }
 
-/** The names that the commit removed and a revert adds again: not those that it kept, which others may have by now. */
+/** The names that a revert adds again: those that the commit removed. Names that it kept may be others' by now. */
 export function addedNames({ before, after }: CommitVersions): string[] {
   const kept = claimedNames(after);
   return claimedNames(before).filter((name) => !kept.includes(name));

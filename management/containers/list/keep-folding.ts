@@ -4,7 +4,7 @@ import { foldCounts } from '../../records/container-lists.repository.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Merges the rows of each container count into one, now and every minute until the signal: each change adds rows. */
+/** Each change adds rows to a container count: merges them into one, now and every minute until the signal. */
 export async function keepFolding(
   { db, log }: Pick<Context, 'db' | 'log'>,
   signal: AbortSignal,

@@ -8,7 +8,7 @@ const token = z
     until: z.iso
       .date()
       .nullable()
-      .meta({ description: 'accepted until this date (UTC); null: the current one' }),
+      .meta({ description: 'accepted before this date (UTC), not on it; null: the current one' }),
   })
   .meta({ id: 'LoaderToken' });
 

@@ -6,8 +6,8 @@ import { ManagementProblem } from '../../http/errors.ts';
 type Zones = Pick<Settings, 'edgeDomain' | 'originDomain' | 'platformDomains'>;
 
 /**
- * Throws if a name belongs to this installation. Such a name is in a zone of sites' hostnames or a platform domain,
- * or above one, or in its registrable domain. With it, a caller could take the hostname of a future site, or set
+ * Throws if a name belongs to this installation. Such a name is in or above a zone of sites' hostnames or a platform
+ * domain, or in the registrable domain of one. With it, a caller could take the hostname of a future site, or set
  * cookies for all sites. `pathOf` maps a name's index to its path in the request.
  */
 export function refuseOwnZone(

@@ -27,7 +27,7 @@ export function needsSuffix(id: string, host: string): boolean {
   return /-(?:origin|preview)$/.test(id) || id === host || isReservedLabel(id);
 }
 
-/** The id with a random suffix: if `needsSuffix` is true, or another site has, or ever had, this id. */
+/** The id with a random suffix. Use it if `needsSuffix` is true, or another site has, or ever had, the id. */
 export function withSuffix(id: string): string {
   const suffix = Array.from({ length: SUFFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
   return `${id}-${suffix}`;

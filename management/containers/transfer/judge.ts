@@ -33,7 +33,7 @@ export function transferOf({ to, caller, requestId, ifMatch }: Transfer, id: str
 }
 
 /**
- * By container, why it can't be transferred; the others can. A container that the old client keeps holds back those
+ * By container, why it can't be transferred; the others can. One that stays with the old client holds back those
  * with names in the same registrable domain: they change their client only together.
  */
 export async function refusals(
@@ -58,7 +58,7 @@ export async function refusals(
   );
   /** The domains that are shared with containers that the request doesn't name; read only if some are shared. */
   let withOthers: Awaited<ReturnType<typeof sharedDomains>> | undefined;
-  // Each container that is refused may refuse others.
+  // Each container that is refused may cause others to be refused.
   for (;;) {
     const rest = ids.filter((id) => !refused.has(id));
     const shared = await sharedDomains(db, transfer.from, rest);

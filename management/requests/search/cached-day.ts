@@ -1,6 +1,6 @@
 import type { DayCache } from './day-cache.ts';
 
-/** A day of the cache that is open. One piece of work writes to it at a time: a filling, or another one. */
+/** An open day of the cache. Only one piece of work writes to it at a time: a filling, or something else. */
 export class CachedDay {
   readonly name: string;
   readonly cache: DayCache;
@@ -33,7 +33,7 @@ export class CachedDay {
 
   /** Runs this work in all cases, once nothing else writes to the day. */
   async alone(work: () => Promise<void>): Promise<void> {
-    // Others wait for the same work, and may begin the next one first.
+    // Others wait for the same work, and may begin theirs first when it ends.
     while (this.#writing !== null) await this.#writing;
     await this.#write(work);
   }
@@ -43,7 +43,7 @@ export class CachedDay {
     await this.#writing;
   }
 
-  /** Empties the day, so that the next filling reads all of it. Only for what writes to the day. */
+  /** Empties the day, so that the next filling reads all of it. Call it only in work that writes to the day. */
   async clear(): Promise<void> {
     this.wholeAt = null;
     await this.cache.clear();

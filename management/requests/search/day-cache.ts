@@ -72,7 +72,7 @@ export class DayCache {
   /** Empties the day. Its folder stays, because an erasure works on all days that have one. */
   async clear(): Promise<void> {
     await mkdir(this.dir, { recursive: true });
-    // First: without the journal, a start deletes all files that are left. Until then, a failure changes nothing.
+    // First: without the journal, a start deletes all files that are left. If this fails, nothing has changed yet.
     await rm(join(this.dir, JOURNAL), { force: true });
     this.objects.clear();
     this.#files.clear();

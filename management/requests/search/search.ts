@@ -30,7 +30,7 @@ const WAIT_MS = 1_500;
 const BUDGET_MS = 2_500;
 /** Queries at once. */
 const QUERIES = 2;
-/** Part of the folder's name. Another release's folder is not read. */
+/** The name of a folder in SEARCH_CACHE_DIR. Another release's folder is not read. */
 const VERSION = 'v1';
 
 interface SearchLog {

@@ -6,7 +6,7 @@ import { values } from './values.ts';
 /** A cookie for the whole domain, so that the session continues on its other hosts. */
 export const SESSION = 'tagyard_session';
 /**
- * Seconds without a bootstrap after which a session ends. The cookie lives as long, also if the browser is closed in
+ * Seconds without a bootstrap after which a session ends. The cookie lives that long, also if the browser is closed in
  * between.
  */
 export const SESSION_LIFE = 1800;

@@ -3,8 +3,8 @@ import type { Decision } from './consent.ts';
 import { drop, pickCookies, store, stored } from './jar.ts';
 
 /**
- * The name of the item that the page's storage has from a withdrawal until the edge has received it. Its text: the id
- * to forget, or `-` for none.
+ * The name of an item in the page's storage: it exists after a withdrawal until the edge has received it. Its text: the
+ * id to forget, or `-` for none.
  */
 const ITEM = 'tagyard.forget';
 

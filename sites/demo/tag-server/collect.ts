@@ -25,7 +25,7 @@ export async function claim(exchange: Exchange, recorder: Recorder): Promise<voi
 /** What the templates of the container use. */
 export interface CollectDeps {
   readonly policy: TagPolicy;
-  /** Gets the lines that they log. */
+  /** Is called with each line that they log. */
   readonly print: (line: string) => void;
 }
 

@@ -12,7 +12,7 @@ export interface ContainerDraft {
 const GOOGLE = 'https://www.googletagmanager.com';
 /** The only `auth` that the stand-in refuses if it answers in place of Google (no `upstream`). */
 const REFUSED_AUTH = 'bad';
-/** Statuses of the fetch with which a request for a draft is answered, too; any other becomes 400 or 500. */
+/** If the fetch has one of these statuses, so has the answer to a request for a draft; others become 400 or 500. */
 const PASSED_ON: ReadonlySet<number> = new Set([400, 403, 404, 408, 500, 503]);
 
 /** Google refused the container or could not be reached. The message holds `auth`, like the real server's. */

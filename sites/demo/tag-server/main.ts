@@ -19,7 +19,7 @@ async function main(): Promise<void> {
       : await fetchPolicy(policyScriptUrl, settings.config.id, { lookup: lookupDnsFirst() });
   const server = buildTagServer(settings, age, policy, console.log);
   const stop = () => {
-    // The server doesn't listen yet: it waits for its container, without a time limit.
+    // Before the server listens, it waits for its container, without a time limit.
     if (!server.listening) process.exit(0);
     server.close(() => process.exit(0));
     server.closeIdleConnections();

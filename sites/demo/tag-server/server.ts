@@ -83,7 +83,7 @@ export function buildTagServer(
   return server;
 }
 
-/** Serves the request by the first client in the container that claims the path. Answers 400 if none does. */
+/** Serves the request by the first Tag Manager client that claims the path. Answers 400 if none does. */
 async function serveClients(
   exchange: Exchange,
   { config }: TagServerSettings,

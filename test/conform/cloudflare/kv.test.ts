@@ -8,7 +8,7 @@ const ABSENT = '{"success":false,"errors":[{"code":10009,"message":"key not foun
 const STORED = 'keeps a value and its metadata under any key, seen within a minute';
 const DELETED = 'answers 404 for a deleted key, and lists it no more, within a minute';
 
-describe('the rows of KV', () => {
+describe('the conformance rows of KV', () => {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
     for (const close of closing.splice(0).toReversed()) await close();

@@ -42,7 +42,7 @@ export const gatewayBehaviours: readonly Behaviour<GoogleTarget>[] = [
     },
   },
   {
-    name: 'the gateway’s script is of the container that its host names, with or without an id in the query',
+    name: 'the gateway’s script is that of the container in its hostname, with or without an id in the query',
     source: SOURCE,
     async check(target) {
       for (const query of ['', `?id=${target.containerId}`]) {

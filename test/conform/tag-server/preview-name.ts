@@ -25,7 +25,7 @@ function debugPath({ config: { id, auth, env } }: ContainerTarget): string {
 /** Preview servers whose name and CA only their site's processing server knows, as Tagyard runs them. */
 export const previewNameBehaviours: readonly Behaviour<ContainerTarget>[] = [
   {
-    name: 'hands /gtm/… to a preview server that only the local hosts file names, with a CA of NODE_EXTRA_CA_CERTS',
+    name: 'hands /gtm/… to a preview server named only in the hosts file, with a CA of NODE_EXTRA_CA_CERTS',
     source: START,
     check: withPair(true, async (target, { tagging, previewHost, handedOver, assertReachable }) => {
       const path = debugPath(target);

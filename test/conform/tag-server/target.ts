@@ -44,8 +44,8 @@ export interface ServerPair {
   readonly previewHost: string;
   readonly handedOver: () => readonly HandedOver[];
   /**
-   * Throws `NotTried` if no connection arrives at the preview server's address: neither from this server nor from another
-   * one, which is given the address instead of the name.
+   * Throws `NotTried` if no connection arrives at the preview server's address, neither from this server nor from one
+   * that is given the address instead of the name.
    */
   readonly assertReachable: () => Promise<void>;
   /** How many connections have arrived at the preview server. */

@@ -18,7 +18,7 @@ interface Deps {
   ) => Promise<StartedRole | EndedRole>;
 }
 
-/** Starts pairs of a processing server and a preview server with its own name and CA; `close` ends the fronts. */
+/** Starts processing servers, each with a front of the preview server (own name and CA); `close` ends the fronts. */
 export function pairStarter({ gateway, preview, start }: Deps) {
   const fronts = new AsyncDisposableStack();
 

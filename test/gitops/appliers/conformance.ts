@@ -33,7 +33,7 @@ interface ConformanceOptions {
 export const CONFORMANCE_IDENTITY: Identity = { instance: 'conformance', host: 'tag-1' };
 
 /**
- * What every applier must keep, run against the real thing behind it: the plan of its own output is empty; applying
+ * What holds for every applier, tested with what a suite sets up: the plan of its own output is empty; applying
  * twice equals once; order is stable; changes contain no secret; foreign things stay as they are; a failed
  * observation is an error, never an empty world.
  */

@@ -25,7 +25,7 @@ test('0 is any port, and the port is closed again', async () => {
 
 const RANGE = '/proc/sys/net/ipv4/ip_local_port_range';
 test.skipIf(!existsSync(RANGE))(
-  '0 is no port that the system could give to a connection meanwhile',
+  '0 is none of the ports that the system gives to outgoing connections',
   async () => {
     const [from = 0, to = 0] = readFileSync(RANGE, 'utf8').trim().split(/\s+/).map(Number);
     const picked = await Promise.all(Array.from({ length: 20 }, () => freePort(HOST, 0)));

@@ -60,7 +60,7 @@ test.each([
   expect(escapeHidden(text)).toBe(shown);
 });
 
-test('shows all texts of a value, and keeps line breaks and tabs', () => {
+test('escapes all texts of a value, and keeps line breaks and tabs', () => {
   const value = { 'a\x1b': ['x\x1b\n\ty', 1, null, true], b: { c: '\x07' } };
   expect(escapeHiddenIn(value)).toEqual({
     'a\\u001b': ['x\\u001b\n\ty', 1, null, true],

@@ -31,7 +31,7 @@ describe('an account at an authority', () => {
     expect((await stat(join(home, 'account.key'))).mode & 0o777).toBe(0o600);
   });
 
-  test('keeps an unreadable key and throws', async () => {
+  test('keeps a damaged key and throws', async () => {
     const file = join(home, 'account.key');
     await writeFile(file, 'damaged');
     await expect(openAccount(home)).rejects.toThrow();

@@ -6,7 +6,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const fresh = (perHour = 60) => new OrderBudget(perHour, null, NOW);
 
-/** Counts the orders that can be placed by a time, each for a name of another registrable domain. */
+/** Counts the orders that can be placed until a given time, each for a name of another registrable domain. */
 function placed(budget: OrderBudget, until: number): number {
   let count = 0;
   let now = NOW;

@@ -24,7 +24,7 @@ test('a copy that is written and removed at the same time exists in the end', as
   }
 });
 
-test('a copy of a name of 238 characters is written, found and kept', async () => {
+test('a copy for a name of 238 characters is written, found and kept', async () => {
   const home = await mkdtemp(join(tmpdir(), 'tagyard-kept-'));
   try {
     const kept = new KeptPairs(home);

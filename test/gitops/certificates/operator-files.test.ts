@@ -103,7 +103,7 @@ describe('certificates from files', () => {
       foreignChain,
       'certificate 2 of the file is not the issuer of the one before',
     ],
-  ])('are refused for %s, with the reason', async (_case, spoil, reason) => {
+  ])('are refused if a file has %s, with the reason', async (_case, spoil, reason) => {
     await put(HOST, HOST);
     await spoil();
     await expect(asked()).rejects.toBeInstanceOf(TerminalError);

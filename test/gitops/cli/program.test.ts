@@ -104,7 +104,7 @@ describe('tagyard exits with 1 and prints the error', () => {
     'approve ffff',
     'apply --checksum ffff',
     'prune --days many',
-  ])('%s', async (words) => {
+  ])('for the command %s', async (words) => {
     await applied('one');
     expect(await tagyard(words.split(' '))).toMatchObject({
       exitCode: 1,

@@ -84,7 +84,7 @@ describe('the Cloudflare client', () => {
       'is answered with success: false and 200',
       { kind: 'refuse', status: 200, body: '{"success":false}' } as const,
     ],
-  ])('makes a write that %s retryable, and never repeats it itself', async (_name, fault) => {
+  ])('treats a write that %s as retryable, and never repeats it itself', async (_name, fault) => {
     faulty.plan(fault);
     const error = await failure(clientOf({ timeoutMs: 200 }).batchDnsRecords(zone, creating, signal));
     expect(error).toBeInstanceOf(RetryableError);

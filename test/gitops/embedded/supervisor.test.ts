@@ -69,7 +69,7 @@ test('counts failures from zero again after a minute of service', async () => {
   expect(failures.slice(0, 3)).toEqual([1, 1, 1]);
 });
 
-test('doesn’t count as service the time until a process is ready', async () => {
+test('doesn’t count the time until a process is ready as service', async () => {
   let time = 0;
   const { failures, until } = superviseScript('', {
     readiness: { timeoutMs: 60_000, onReady: () => undefined },

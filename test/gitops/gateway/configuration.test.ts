@@ -90,7 +90,7 @@ describe('the configuration of what is delivered', () => {
     expect(names({ ...policy, token: '0'.repeat(32) }).files.size).toBe(1);
   });
 
-  test('makes one server for the names of a wildcard, which sites under it don’t change', async () => {
+  test('makes one server for the names of a wildcard, the same with and without sites under it', async () => {
     const wildcard = await certificate('*.example.net');
     const deliveries = (...sites: Delivered[]) =>
       new Map<string, Delivered>([

@@ -48,7 +48,7 @@ test('an error is the outcome of all requests for five seconds, and is logged', 
   expect(state.calls).toBe(2);
 });
 
-test('a started service may have a pod until stopped; after it was ready, a request starts it at once', async () => {
+test('a started service may have a pod until stopped; once it was ready, its next start isn’t delayed', async () => {
   const { state, starts, start, warnings } = stage();
   expect(starts.isAsked(SERVICE)).toBe(false);
   await start();

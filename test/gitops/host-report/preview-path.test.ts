@@ -84,7 +84,7 @@ describe('the path from the processing server to the preview server', () => {
     });
   });
 
-  test('is reported if the processing server doesn’t answer; with a preview on demand, as unknown', async () => {
+  test('is reported if the processing server doesn’t answer; for a preview on demand: check again', async () => {
     const silent: RequestListener = () => undefined;
     const plain = await siteWith(silent);
     const asked = { ...plain, deps: { containerSettings: plain.settings(1), gateway: async () => null } };

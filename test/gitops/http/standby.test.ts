@@ -19,7 +19,7 @@ async function standby(url: string | null, name = 'one') {
   return { url: await app.listen({ host: '127.0.0.1', port: 0 }), ended };
 }
 
-test('a replica whose leader is gone or names no address answers 503, and when to try again', async () => {
+test('a replica whose leader is gone or names no address answers 503 and says when to retry', async () => {
   const free = await standby(null);
   const taken = await standby('http://127.0.0.1:9');
   for (const { url } of [free, taken]) {

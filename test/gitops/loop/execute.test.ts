@@ -196,7 +196,7 @@ describe('executeSite', () => {
       ['nothing of it, long ago', 100 * HOUR, 0],
       // The wall clock was set back.
       ['all of it', -HOUR, HOUR],
-    ])('a drain of an earlier run continues with %s left', async (_what, elapsed, left) => {
+    ])('a drain of an earlier run continues; what is left: %s', async (_what, elapsed, left) => {
       const { order, drainStarts, ended } = await start(withoutDns, { dnsRemovedAt: ago(elapsed) });
       expect(clock.sleeps()).toEqual(left === 0 ? [] : [left]);
       expect(order).toEqual(left === 0 ? teardown : []);

@@ -43,7 +43,7 @@ describe('the daemon', () => {
     expect(second.body.revision).toBe(first.body.revision);
   });
 
-  test('makes no commit if only the encryption of its secrets differs, and one for another secret', async () => {
+  test('makes no commit if only a site’s secrets are encrypted anew, and one for another secret', async () => {
     const keyOf = async (id: string) => {
       const verdict = parseServiceAccount(serviceAccountJson({ private_key_id: id }));
       if (!verdict.ok) throw new Error(verdict.problem);

@@ -58,7 +58,7 @@ describe.each([
     expect(await routes()).toEqual([]);
     expect(message).toContain(record.name);
     expect(message).toContain(`adopt: true. Not applied until then: ROUTES ${NAME}`);
-    // The edge finds the registry only by route and routing entry, so it is written already.
+    // The registry is written already: without route and routing entry, the edge doesn't find it.
     expect(await keys('SITE_REGISTRY')).toHaveLength(1);
     const plan = (await daemon.call('POST', '/plan', {})).body;
     expect(plan.changes.map(({ held }: { held: string[] }) => held)).toEqual([['conflict'], ['conflict']]);
@@ -171,7 +171,7 @@ describe.each([
   test.each([
     ['is repaired', async () => undefined],
     ['is repaired after a restart', async () => await daemon.restart()],
-  ])('by no one else, if it was ready before, %s while DNS can’t be observed', async (_what, meanwhile) => {
+  ])('by its own records only (ready before) %s while DNS can’t be observed', async (_what, meanwhile) => {
     await create();
     await daemon.reaches('portal', 'Ready');
     hideRecords();
@@ -181,7 +181,7 @@ describe.each([
     await eventually(async () => expect(await keys('ROUTES')).toEqual([NAME]));
   });
 
-  test('by no one else gets its records once DNS is observed, even if drift is only reported', async () => {
+  test('by no record gets its records once DNS is observed, even if drift is only reported', async () => {
     await daemon.restart({ drift: { dns: 'warn' } });
     hideRecords();
     await create();

@@ -27,7 +27,7 @@ describe('the paths that the edge forwards (docs/facts.md, Paths)', () => {
     expect(describeSite(manifest, addresses).proxyPaths).toEqual(expected);
   });
 
-  test('a manifest without `passthrough` has the documents that it had before the option', () => {
+  test('are written without `passthrough` if the manifest has none', () => {
     const manifest = loadedManifest('acme-shop', 0, { modules: { server_proxy: { paths: ['/data'] } } });
     const config = kvDocuments(manifest, { originPort: 443 }).find(
       ({ namespace }) => namespace === 'EDGE_CONFIG',

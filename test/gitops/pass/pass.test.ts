@@ -109,7 +109,7 @@ describe('a newer revision', () => {
     expect(order).toEqual(['containers', 'proxy', ...TARGETS]);
   });
 
-  test('replaces a site’s runs that wait for a run of another, and a stop doesn’t wait for them', async () => {
+  test('replaces runs of its site that wait for another site’s run; a loop that stops drops them', async () => {
     await applied('one', 'two');
     await daemon.restart({ runsAtOnce: 1 });
     let gate = Promise.withResolvers<void>();

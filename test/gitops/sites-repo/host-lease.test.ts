@@ -81,7 +81,7 @@ describe.each([
     expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
   });
 
-  test('can be taken over for the named term only, and the former holder stops acting', async () => {
+  test('can be taken over only by naming its term, and the former holder stops acting', async () => {
     const one = await daemon('one');
     await one.pass();
     await expect((await daemon('two', 2)).pass()).rejects.toThrow(LeaseHeldError);

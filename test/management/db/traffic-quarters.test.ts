@@ -5,7 +5,7 @@ import { migrate } from '../../../management/db/migrate.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('quarters begin only with a full hour that no earlier release counts', async () => {
+test('sums of quarter hours are known only from a full hour on that no earlier release counts', async () => {
   await using db = connectEmbedded();
   await migrate(db, '0023_handover');
   await sql`insert into traffic_hours values (gen_random_uuid(), now(), false, '{"n": 1}')`.execute(db);

@@ -128,7 +128,7 @@ test('an event that is reported as soon as listening has begun again hides none 
   open.stop.abort();
 });
 
-test('an event that is reported after a break hides none of those missed, though one from before is read still', async () => {
+test('an event that is reported after a break hides none of those missed, even while an earlier one is being read', async () => {
   const open = await follow();
   const [before = ''] = await add(1);
   await eventually(() => expect(open.lastId()).toBe(before));

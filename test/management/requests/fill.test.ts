@@ -110,7 +110,7 @@ test('a day that is emptied keeps its folder, so that a list of the days has it 
   expect([cache.files, await readdir(cache.dir)]).toEqual([[], []]);
 });
 
-test('a day that can’t be emptied keeps its files, also for an erasure that is tried again', async () => {
+test('a day that can’t be emptied keeps its files, so that an erasure can be tried again', async () => {
   put('one', batchOf([{ requestId: 'one', time: minute(1) }]));
   await fill();
   const moved = join(root, 'moved');

@@ -44,7 +44,7 @@ test('a record is kept once, and for a quarter of an hour', () => {
   expect(found(recent, 'one')).toEqual([]);
 });
 
-test('a record that names no batch is accepted only with its object and line number', () => {
+test('a record that names no batch is accepted only with its line number and its object’s key', () => {
   const [{ batch: _, ...record } = {}] = batchOf([{ container: 'one' }]);
   const line = JSON.stringify(record);
   expect(keyedRow(line, null)).toBeNull();

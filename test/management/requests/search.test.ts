@@ -155,7 +155,7 @@ test('deleted requests are removed from a day whose next filling begins as soon 
 
   deleted.set('deleted', clock.date().getTime());
   clock.advance(MINUTE_MS / 4);
-  // Once the day before is done, the erasure waits for the filling of the second day.
+  // Once the first day is done, the erasure waits for the filling of the second.
   await eventually(async () => expect((await page(FIRST)).containers).toEqual(['kept']));
   const searches = Promise.withResolvers<void>();
   onFailure = () => {

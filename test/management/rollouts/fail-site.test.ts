@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => world?.close());
 
-test('a failure stops the rollout, but not if the site has moved since it was read', async () => {
+test('a failure stops the rollout, but not if the site’s state has changed since the read', async () => {
   const { db } = world;
   const made = await insertRollout(
     db,

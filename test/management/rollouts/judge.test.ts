@@ -43,7 +43,7 @@ describe('a site whose wave begins', () => {
     ],
     ['is being created', { ...site, status: 'provisioning' }, 'skipped', 'not_live'],
     ['is suspended', { ...site, manifest: { ...site.manifest, suspend: true } }, 'skipped', 'suspended'],
-  ] as const)('%s', (_what, before, state, reason) => {
+  ] as const)('%s: its state is $2', (_what, before, state, reason) => {
     expect(startOfSite(before, image)).toMatchObject({ state, reason, fromImage: before.manifest.image });
   });
 });

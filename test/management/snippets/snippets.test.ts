@@ -39,7 +39,7 @@ describe('values', () => {
     ['cookies', ['*']],
     ['cookies', ['a*b']],
     ['cookies', []],
-  ])('that a product can’t quote are refused: %s %j', (name, value) => {
+  ])('that are invalid or can’t be quoted are refused: %s %j', (name, value) => {
     expect(() => renderSnippets({ ...VALUES, [name]: value })).toThrow();
   });
 

@@ -371,7 +371,7 @@ describe('a transfer', () => {
       { id: broken, status: 'refused', code: 'manifest_broken' },
       { id: whole, status: 'refused', code: 'domain_in_use' },
     ]);
-    // Only the answer to a request without the other container asks for both.
+    // The answer asks to transfer both only if the request names just one of them.
     expect(items[1].detail).toBe(
       'another container with names in pair.example is refused, and they are transferred only together',
     );

@@ -26,7 +26,7 @@ const REFUSALS = [
   'unknown_organisation',
   'unknown_webhook',
 ];
-/** Codes that don't depend on the caller: these tests have no whole provisioner, no login and no bucket of raw logs. */
+/** Codes that don't depend on the caller: these tests have a fake provisioner, no login and no bucket of raw logs. */
 const ABSENT = ['host_unavailable', 'no_login', 'search_unavailable'];
 
 async function tryAs(route: RouteAccess, as: string) {

@@ -63,7 +63,7 @@ describe('a service token', () => {
     expect(world.logs.join('')).not.toContain(value);
   });
 
-  test('records its use once a minute', async () => {
+  test('records its use at most once a minute', async () => {
     const { id, value } = (await make('admin')).body;
     const lastUse = async () =>
       (await list('owner')).find((token: { id: string }) => token.id === id).lastUsedAt;

@@ -4,7 +4,7 @@ import { buildMemos } from '../../../sites/demo/tag-server/memos.ts';
 const memos = () => buildMemos({ longPollSeconds: 3_600, messageExpirySeconds: 3_600 });
 const open = new AbortController().signal;
 
-test('a post answers all polls that wait, and the next poll gets what is posted after it at once', async () => {
+test('a post answers all polls that wait, and the next poll gets at once all that was posted since', async () => {
   const { post, take } = memos();
   const polls = [take('one', open), take('one', open)];
   post('one', ['first']);

@@ -110,7 +110,7 @@ describe('paths that the tag server’s clients claim', () => {
     ]);
   });
 
-  test('a hit sets both cookies, each in its own header, and keeps an existing id', async () => {
+  test('a hit sets FPID and FPLC, each in its own header, and keeps an existing id', async () => {
     await using server = await startTagServer();
     const first = await request(`${server.url}/g/collect?v=2`);
     const cookies = [first.headers['set-cookie']].flat();

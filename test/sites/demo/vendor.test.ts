@@ -207,7 +207,7 @@ describe('what follows gtm.js (docs/facts.md, Web container script)', () => {
     expect(runScript(body, { dataLayer: [['config', 'G-OTHER123', {}]] }).hits).toEqual([]);
   });
 
-  test('accepts hits of every content type', async () => {
+  test('sends hits, which the vendor accepts with every content type', async () => {
     const { statusCode } = await vendorWith(null).inject({
       method: 'POST',
       url: '/g/collect?v=2',

@@ -19,7 +19,7 @@ const FLAGS = [
 /** The network and the settings of a test's browser. */
 interface Network {
   /**
-   * Addresses by name, with or without a port, such as `{ 'shop.example': '127.0.0.1:8443' }`. The first match wins; `*`
+   * Addresses with an optional port, by name, such as `{ 'shop.example': '127.0.0.1:8443' }`. The first match wins; `*`
    * is every name. Chromium resolves `*.localhost` itself.
    */
   readonly hosts?: Readonly<Record<string, string>>;

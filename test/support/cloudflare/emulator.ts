@@ -48,7 +48,7 @@ const delayOf = (key: string, longest: number) =>
 /**
  * An emulator with state in memory that checks its own traffic: `close` throws if any request or answer violated
  * Cloudflare's OpenAPI document. `calls` are the exchanges as `METHOD path`. The worker sees a write to KV after the
- * delay that the limits state.
+ * delay that the limits state, or half of it.
  */
 export async function startEmulator({
   checked = true,

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
-/** The fault of one call: it never arrives, gets a wrong answer, or gets none. */
+/** The fault of one call: it never arrives, or gets a wrong, late or no answer. */
 export type Fault =
   | {
       readonly kind: 'refuse';

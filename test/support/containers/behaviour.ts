@@ -124,7 +124,7 @@ export function containersBehaviour(
     const old = await up(applier, site());
     const auth = 'bad';
     const broken = site({ config: containerSecret({ auth }) });
-    // Only the processing server asks Google for the container, so the preview server would start.
+    // Only the processing server fetches its configuration from Google: the preview server would start.
     const creates = (await planOf(applier, broken)).filter(({ op }) => op === 'create');
     const change = creates.find(isOfProcessing);
     const attempt = async () => {

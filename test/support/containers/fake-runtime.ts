@@ -49,7 +49,7 @@ export class FakeRuntime implements Runtime {
     return await this.add(launch, this.#behave(launch, this.#starts));
   }
 
-  /** Adds a running container. If a test calls this, it is one that an earlier daemon started. */
+  /** Adds a running container. Tests add one as if an earlier daemon had started it. */
   async add(launch: Launch, behaviour: FakeBehaviour = {}): Promise<string> {
     this.#starts += 1;
     const id = String(this.#starts);

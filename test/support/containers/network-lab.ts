@@ -15,7 +15,7 @@ import type { IsolatedHostRequest, IsolatedHostSettings } from './isolated-host.
 
 export const INSTANCE = 'lab';
 export const ORIGIN_PORT = 8443;
-/** The port of the lab's listeners. One outside also has port 53; that of the preview servers has `ORIGIN_PORT`. */
+/** The port of the lab's listeners. The outer one also has 53; that of the preview servers only `ORIGIN_PORT`. */
 export const PORT = 9000;
 const RANGE = '10.213.0.0/16';
 
@@ -179,8 +179,8 @@ export async function startNetworkLab() {
       await start();
     },
     /**
-     * Starts a name server at each address that containers send queries to. It answers that every name has this
-     * address. `null`: ends the name servers.
+     * Starts a name server at each address that containers send queries to. It answers that every name has the given
+     * `address`. `null`: ends the name servers.
      */
     async answerDns(address: string | null) {
       if (nameServer !== null) await end(nameServer, 'SIGKILL');

@@ -1,6 +1,6 @@
 import type { Operations } from './prices.ts';
 
-/** The commit to which the costs are compared. Not every clone has it; `.ci/run` reads it here and fetches it. */
+/** The commit to which the costs are compared. Not every clone has it; `.ci/run` fetches it by this hash. */
 export const EARLIER_COMMIT = 'd30467f4f9b562e27f63879a93b855a4ead37ccf';
 
 /**

@@ -77,7 +77,7 @@ async function startWorker(options: ForwarderOptions): Promise<RunningForwarder>
     ],
   });
   const worker = await miniflare.unsafeGetDirectURL('forwarder');
-  const [, path] = /Routes of the zone[^:]*: [^/]+(\/[^*]+)\*/.exec(snippet) ?? [];
+  const [, path] = /routes in the zone[^:]*: [^/]+(\/[^*]+)\*/.exec(snippet) ?? [];
   const relay = createProxyServer();
   relay.on('error', (_error, _request, response) => response?.destroy());
   const front = await startTlsFront(ca, () => (request, response) => {

@@ -14,7 +14,7 @@ interface LoadFailure {
   readonly number: number;
   /** True if the edge would send such a request again: nothing of it had been sent, or it is a GET. */
   readonly canBeSentAgain: boolean;
-  /** True if it was lost behind the gateway, or behind the plain Service: it was answered with a 5xx, or not in time. */
+  /** True if it was lost behind the gateway, or behind the Service compared with it: no 2xx, or not in time. */
   readonly isBehind: boolean;
   /** Seconds from the start of the load to that of the request. */
   readonly at: number;
@@ -172,7 +172,7 @@ export function startEdgeLoad(
 
 const isPostOf = (number: number) => number % 2 === 0;
 
-/** The time in milliseconds within which this part of the requests begun from `from` to `to` (seconds) was answered. */
+/** The quantile `part` of the milliseconds to an answer, for requests begun from `from` to `to` (seconds). */
 export function answeredWithin(
   { answered }: EdgeLoadReport,
   part: number,

@@ -9,7 +9,7 @@ const NAMESPACE = 'kube-system';
 const PORT = 5353;
 const META = { name: NAME, namespace: NAMESPACE };
 
-/** CoreDNS as a pod, behind a Service, as clusters have it. A pod that is to use it states its address. */
+/** CoreDNS as a pod, behind a Service, as clusters have it. A pod that is to use it states the Service's address. */
 export class NameServer {
   /** The address of the Service. */
   readonly address: string;

@@ -6,7 +6,7 @@ import type { ClusterNetwork } from './node.ts';
 const METRICS_PORT = 4443;
 const METRICS = { name: 'metrics-server', namespace: 'kube-system' };
 
-/** CoreDNS at the address that pods ask. It knows the names of Services and pods, and what this machine resolves. */
+/** CoreDNS at the address that pods ask. It knows the names of Services, and what this machine resolves. */
 export async function nameServer({ folder, dns }: ClusterNetwork): Promise<Flags> {
   const conf = join(folder, 'Corefile');
   const lines = [

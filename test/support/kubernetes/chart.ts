@@ -20,7 +20,7 @@ export const renderedChart = (values: object) =>
   helm('template', 'tagyard', CHART, '--namespace', 'tagyard', ...valueFlags(values));
 
 /**
- * Imports an image, named by the repository and its digest, of a program that answers the probes. Returns the digest.
+ * Imports the image of a program that answers the probes, named by repository and digest. Returns the digest.
  */
 export async function importStandIn(cluster: Cluster, repository: string): Promise<string> {
   const image = join(cluster.folder, 'stand-in.tar');

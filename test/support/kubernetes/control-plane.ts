@@ -64,7 +64,7 @@ export const controllerFlags = (
   'use-service-account-credentials': true,
   'service-account-private-key-file': tokens.key,
   'root-ca-file': ca,
-  // Up to minutes by default.
+  // The defaults are 15 seconds to five minutes.
   'horizontal-pod-autoscaler-sync-period': '2s',
   'horizontal-pod-autoscaler-initial-readiness-delay': '2s',
   'horizontal-pod-autoscaler-cpu-initialization-period': '5s',

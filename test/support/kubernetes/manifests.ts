@@ -44,7 +44,7 @@ const replicas = fc.oneof(
   fc.tuple(count, count).map(([one, other]) => ({ min: Math.min(one, other), max: Math.max(one, other) })),
 );
 
-/** Valid manifests that differ in all that the objects of a cluster depend on. */
+/** Valid manifests that differ in site id, ports, resources and service account. */
 export const manifests: fc.Arbitrary<LoadedManifest> = fc
   .record({
     site: siteIds,

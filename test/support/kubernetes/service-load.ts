@@ -7,7 +7,7 @@ interface ServiceLoadReport {
   readonly failures: readonly string[];
   /** Milliseconds that the slowest took. */
   readonly slowest: number;
-  /** Different answers. */
+  /** The different texts of answers. */
   readonly answers: ReadonlySet<string>;
 }
 
@@ -17,7 +17,7 @@ const KEPT = 8;
 
 /**
  * Sends `perSecond` requests a second until `end()`: half are POSTs with a body, and of both kinds half are on kept
- * connections. Each is sent on time, even if earlier ones are open (on kept connections: up to 8), and none again.
+ * connections. Each is sent on time, even if earlier ones are open (on kept connections: up to 8), and none twice.
  */
 export function startServiceLoad({
   host,

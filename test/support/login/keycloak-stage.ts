@@ -113,7 +113,7 @@ export class KeycloakStage {
     await this.#keycloak.admin('PUT', `/realms/${this.realm}`, { accessTokenLifespan });
   }
 
-  /** Replaces the secret of the client that people log in to. */
+  /** Replaces the secret of the OpenID client by which people log in. */
   async setSecret(secret: string): Promise<void> {
     const clients = `/realms/${this.realm}/clients`;
     const [client] = await this.#keycloak.admin('GET', `${clients}?clientId=${KEYCLOAK_CLIENT.id}`);

@@ -70,7 +70,7 @@ export class ManagementProcesses {
     return processes;
   }
 
-  /** Sends a request to the process with the number `at`, in rotation. */
+  /** Sends a request to the process with the number `at` modulo their count. */
   async call(
     at: number,
     method: string,

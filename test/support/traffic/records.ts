@@ -39,12 +39,12 @@ export function batchOf(records: readonly Fields[], batch: string = crypto.rando
 export const ndjson = (records: readonly Fields[]): string =>
   records.map((record) => `${JSON.stringify(record)}\n`).join('');
 
-/** The edge's key for a delivery, by its first record. */
+/** The edge's key for an object of the raw logs, by the time of its first record. */
 export function keyAt(time: string, id: string = crypto.randomUUID()): string {
   return `raw/dt=${time.slice(0, 10)}/${time.replaceAll(':', '')}-${id}.ndjson`;
 }
 
-/** Writes one delivery. Resolves to its key. */
+/** Writes one object. Resolves to its key. */
 export async function deliver(
   objects: RawObjects,
   records: readonly Fields[],

@@ -6,7 +6,7 @@ const REPLACEMENT = '[secret]';
 
 /** Only this many characters of a text are shown, or searched for a known fault. */
 export const LONGEST_READ = 4_096;
-/** A shorter line of a key may also be a part of other words. */
+/** A shorter line of a key isn't replaced: it may also be a part of other words. */
 const SHORTEST_LINE = 8;
 
 type Secrets = Pick<ContainerSpec, 'config' | 'serviceAccountKey'>;

@@ -30,7 +30,7 @@ export function availability(manifest: LoadedManifest, settings: ClusterSettings
       metadata,
       spec: {
         scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name },
-        // Even if both limits are equal, the autoscaler sets the number, so the applied Deployment never has
+        // Even if both limits are equal, the autoscaler sets the number, so the desired Deployment states no
         // `replicas`.
         minReplicas: min,
         maxReplicas: max,

@@ -5,7 +5,7 @@ import type { ClusterSettings } from './settings.ts';
 type Named = Pick<Manifest, 'site' | 'client'>;
 type Placed = Pick<ClusterSettings, 'identity' | 'namespace'>;
 
-/** The namespace of a client's objects. Its longest name has 57 characters; a label has at most 63. */
+/** The namespace of a client's objects. Its longest name has 57 characters; a DNS label has at most 63. */
 export function namespaceOf(client: string, { identity, namespace }: Placed): string {
   return namespace ?? `tagyard-${identity.instance}-${client}`;
 }

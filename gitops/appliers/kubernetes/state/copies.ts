@@ -81,7 +81,7 @@ export class Copies {
           }),
         ] as const,
     );
-    // All namespaces: a desired one may belong to others. If all clients use the same, it isn't ours and isn't read.
+    // All are read: a desired one may belong to others. One namespace for all clients isn't ours and isn't read.
     if (namespace === null) {
       const namespaces = client.watched({ kind: 'Namespace', gatherMs: GATHER_MS, metadataOnly: true });
       this.#copies = new Map<Kind, Watched>([...copies, ['Namespace', namespaces]]);

@@ -8,7 +8,7 @@ export interface ClientObject {
   readonly hash: string;
 }
 
-/** A client's objects for its sites, the namespace first; no object if one given namespace has all clients. */
+/** Renders a client's namespace, then its quota and default policy; nothing if all clients use one given namespace. */
 export type RenderClient = (client: string, sites: readonly RenderedFor[]) => readonly KubernetesObject[];
 
 /**

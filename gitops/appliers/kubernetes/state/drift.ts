@@ -17,14 +17,14 @@ const CONTROLLERS: ReadonlySet<string> = new Set(['kube-controller-manager']);
 const OWN_MANAGERS: ReadonlySet<string> = new Set([MANAGER, INITIAL_MANAGER]);
 /** What `kubectl rollout restart` sets: if it were removed, the pods would restart again. */
 const RESTARTED = '/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt';
-/** Others may set these. An autoscaler sets the number of pods; so may a person, until its next decision. */
+/** Others may set these. An autoscaler sets the number of pods; so may a person, until the autoscaler decides next. */
 const KEPT: ReadonlySet<string> = new Set([RESTARTED, '/spec/replicas']);
 /** This label would hide an object of a site from our copies. */
 const HIDING = `/metadata/labels/${DELIVERY_LABEL.replace('/', '~1')}`;
 /** The metadata of an object: none of its fields changes what the object does. */
 const METADATA = '/metadata/';
 
-/** Results by object: a copy keeps an object until it changes, and every pass compares each. */
+/** Results by object: every pass compares each object, and a copy keeps the same one until it changes. */
 const DRIFTS = new WeakMap<
   KubernetesObject,
   { readonly applied: KubernetesObject; readonly drift: string | null }
@@ -109,7 +109,7 @@ export function ownsField(found: KubernetesObject, path: readonly string[]): boo
 
 /**
  * True if both are one object in which the same managers have set the same fields, at the same times. The cluster's own
- * parts don't count. We do, because others may take our fields over.
+ * parts don't count. Our own fields do, because others may take them over.
  */
 export function haveSameManagedFields(one: KubernetesObject, other: KubernetesObject): boolean {
   const [a, b] = [comparedMembers(one), comparedMembers(other)];

@@ -17,7 +17,7 @@ interface SpecOptions {
   readonly manifest: RenderedFor;
   /** Texts that must not be shown: the content of the site's Secret. */
   readonly secrets: readonly string[];
-  /** Pods that a Deployment gets at its creation, if an autoscaler or gateways set their number later; `null`: none do. */
+  /** Pods that a Deployment gets at first, if an autoscaler or gateways set the number later; `null`: nothing does. */
   readonly initialReplicas: number | null;
   /** Why the manifest's Deployments can't be applied; `null`: they can. */
   readonly refusal: string | null;

@@ -3,11 +3,11 @@ import { objectKey } from '../../../clients/kubernetes/address.ts';
 import type { Observed } from '../../contract.ts';
 import type { ObjectRef } from './object-spec.ts';
 
-/** A Secret that is still there after this counts as another one, which others have made under the same name. */
+/** A Secret that is still there after this time counts as a new one, made by others under the same name. */
 const LONGEST_MS = 60 * 60_000;
 
 /**
- * The Secrets that may still exist although this process deleted their record (a ConfigMap), which alone shows them.
+ * The Secrets that may still exist although this process deleted their record (a ConfigMap), their only trace.
  */
 export class UnconfirmedRemovals {
   readonly #clock: Clock;

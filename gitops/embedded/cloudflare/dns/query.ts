@@ -46,7 +46,7 @@ function commentOf({ comment = '' }: EmulatedRecord): string {
   return comment.toLowerCase();
 }
 
-/** Number and page size of a query with the default order and no filters; `null` for any other query. */
+/** Page number and page size of a query with the default order and no filters; `null` for any other query. */
 export function plainPage(raw: unknown): { number: number; perPage: number } | null {
   const plain = z.strictObject({ page: query.shape.page, per_page: query.shape.per_page }).safeParse(raw);
   return plain.success ? { number: plain.data.page, perPage: plain.data.per_page } : null;

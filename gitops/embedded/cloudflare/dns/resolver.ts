@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { DISCARDED } from '../../egress-target.ts';
 
 const row = z.object({ type: z.string(), content: z.string() });
-/** A longer chain of aliases is taken for a loop. */
+/** A chain of this many aliases is taken for a loop. */
 const MAX_ALIASES = 8;
 
 /**

@@ -7,7 +7,7 @@ export type TagLine = components['schemas']['ContainerLog'];
 export const LOG_LEVELS = ['info', 'warning', 'error'] as const satisfies readonly TagLine['level'][];
 export const LOG_KINDS = ['tag', 'text', 'refusal', 'dropped'] as const satisfies readonly TagLine['kind'][];
 
-/** How long before and after a request arrives at the edge there may be lines of it; milliseconds. */
+/** How long before and after its arrival at the edge a request may have lines; milliseconds. */
 const BEFORE_MS = 5 * 60_000;
 const AFTER_MS = 60 * 60_000;
 

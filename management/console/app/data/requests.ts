@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** The times that a search can cover up to now. The API searches 31 days at most. */
+/** The spans of time, up to now, that a search can cover. The API searches 31 days at most. */
 export const REQUEST_SPANS = [
   { value: '15m', name: 'Last 15 minutes', ms: 15 * MINUTE },
   { value: '1h', name: 'Last hour', ms: HOUR },

@@ -20,7 +20,7 @@ export interface OfVersion {
 }
 
 /**
- * Asks before a change, and shows what it would do if a plan can be made. With `versioned`, the API refuses the change
+ * Asks before a change and, if a plan can be made, shows what it would do. With `versioned`, the API refuses the change
  * if another person has changed the container since. The dialog then shows their change, and makes the plan on top of
  * it.
  */

@@ -3,7 +3,7 @@ import { TextField } from './fields.tsx';
 
 const DAY_MS = 86_400_000;
 
-/** The UTC date in this number of days, as the API takes it. */
+/** The UTC date this number of days from now, as the API takes it. */
 export function graceDate(days: string): string {
   return new Date(Date.now() + (Number(days) || 0) * DAY_MS).toISOString().slice(0, 10);
 }

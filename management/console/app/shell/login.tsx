@@ -1,7 +1,7 @@
 import { useEffect } from 'preact/hooks';
 import { type Logins, loginUrl } from '../data/session.ts';
 
-/** The page for a person who isn’t logged in: one button for each account that is offered, or one for all. */
+/** The page for a person who isn’t logged in: one button for each account that is offered, or one if none is. */
 export function LoginPage({ logins }: { logins: Logins }) {
   useEffect(() => {
     document.title = 'Log in · Tagyard';

@@ -66,7 +66,7 @@ export function dayName(day: string): string {
   return CALENDAR_DAY.format(Date.parse(day));
 }
 
-/** US dollars, with more digits where there is little: `$12.50`, `$0.00443`. */
+/** US dollars, with more decimals for small amounts: `$12.50`, `$0.00443`. */
 export function dollars(amount: number): string {
   const digits =
     amount === 0 || amount >= 0.1

@@ -3,7 +3,7 @@ import { registrableDomain } from '../../../../gitops/manifest/schema.ts';
 
 const STATEMENTS = [
   // `seen_at`: when the record was last found. `settled`: the manifests of all the client's sites agree with the status.
-  // `held_until`: until then, a moved domain belongs to its new client, even to one that has no name in it yet.
+  // `held_until`: until then, a moved domain belongs to its new client, even if the client has no name in it yet.
   sql`create table domain_proofs (
     client_id uuid not null references clients,
     domain text not null,

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 
 /**
  * `notes_from`: the first day whose notes on counted records are all kept; records of earlier days could count twice.
- * `quarters_from`: the first hour with sums of its quarters. An earlier release, even one that still runs, makes none.
+ * `quarters_from`: the first hour with sums of its quarter-hours. An earlier release that still runs makes none.
  */
 const STATEMENTS = [
   sql`alter table traffic_state add column notes_from date, add column quarters_from timestamptz`,

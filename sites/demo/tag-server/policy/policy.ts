@@ -2,7 +2,7 @@ import type { RequestOptions } from 'node:https';
 import { createContext, runInContext, Script } from 'node:vm';
 import { loadHttps } from '../node/modules.ts';
 
-/** Milliseconds that a script may run, or all its functions for one decision. */
+/** Milliseconds that a script may run; also the limit for all its functions in one decision. */
 const LIMIT_MS = 1_000;
 
 /** What templates may do. */

@@ -60,7 +60,7 @@ describe('a port gate', () => {
     await eventually(() => expect(host.idlePeriods()).toBe(1));
     const socket = host.connect();
     await once(socket, 'connect');
-    // Another gate becomes idle meanwhile.
+    // By the time this other gate becomes idle, the first one would have reported too.
     await using other = await setup({ idleMs: 200 });
     await eventually(() => expect(other.idlePeriods()).toBe(1));
     expect(host.idlePeriods()).toBe(1);

@@ -61,6 +61,6 @@ test('previewing a revision assigns no slot, releases none and prunes no image',
     expect(changes.map(({ op }) => op)).toEqual(desired.map(() => 'create'));
   }
   expect([addressOf(applier, SHOP), applier.edition?.(SHOP), images]).toEqual([before, editions, []]);
-  // `other` has the port of the previewed site: its first address is free, because no preview assigned it.
+  // `other` has the port of the previewed site. That port's first address is free: no preview assigned it.
   expect(addressOf(applier, loadedManifest('other', 1))).toBe('127.86.0.1');
 });

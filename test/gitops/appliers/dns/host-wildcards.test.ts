@@ -58,7 +58,7 @@ describe('passes of one host', () => {
     expect(resolve('first-origin.example.net')).toBe(HOST);
   });
 
-  test('count the records of others even if they observe only one site, beside a wildcard', async () => {
+  test('count the records of others beside a wildcard, even if they observe only one site', async () => {
     const applier = dns('wildcard');
     await pass(applier, first);
     await plant({ type: 'TXT', name: 'notes', content: '"theirs"' });

@@ -133,7 +133,7 @@ test.each([
   expect(applier.quota?.()).toMatchObject({ limit: 200 });
 });
 
-test('a wildcard needs Cloudflare: on RFC 2136, the mark’s record below a name prevents it', async () => {
+test('a wildcard needs Cloudflare: on RFC 2136, none covers a name with a mark below it', async () => {
   const rfc2136 = settings({ DNS_PROVIDER: 'rfc2136', DNS_RECORD_MODE: 'wildcard' });
   await expect(dns.create(rfc2136, services())).rejects.toThrow('DNS_RECORD_MODE=wildcard needs');
 });

@@ -205,7 +205,7 @@ describe('a zone that takes no more records', () => {
   const OWN_NAMES = ['shop-0-origin', 'shop-0-preview'];
   test.each([
     ['the wildcard, if it can replace records', 'site', [], /\. Set DNS_RECORD_MODE=wildcard /],
-    ['no wildcard, if each name needs its record', 'site', OWN_NAMES, /\. Delete records, or move [^_]*$/],
+    ['no wildcard, if names need their own records', 'site', OWN_NAMES, /\. Delete records, or move [^_]*$/],
     ['no wildcard, if it is already in use', 'wildcard', [], /\. Delete records, or move [^_]*$/],
   ] as const)('gives an error that suggests %s', async (_what, mode, theirs, remedy) => {
     for (const name of theirs) await plant({ type: 'TXT', name, content: '"theirs"' });

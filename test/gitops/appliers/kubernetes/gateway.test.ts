@@ -249,7 +249,7 @@ describe('a gateway with many refusals', () => {
       Array.from({ length: count }, (_, index) => [`certificate-${index}`, 'ee key too small']),
     );
 
-  test('reports each of them by name', async () => {
+  test('reports more than ten by name', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     stage.renew('one', { refused: { ...others(10), [SECRET]: 'conflicting server name' } });
@@ -268,7 +268,7 @@ describe('a gateway with many refusals', () => {
     await expect(stage.served()).rejects.toThrow(/gateway one refuses too many Secrets to name .*its log/);
   });
 
-  test('may, in an earlier version, have more refusals than the ten that it reports', async () => {
+  test('may have more than the ten that it reports, if it is of an earlier version', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     const refused = async (count: number) => {
@@ -285,7 +285,7 @@ describe('a gateway with many refusals', () => {
   });
 });
 
-test('what gateways refuse is known once all that take requests serve the newest Secrets', () => {
+test('what gateways refuse is known once each that takes requests serves the newest Secrets', () => {
   const stage = new Stage();
   expect(stage.reports.refused()).toBeNull();
   stage.write(SECRET, '1');

@@ -37,7 +37,7 @@ test('a new Deployment is applied with its first number of pods', () => {
 
 test.each([
   [
-    'its current number of pods while that is ours, unless the object has changed since it was read',
+    'its current number of pods while we have set it, unless the object has changed since it was read',
     stored(4, 'tagyard', 'Apply'),
     4,
   ],

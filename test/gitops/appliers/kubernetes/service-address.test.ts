@@ -22,7 +22,7 @@ describe('what the status of a Service states', () => {
     ['an address', service({ ip: '9.9.9.9' }), ['9.9.9.9']],
     ['a name', service({ hostname: 'lb-1.cloud.example' }), ['lb-1.cloud.example']],
     ['several addresses, sorted', service({ ip: '9.9.9.10' }, { ip: '1.1.1.1' }), ['1.1.1.1', '9.9.9.10']],
-    ['a public address beside a private one', service({ ip: '10.0.0.4' }, { ip: '9.9.9.9' }), ['9.9.9.9']],
+    ['only the public one of two addresses', service({ ip: '10.0.0.4' }, { ip: '9.9.9.9' }), ['9.9.9.9']],
     [
       'a name of a balancer that also has an address',
       service({ ip: '10.0.0.4', hostname: 'lb.example' }),

@@ -49,7 +49,7 @@ test.each([
   ['the stored one', ['new'], ['older']],
   ['the stored one and the latest of the others', ['new', 'old'], ['old']],
   ['all', ['new', 'old', 'older'], ['old', 'older']],
-] as const)('if gateways refuse %s, the stored one and one served (if any) stay', (_, refused, unneeded) => {
+] as const)('if gateways refuse %s, the stored one and one in use (if any) stay', (_, refused, unneeded) => {
   const delivered = [one('new', 3, HOST), one('old', 2, HOST), one('older', 1, HOST)];
   const found = unneededCertificates(delivered, { names: [named(HOST, 'new')], refused: new Set(refused) });
   expect(found.map(({ id }) => id)).toEqual(unneeded);

@@ -76,7 +76,7 @@ describe('the file name of a key', () => {
   });
 
   test.each(['Acme.conf', 'acme@x@y.conf', 'acme@no host.conf', '@metrics.acme.example.conf'])(
-    'is never %s, which is read back unchanged',
+    'is never %s, which counts as its own key',
     (file) => {
       expect(keyOf(file)).toBe(file);
     },

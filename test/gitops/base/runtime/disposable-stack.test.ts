@@ -27,7 +27,7 @@ describe.each([
       'd\nc\nb\na\ntrue',
     ],
     [
-      'disposes everything where one fails, and throws its error',
+      'disposes the others even if one fails, and throws its error',
       `stack.defer(say('a')); stack.defer(async () => { throw new Error('b failed'); });
        await stack.disposeAsync().catch((error) => console.log(error.message));`,
       'a\nb failed',

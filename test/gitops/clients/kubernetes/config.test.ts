@@ -134,7 +134,7 @@ describe('the configuration of the client', () => {
     ],
     ['no such file', /ENOENT/, () => readClusterConfig({ kubeconfig: join(folder, 'gone') }, nothing())],
     [
-      'another file',
+      'a file that is no kubeconfig',
       /is not a kubeconfig/,
       async () => readClusterConfig({ kubeconfig: await write('bad', 'text') }, nothing()),
     ],

@@ -167,7 +167,7 @@ test('uploads a worker, reads and changes its settings, and rolls back to an ear
   });
   expect(await refused.catch(code)).toBe(10210);
 
-  // What a change of other settings omits is kept.
+  // A change by the other settings endpoint keeps what it omits.
   const body = new FormData();
   body.set('settings', JSON.stringify({ compatibility_date: '2026-02-01' }));
   await sdk.patch(`/accounts/${account.account_id}/workers/scripts/${name}/settings`, { body });

@@ -45,7 +45,7 @@ test.each([
   );
 });
 
-test('a zone that is itself a public suffix protects the names below it', () => {
+test('names below a zone that is itself a public suffix are refused', () => {
   const hosted = { edgeDomain: 'github.io', originDomain: 'o.example.net', platformDomains: [] };
   expect(() => refuseOwnZone(hosted, ['acme.github.io'], pathOf)).toThrow('is in github.io');
 });

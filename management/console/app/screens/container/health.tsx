@@ -22,7 +22,7 @@ const TARGETS: Readonly<Record<string, string>> = {
   certificate: 'Certificates',
 };
 
-/** How the container is and why, from its containers outwards to DNS. */
+/** How the container is and why, from its network outwards to DNS. */
 export function HealthSection({ container }: { container: Container }) {
   const { id, status, statusDetail, health, operation } = container;
   const reason = explain(container);

@@ -107,7 +107,7 @@ export function BulkDialog({
                 disabled={isBusy}
                 onClick={() => void run(() => perform(refused.map(({ id }) => id)))}
               >
-                Try the {count(refused.length)} refused again
+                Retry the {count(refused.length)} refused
               </button>
             )
           )}

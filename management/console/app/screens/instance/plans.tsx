@@ -87,7 +87,7 @@ export default function PlansScreen() {
         >
           <p>
             The guards let exactly the {plural(plan.guarded, 'change')} pass that they hold. If anything else
-            is found meanwhile, they hold again.
+            is hold anything else meanwhile, they hold all of it again.
           </p>
         </Confirm>
       )}

@@ -67,7 +67,7 @@ export function RequestDetail({ row, close }: { row: EdgeRequest; close: () => v
         </details>
       </div>
       <div class="actions">
-        {/* The link also closes the dialog: the list behind may stay, and only its filter changes. */}
+        {/* The link must close the dialog: if the list is open already, only its filter changes. */}
         <a
           class="button"
           onClick={close}

@@ -87,7 +87,7 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
         )}
         {note !== null && <span class="dim small note">{note}</span>}
         {sums !== null && sums.warned > 0 && (
-          <span class="state warn" title="Nothing is stopped">
+          <span class="state warn" title="The limit stops nothing">
             Over the soft limit
           </span>
         )}
@@ -118,8 +118,8 @@ function Row({ line: { name, href, sums, note }, most }: { line: Line; most: num
 }
 
 /**
- * Every day, the newest first. A day of which nothing is known isn't shown as zero; consecutive days of that kind are
- * one line.
+ * Every day up to today, the newest first. A day of which nothing is known isn't shown as zero; consecutive days of
+ * that kind are one line.
  */
 function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Line[] {
   const byDay = Map.groupBy(items, ({ day }) => day);
@@ -141,7 +141,7 @@ function dayLines({ items, gaps }: Usage, { from, to, timeZone }: UsageDays): Li
       continue;
     }
     flush();
-    const note = isGap ? 'at least: not all is known' : day === today ? 'so far' : null;
+    const note = isGap ? 'incomplete: at least this much' : day === today ? 'so far' : null;
     lines.push({ key: day, name: dayName(day), sums: sumUsage(own ?? []), note });
   }
   flush();

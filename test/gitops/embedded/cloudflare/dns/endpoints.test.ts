@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { REAL_LIMITS } from '../../../../../gitops/embedded/cloudflare/api/limits.ts';
 import { startEmulator, type TestEmulator } from '../../../../support/cloudflare/emulator.ts';
 
-describe('the emulator’s DNS records', () => {
+describe('the emulator’s DNS API', () => {
   let cloudflare: TestEmulator;
   let records: string;
   beforeEach(async () => {
@@ -151,7 +151,7 @@ describe('the emulator’s DNS records', () => {
       expect((await list('?per_page=5000')).result_info.total_count).toBe(200);
     });
 
-    test('is refused as a whole, with the code of one record, if it exceeds the zone’s limit', async () => {
+    test('beyond the zone’s limit is refused as a whole, with the same code as a single record', async () => {
       const text = (index: number) => ({ type: 'TXT', name: `t${index}`, content: `"${index}"` });
       const posts = Array.from({ length: 200 }, (_, index) => text(index));
       const batch = (body: object) => cloudflare.call('POST', `${records}/batch`, body);

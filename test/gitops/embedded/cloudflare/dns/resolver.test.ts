@@ -37,7 +37,7 @@ test.each([
   ['nothing under a wildcard for a name below one with another record', 'at.noted.hosts.example.net', null],
   ['nothing under a wildcard for a name above another name', 'parent.hosts.example.net', null],
   [
-    'a name under a wildcard that has `_` where another name has a letter',
+    'a name under a wildcard, with `_` where another name has a letter',
     'p_rent.hosts.example.net',
     '127.0.0.2',
   ],

@@ -131,7 +131,7 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
                 {tls.detail}
                 {tls.notAfter !== null && (
                   <span class="dim">
-                    {tls.issuer} ends <Ago at={tls.notAfter} />
+                    by {tls.issuer}, expiry <Ago at={tls.notAfter} />
                   </span>
                 )}
               </span>

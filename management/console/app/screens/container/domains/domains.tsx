@@ -177,7 +177,7 @@ function DomainRow({
             refresh(id);
           }}
         >
-          <p>Its pages no longer get tags from here. Remove the snippet from them first.</p>
+          <p>After that, its pages get no tags from here. Remove the snippet from them first.</p>
         </Confirm>
       )}
     </li>

@@ -138,8 +138,8 @@ function Rotate({ versioned, domain, close }: { versioned: Versioned; domain: st
       }}
     >
       <p>
-        Then put the new token in the server’s configuration within {plural(Number(days) || 0, 'day')}. Until
-        then both tokens work.
+        Then put the new token in the server’s configuration within {plural(Number(days) || 0, 'day')}. For
+        that time, both tokens work.
       </p>
       <GraceField value={days} set={setDays} max={MOST_DAYS} />
     </Confirm>

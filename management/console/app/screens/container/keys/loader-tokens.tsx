@@ -85,7 +85,7 @@ function Rotate({ versioned, close }: { versioned: Versioned; close: () => void 
         refresh(id);
       }}
     >
-      <p>The snippet gets the new token. Pages with the old snippet get the loader until its grace ends.</p>
+      <p>The snippet gets the new token. Pages with the old snippet get the loader for the days of grace.</p>
       <GraceField value={days} set={setDays} max={MOST_DAYS} />
     </Confirm>
   );
