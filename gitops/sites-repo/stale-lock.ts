@@ -79,6 +79,7 @@ async function holderOf(lock: string, dir: string): Promise<string | null> {
   const file = join(await realpath(dirname(lock)).catch(() => dirname(lock)), basename(lock));
   const entries = await readdir('/proc').catch(() => null);
   if (entries === null) return 'an unknown process (this system has no /proc)';
+  if (await isOwnerHidden(lock)) return 'an unknown process (/proc hides those of the lock’s user: hidepid)';
   for (const pid of entries.filter((name) => /^\d+$/.test(name))) {
     const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').filter(Boolean);
     if (args.length === 0) continue;
@@ -87,6 +88,15 @@ async function holderOf(lock: string, dir: string): Promise<string | null> {
     if (uses) return `process ${pid} (${args.slice(0, 2).join(' ')})`;
   }
   return null;
+}
+
+/** Whether the lock is another user's, and /proc shows only processes of this one's. Root sees all of them. */
+async function isOwnerHidden(lock: string): Promise<boolean> {
+  const user = process.getuid?.();
+  const { uid } = await stat(lock).catch(() => ({ uid: user }));
+  if (user === undefined || user === 0 || uid === user) return false;
+  const mounts = await readFile('/proc/self/mounts', 'utf8');
+  return /^\S+ \/proc proc \S*\bhidepid=(?!0|off)/m.test(mounts);
 }
 
 async function worksIn(pid: string, args: readonly string[], folder: string): Promise<boolean> {

@@ -1,6 +1,15 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -9,6 +18,7 @@ import { GitError } from '../../../gitops/clients/git.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { withoutStaleLocks } from '../../../gitops/sites-repo/stale-lock.ts';
+import { describeWith } from '../../support/components.ts';
 
 let dir: string;
 let bare: string;
@@ -112,4 +122,28 @@ test('a lock that its process removed meanwhile is not reported as removed', asy
   };
   expect(await withoutStaleLocks(bare, (notice) => notices.push(notice), work)).toBe('done');
   expect([runs, notices]).toEqual([2, []]);
+});
+
+describeWith('mount', 'where /proc hides the processes of other users', () => {
+  test.each([1, 2])('hidepid=%d: a lock of another user stays', (mode) => {
+    const folder = join(bare, 'refs', 'heads');
+    const lock = join(folder, 'main.lock');
+    staleLock(lock);
+    for (const path of [dir, bare, folder]) chmodSync(path, 0o777);
+    const from = (path: string) => new URL(`../../../gitops/${path}`, import.meta.url).href;
+    const script = `
+      const { withoutStaleLocks } = await import('${from('sites-repo/stale-lock.ts')}');
+      const { GitError } = await import('${from('clients/git.ts')}');
+      process.setgroups([]);
+      process.setgid(65534);
+      process.setuid(65534);
+      const refuse = async () => { throw new GitError(128, "Unable to create '${lock}': File exists"); };
+      await withoutStaleLocks('${bare}', () => {}, refuse).catch((error) => console.log(error.message));
+      process.exit();`;
+    const mounted = `mount -t proc -o hidepid=${mode} proc /proc && exec "$0" "$@"`;
+    const node = [process.execPath, '--input-type=module', '--eval', script];
+    const answer = execFileSync('unshare', ['--mount', 'sh', '-c', mounted, ...node], { encoding: 'utf8' });
+    expect(answer).toContain('is held by an unknown process (/proc hides');
+    expect(existsSync(lock)).toBe(true);
+  });
 });
