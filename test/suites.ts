@@ -104,7 +104,7 @@ export const SUITES: readonly Suite[] = [
       'test/gitops/loop/{forgotten,full-pass-retries,given-up,guards,loop,remote-away,schedule,taken-names}.test.ts',
       'test/gitops/pass/pass.test.ts',
       'test/gitops/manifest/read.test.ts',
-      'test/gitops/sites-repo/{credentials,gc,history/path-commits,host-lease,sites-repo,stale-lock}.test.ts',
+      'test/gitops/sites-repo/{credentials,gc,history/path-commits,host-lease,lease/process-identity,sites-repo,stale-lock}.test.ts',
       'test/sites/demo/tag-server-process.test.ts',
       'test/conform/command.test.ts',
       'test/package/install.test.ts',

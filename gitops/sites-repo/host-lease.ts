@@ -231,7 +231,7 @@ export class HostLease {
   }
 }
 
-/** True only if another process certainly runs: on this machine, since this boot. */
+/** Whether the holder may be another process that runs on this machine since this boot. */
 function isAlive(identity: LeaseRecord['process']): boolean {
   const own = ownIdentity();
   const isHere = identity.machine !== null && identity.machine === own.machine && identity.boot === own.boot;

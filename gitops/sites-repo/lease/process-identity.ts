@@ -39,13 +39,13 @@ export function hasEnded({ machine, boot, namespace: where, pid, started }: Proc
   return current !== started && !(current === null && isHidden(pid));
 }
 
-/** True if /proc hides the process, because it belongs to another user. Source: proc(5), `hidepid`. */
+/** True if there is a process, but /proc hides it, because it belongs to another user. Source: proc(5), `hidepid`. */
 function isHidden(pid: number): boolean {
-  if (existsSync(`/proc/${pid}`)) return false;
+  if (existsSync(`/proc/${pid}/stat`)) return false;
   try {
     return process.kill(pid, 0); // sends nothing
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH');
   }
 }
 
