@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
 /**
- * Ports for 0: above the ports of common servers, and below those that Kubernetes gives to services (from 30000),
- * and those that systems give to outgoing connections and to servers that listen on 0 (Linux: 32768, others: 49152;
- * RFC 6335). So a picked port stays free until its server starts, unless another server asks for just this port.
+ * Ports for 0: below those of containers (PORT_POOL), of Kubernetes' services (30000), and, by default, of outgoing
+ * connections and servers that listen on 0 (Linux: 32768). So a picked port stays free until its server starts, unless
+ * another server asks for just this port.
  */
-const PICKED = { from: 10_000, to: 29_999 };
+const PICKED = { from: 10_000, to: 19_999 };
 const TRIES = 50;
 
 /**
