@@ -24,7 +24,7 @@ export function httpCookies(lines: readonly string[], { header, now, endsAt }: P
   return lines.flatMap((line): StoredCookie[] => {
     const [pair = '', ...given] = line.split(';').map((part) => part.trim());
     const at = pair.indexOf('=');
-    const [name, value] = [pair.slice(0, at), pair.slice(at + 1)];
+    const [name, value] = [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
     const isHttpOnly = given.some((one) => /^httponly$/i.test(one));
     if (!isKept(name, isHttpOnly) || !isStorable(name, value)) return [];
     const expiresAt = Math.min(endOf(given, now) ?? endsAt, endsAt);
@@ -36,14 +36,14 @@ export function httpCookies(lines: readonly string[], { header, now, endsAt }: P
 
 /** When the cookie expires (RFC 6265bis 5.7: `Max-Age` before `Expires`); undefined for one that ends with the browser. */
 function endOf(attributes: readonly string[], now: number): number | undefined {
-  const attribute = (name: string) => {
-    const values = attributes.map((one) => new RegExp(`^${name}\\s*=\\s*(.*)$`, 'i').exec(one)?.[1]);
-    return values.findLast((value) => value !== undefined);
-  };
-  const maxAge = attribute('max-age');
-  if (maxAge !== undefined && /^-?\d+$/.test(maxAge)) return now + Number(maxAge) * 1000;
-  const expires = Date.parse(attribute('expires') ?? '');
-  return Number.isNaN(expires) ? undefined : expires;
+  const values = (name: string) =>
+    attributes.flatMap((one) => new RegExp(`^${name}\\s*=\\s*(.*)$`, 'i').exec(one)?.[1] ?? []);
+  // Browsers ignore an attribute whose value they can't read.
+  const maxAge = values('max-age').findLast((value) => /^-?\d+$/.test(value));
+  if (maxAge !== undefined) return now + Number(maxAge) * 1000;
+  return values('expires')
+    .map((value) => Date.parse(value))
+    .findLast((time) => !Number.isNaN(time));
 }
 
 /** The `Set-Cookie` line that restores a cookie with its remaining life. */

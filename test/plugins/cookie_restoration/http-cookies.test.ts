@@ -16,6 +16,7 @@ test.each([
   ['; Expires=Fri, 02 Jan 2026 00:00:00 GMT; Max-Age=172800', 2 * DAY],
   ['; Max-Age=86400; Max-Age=172800', 2 * DAY],
   ['; Max-Age=soon', 400 * DAY],
+  ['; Max-Age=0; Max-Age=soon', 0],
   ['', 400 * DAY],
 ])(
   'a cookie with the attributes `%s` ends when browsers end it, at most with the identity',
@@ -23,3 +24,8 @@ test.each([
     expect(expiryOf(given)).toBe(NOW + life);
   },
 );
+
+test('spaces around the = of a cookie don’t count, as in browsers', () => {
+  const [cookie] = httpCookies(['FPID = a; HttpOnly'], { header: null, now: NOW, endsAt: NOW + DAY });
+  expect(cookie).toMatchObject({ name: 'FPID', value: 'a' });
+});
