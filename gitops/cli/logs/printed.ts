@@ -36,7 +36,8 @@ export async function pastLogs(
     logs.push(...data.logs);
     cursor = data.next ?? undefined;
   } while (cursor !== undefined && logs.length < MOST);
-  return { logs: logs.reverse(), isCut: cursor !== undefined };
+  const isCut = cursor !== undefined || logs.length > MOST;
+  return { logs: logs.slice(0, MOST).reverse(), isCut };
 }
 
 /** Follows what is printed after the line `last`. It continues after an interruption. Throws `CliError`. */

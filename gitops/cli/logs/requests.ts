@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import type { operations } from '../../clients/generated/management-api.d.ts';
 import { createClient } from '../../clients/management/client.ts';
 import { ApiProblem, problemFrom } from '../../clients/management/problem.ts';
@@ -8,10 +9,7 @@ import { CliError } from '../output/cli-error.ts';
  */
 const MOST = 10_000;
 const PAGE = 1_000;
-/** Milliseconds before a stream that ended is opened again. */
 const RETRY_MS = 2_000;
-/** Statuses of a proxy whose API doesn't answer. */
-const AWAY: ReadonlySet<number> = new Set([502, 503, 504]);
 
 type Query = NonNullable<operations['listContainerRequests']['parameters']['query']>;
 export type RequestFilters = Omit<Query, 'from' | 'to' | 'limit' | 'cursor' | 'format'>;
@@ -22,6 +20,8 @@ export interface ContainerRequests {
   readonly url: string;
   readonly token: () => Promise<string>;
   readonly container: string;
+  /** Milliseconds before a stream that ended is opened again; default: 2000. */
+  readonly retryMs?: number;
 }
 
 interface PastRequests {
@@ -78,7 +78,7 @@ export function liveRequests(
 
 /** Like `liveRequests`, for the rows of any stream of a container. */
 export async function* liveRows<Row>(
-  { url, token, container }: ContainerRequests,
+  { url, token, container, retryMs = RETRY_MS }: ContainerRequests,
   { path, row }: Followed,
   filters: object,
   last: string | undefined,
@@ -94,9 +94,9 @@ export async function* liveRows<Row>(
       if (!isConnected) throw error;
       return null;
     });
-    if (response === null || (isConnected && AWAY.has(response.status))) {
-      await response?.body?.cancel();
-      await pause();
+    if (response === null || (isConnected && isTemporary(response.status))) {
+      await response?.body?.cancel().catch(() => undefined);
+      await wait(retryMs);
       continue;
     }
     isConnected = true;
@@ -106,11 +106,12 @@ export async function* liveRows<Row>(
       if (event === row) yield JSON.parse(data) as Row;
       if (event === 'gap') yield JSON.parse(data) as Gap;
     }
-    await pause();
+    await wait(retryMs);
   }
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+/** The API is busy or unavailable, or a proxy before it can't reach it (Cloudflare: 520 to 530). */
+const isTemporary = (status: number) => status === 429 || status >= 502;
 
 interface ServerEvent {
   readonly id: string | undefined;

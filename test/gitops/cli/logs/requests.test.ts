@@ -20,7 +20,7 @@ async function serve(answers: readonly Answer[]) {
   close = () => server.close();
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP server's address is never a string
-  return { seen, access: { url: `http://127.0.0.1:${port}`, token: async () => 't', container: 'c' } };
+  return { seen, access: { url: `http://127.0.0.1:${port}`, token: async () => 't', container: 'c', retryMs: 1 } };
 }
 
 const stream = (id: string): Answer => ({
@@ -28,19 +28,19 @@ const stream = (id: string): Answer => ({
   type: 'text/event-stream',
   body: `id: ${id}\nevent: request\ndata: {"requestId":"${id}"}\n\n`,
 });
-const outage = { status: 502, type: 'text/html', body: 'no API behind this proxy' };
+const outage = (status: number): Answer => ({ status, type: 'text/html', body: 'no API behind this proxy' });
 
 test('a stream continues after its last row, also if a proxy before the API answers meanwhile', async () => {
-  const { seen, access } = await serve([stream('1'), outage, stream('2')]);
+  const { seen, access } = await serve([stream('1'), outage(502), outage(522), outage(429), stream('2')]);
   const rows = liveRows(access, { path: 'requests/live', row: 'request' }, {}, undefined);
   expect((await rows.next()).value).toEqual({ requestId: '1' });
   expect((await rows.next()).value).toEqual({ requestId: '2' });
-  expect(seen).toEqual([undefined, '1', '1']);
+  expect(seen).toEqual([undefined, '1', '1', '1', '1']);
   await rows.return(undefined);
 });
 
 test('a stream that has never begun ends with what the proxy answers', async () => {
-  const { access } = await serve([outage]);
+  const { access } = await serve([outage(502)]);
   const rows = liveRows(access, { path: 'requests/live', row: 'request' }, {}, undefined);
   await expect(rows.next()).rejects.toThrow('502');
 });
