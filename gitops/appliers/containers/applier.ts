@@ -139,11 +139,12 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   async function observeOne(found: ContainerInstance, needsGate: boolean, signal: AbortSignal) {
     const { id, name, mark, running, stopped, endpoint, inPlace, isReaddressed } = found;
     const { owner, hash } = readMark(identity, mark);
-    // A restart of this process closed the gate.
+    // Without its gate: a restart of this process closed it.
     const lacksGate = needsGate && !onDemand.hasGate(name);
     /** What is wrong with the container, for people. `null`: it serves, or will on demand. */
     const problem = async () => {
-      if (owner.kind !== 'ours' || lacksGate) return 'without Tagyard’s port gate';
+      if (owner.kind !== 'ours') return `of ${owner.by}`;
+      if (lacksGate) return 'without Tagyard’s port gate';
       if (!inPlace) return 'in a network that is not its site’s';
       if (isReaddressed) return 'with an earlier address of Docker’s default bridge in its hosts file';
       if (needsGate && onDemand.isOnStandby(found)) return null;
