@@ -86,8 +86,8 @@ export default function PlansScreen() {
           }}
         >
           <p>
-            The guards let exactly the {plural(plan.guarded, 'change')} pass that they hold. If anything else
-            is hold anything else meanwhile, they hold all of it again.
+            The guards let exactly the {plural(plan.guarded, 'change')} pass that they hold. If they must hold
+            anything else by then, they hold all of it again.
           </p>
         </Confirm>
       )}

@@ -64,8 +64,9 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
     const answer = await send(false);
     if (answer === null || 'plan' in answer.data) return;
     setBase({ container: answer.data, etag: answer.etag });
+    const saved = settingsOf(answer.data);
     // What the person has changed meanwhile is kept.
-    setDraft((current) => (current === draft ? settingsOf(answer.data) : current));
+    setDraft((current) => ({ ...saved, ...merged(saved, differences(draft, current)) }));
     refresh(id, 'containers');
   };
 
