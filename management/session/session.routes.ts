@@ -139,7 +139,7 @@ export function loginRoutes({ db }: Context, login: Login): FastifyPluginAsyncZo
 function attemptOf(cookie: string | null) {
   if (cookie === null) {
     const cause = new Error(
-      'the request has no cookie of a login that has begun, or that cookie has expired',
+      'the request has no cookie of a login that has begun; it may have expired, or have been used',
     );
     throw new ManagementProblem('invalid_login', { cause });
   }

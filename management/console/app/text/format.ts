@@ -69,7 +69,7 @@ export function dayName(day: string): string {
 /** US dollars, with more decimals for small amounts: `$12.50`, `$0.00443`. */
 export function dollars(amount: number): string {
   const digits =
-    amount === 0 || amount >= 0.1
+    amount === 0 || amount >= 0.09995
       ? { minimumFractionDigits: 2, maximumFractionDigits: 2 }
       : { maximumSignificantDigits: 3 };
   return `$${amount.toLocaleString('en', digits)}`;

@@ -60,10 +60,12 @@ export function ContainersScreen() {
               </Empty>
             ) : (
               <Empty title="No container yet">
-                {mayCreate && (
+                {mayCreate ? (
                   <a class="button primary" href="/console/containers/new">
                     Create the first one
                   </a>
+                ) : (
+                  <p>An owner or admin of a client can create one.</p>
                 )}
               </Empty>
             )
