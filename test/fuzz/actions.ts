@@ -159,8 +159,9 @@ async function callPart({ run }: World, { part, method, path, body }: Of<'call'>
     ...payload,
   });
   const said = await answer.body.text();
-  // 502, 503 and the edge’s 522 are valid: they say that something is unavailable, such as the site or the host.
-  if (answer.statusCode >= 500 && ![502, 503, 522].includes(answer.statusCode)) {
+  // These are valid: they say that something is unavailable, such as the site or the host.
+  const isOutage = part === 'edge' ? answer.statusCode > 500 : [502, 503].includes(answer.statusCode);
+  if (answer.statusCode >= 500 && !isOutage) {
     throw new Violation(
       'answers',
       `${part}: ${method} ${path} answers ${answer.statusCode}: ${said.slice(0, 300)}`,

@@ -197,7 +197,7 @@ export class Checks {
         dns: records.length,
         kv: keys.length,
         // Child processes end with the provisioner. It starts none for a site whose changes are stopped, such as by a
-        // freeze; `#settle` makes sure that it starts all others.
+        // freeze; `#settle` makes sure that it starts those of all sites that wait for nothing.
         ...(this.#ended.has(site) ? {} : { containers: containers.length }),
       };
       const gone = Object.entries(have).filter(([, count]) => count === 0);

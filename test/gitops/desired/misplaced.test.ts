@@ -249,6 +249,7 @@ test.each([
   ['lines of spaces', '  \n'],
   ['braces', '{ '],
   ['keys', ',site:'],
+  ['sites', '{site:a'],
 ])('a removed site is removed soon, although another file holds 600 KB of %s', async (_what, text) => {
   await op.refresh();
   writeFileSync(at('large.txt'), text.repeat(600_000 / text.length));
