@@ -5,7 +5,7 @@ import { ADS_COOKIE, ANALYTICS_COOKIE } from '../plugins/purposes.ts';
 
 type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;
 
-/** The age, in days, from which a consent counts as none, unless the site has its own. 13 months, as for cookies. */
+/** The age, in days, from which a consent counts as none, if the site sets no other. 13 months, as for cookies. */
 const MAX_DAYS = 395;
 
 /**

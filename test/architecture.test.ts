@@ -23,7 +23,7 @@ import { settingsIn, settingsOf } from './architecture/settings.ts';
 import { deploySources, files, sources as productSources } from './architecture/tree.ts';
 import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
-/** Each service's closed set of error codes, by code. */
+/** Each service's closed set of errors, by code. */
 const ERROR_SETS = [
   ['the edge', EDGE_ERRORS],
   ['the verification worker', VERIFICATION_ERRORS],
@@ -71,7 +71,7 @@ describe('the tree', () => {
     expect(upwardImports(own, floors)).toEqual([]);
   });
 
-  test('has at most 20 source files of its own in a folder', () => {
+  test('has at most 20 source files in a folder, those in subfolders not counted', () => {
     expect(crowdedFolders(sources, 20)).toEqual([]);
   });
 
@@ -83,7 +83,7 @@ describe('the tree', () => {
     expect(duplicateExports(sources)).toEqual([]);
   });
 
-  test('exports nothing that no other file imports, tests and their support included', () => {
+  test('exports only what another file imports, tests and their support included', () => {
     const all = [...sources, ...tests];
     expect(unusedExports(all, [...all, ...configs])).toEqual([]);
   });

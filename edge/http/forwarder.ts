@@ -19,7 +19,7 @@ interface Proof {
 
 /**
  * Proofs by token and stated host, kept because hashing and comparing cost a request as much as all else here. Another
- * version of the site's documents has none of them, so a rotated token isn't known any longer. Invalid tokens aren't
+ * version of the site's documents begins without any, so a rotated token isn't known any longer. Invalid tokens aren't
  * kept.
  */
 const proofs = new WeakMap<readonly RegistryDomain[], Map<string, Proof>>();

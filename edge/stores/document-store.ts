@@ -12,7 +12,7 @@ import {
   RETRY_AFTER_MS,
 } from './limits.ts';
 
-/** The result of a lookup. `unavailable`: the store failed or timed out, and there is no earlier copy. */
+/** The result of a lookup. `unavailable`: the store gave no valid answer in time, and there is no earlier copy. */
 export type Lookup<T> =
   | { readonly state: 'found'; readonly document: T }
   | { readonly state: 'missing' }

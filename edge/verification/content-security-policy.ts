@@ -6,7 +6,7 @@
 /** The vendor's host: for what its script loads, and for the snippet's direct fallback (docs/block-lists.md). */
 const VENDOR = 'https://www.googletagmanager.com';
 
-/** For each directive, requests that tags make: below the address, and of the vendor. */
+/** For each directive, a request that tags make below the address, and one that they make to the vendor. */
 const REQUESTS = {
   'script-src': ['/l/loader.js', '/gtm.js'],
   'connect-src': ['/boot', '/td'],
@@ -36,7 +36,7 @@ function neededSources(
 }
 
 /**
- * The same as text: `script-src … ; connect-src …`. If there are several addresses, each page uses one of them. The
+ * The sources as text: `script-src …; connect-src …`. If there are several addresses, each page uses one of them. The
  * host of a base may begin with `*.`, for a prefix below every host of a domain.
  */
 export function neededPolicy(base: string | readonly string[], vendor = VENDOR): string {

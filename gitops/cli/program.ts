@@ -148,7 +148,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
       'only these sites, comma-separated and in this order (default: all sites of the host)',
     )
     .option('--at-once <number>', 'how many sites at once after the first one', '5')
-    .option('--watch <seconds>', 'how many seconds each site must be ready with the image', '60')
+    .option('--watch <seconds>', 'how many seconds each site must stay ready with the image', '60')
     .option('--max-failures <number>', 'stop if more sites than this fail', '1')
     .option('--reason <text>', 'the reason to record in the commits')
     .option('--json', 'print the outcome as JSON')

@@ -63,8 +63,8 @@ async function toReading(
   const inForce = current?.sites.get(site)?.manifest ?? null;
   if (elsewhere !== null && (last ?? inForce) === null) return null;
   if (elsewhere !== null && gone !== null) {
-    // The site was removed, and another commit added a file with its name, for example a backup. Such a file never
-    // creates the site.
+    // The site was removed, and another commit added a file with its name at another path, for example a backup. Such
+    // a file never creates the site.
     const isMoved = gone.movedTo !== null && (inForce !== null || gone.movedTo === elsewhere);
     if (!isMoved) return null;
   }

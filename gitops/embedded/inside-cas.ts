@@ -8,7 +8,7 @@ import { ensureLocalCa, type LocalCa } from './local-ca.ts';
 
 /** Containers keep the CA until they are replaced. */
 const LIFE = { caDays: 7300, leafDays: 3650 };
-/** Milliseconds after which a name that isn't served counts as removed: a new one isn't served at once. */
+/** Milliseconds after which a name that isn't served counts as removed: a new name isn't served yet. */
 const ABSENT_MS = 86_400_000;
 
 /**

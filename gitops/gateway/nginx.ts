@@ -52,7 +52,7 @@ export interface GatewayNginxSettings {
 interface ServedOutcome {
   /** True if nginx was started or reloaded. */
   readonly reloaded: boolean;
-  /** By name of the Secret: why nginx refuses its file, or it can't be rendered; the previous one stays in service. */
+  /** By name of the Secret: why its file can't be rendered or nginx refuses it; the previous one stays in service. */
   readonly refused: ReadonlyMap<string, string>;
 }
 

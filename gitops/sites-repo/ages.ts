@@ -97,7 +97,7 @@ async function depthsInMerge(
   return new Map(sites.map((site) => [site, depths.get(search.first.get(site) ?? merge) ?? Infinity]));
 }
 
-/** The number of ancestors of each commit that `merge` brought; 0 if `commits` has one. A git process per chain. */
+/** By commit that `merge` brought, the number of its ancestors; 0 if it is the only commit. A git process per chain. */
 async function depthsOf(
   commits: ReadonlySet<string>,
   merge: string,

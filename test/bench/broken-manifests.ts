@@ -78,7 +78,7 @@ export const brokenManifests: Suite = async (bench) => {
   });
   await bench(`${BROKEN} manifests that were valid until now: another site applied, against 2 s`, {
     ...limit,
-    times: 1, // the manifests are valid only once
+    times: 1, // only the first run finds them valid
     run: () => delay((at) => many(BROKEN, (number) => [`valid-${number}.yaml`, `site: [${at}`])),
   });
 };

@@ -16,7 +16,7 @@ const SUBJECTS = 100;
 const BACKLOG = 100_000;
 const CONTAINERS = 1_000;
 
-/** Open event streams in one process, and a backlog of webhooks whose process is killed. */
+/** Open event streams in one process, and a backlog of webhooks during which the process is killed. */
 export const managementFeeds: Suite = async (bench) => {
   const postgresql = await PostgresqlFixture.start();
   const { urls, db, owner } = await postgresql.connections();
@@ -67,7 +67,7 @@ async function streams(bench: Bench, world: World, processes: ManagementProcesse
   const control = fork(new URL('management-feeds-control.ts', import.meta.url));
   const [{ url: plain }] = await once(control, 'message');
   const others = await Readers.open(plain, tokens);
-  await bench('  a message reaches all from a server that only sends it', {
+  await bench('  for comparison: a message of a bare server reaches all', {
     unit: 'ms',
     times: 5,
     run: () => others.timeOf(async () => void control.send('write')),

@@ -132,7 +132,7 @@ describeWith(['chromium', 'nginx'], 'consent on pages whose own nginx forwards a
     expect(at.hosts()).toEqual(new Set([basic.host]));
   });
 
-  test('while the edge hangs, the page loads, a withdrawal deletes at once, and the next page sends it to the edge', async () => {
+  test('while the edge hangs, the page loads and a withdrawal deletes at once; the next page sends it to the edge', async () => {
     await using browser = await chromium.newContext();
     await plant(browser, basic);
     const first = await open(browser, basic, gtag(`gtag('consent','update',${ALL_GRANTED})`));

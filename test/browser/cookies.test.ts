@@ -214,7 +214,7 @@ describeWith('chromium', 'cookies in a browser', () => {
     test.each([
       ['off', false],
       ['on', true],
-    ])('where third-party cookies are %s, the id is known, cookies are restored', async (_name, allowed) => {
+    ])('with third-party cookies %s, the id is known and cookies are restored', async (_name, allowed) => {
       await using browser = await launchChromium({ ...stage.browser, thirdPartyCookies: allowed });
       const { site, domain, open, write } = await shop(host);
       stage.serve('/other', '<title>Other</title>', {

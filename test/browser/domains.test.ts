@@ -66,10 +66,10 @@ describeWith('chromium', 'a site of two domains', () => {
   });
 
   test.each([
-    ['the edge hostname', 'off', '/second'],
-    ['a custom domain under the second domain', 'off2', '/second-custom'],
+    ['the loader of the edge hostname', 'off', '/second'],
+    ['the loader of a custom domain under it', 'off2', '/second-custom'],
   ])(
-    'without multi_domain, only the primary domain boots; the second, on %s, loads the vendor’s script once and has no cookie',
+    'without multi_domain, only the primary domain boots; the second, with %s, loads the vendor’s script once and has no cookie',
     async (_name, name, path) => {
       await using browser = await chromium.newContext();
       const { first, second } = await twoDomains(name, false);

@@ -87,7 +87,7 @@ describeWith('chromium', 'a page whose shop plugin loads the script from its own
       expect(new Set(asked.map(({ origin }) => origin))).toEqual(new Set([base]));
       const script = asked.find(({ pathname }) => pathname.startsWith(`${PREFIX}/c/`));
       expect(script?.searchParams.get('l')).toBe(layer === 'dataLayer' ? null : layer);
-      // The id was set by a header of the answer: no script of the page wrote it.
+      // Besides these two, the detection sets a cookie for a moment.
       await eventually(async () => {
         const names = (await browser.cookies(base)).map(({ name }) => name);
         expect(names.sort()).toEqual(['_fpid', 'tagyard_session']);

@@ -55,7 +55,7 @@ describeWith(['docker', 'root'], 'a host that is killed with SIGKILL while it is
       return reached.parse(message).cut;
     }
 
-    test('reaches the same state at its next start, whichever effect of a first start or a removal was cut', async () => {
+    test('reaches the same state at its next start, after a kill at any effect of a first start or removal', async () => {
       const whole = await lab.startHost();
       await whole.call('apply', SITE);
       const expected = await snapshot();

@@ -22,7 +22,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
   let host: string;
   let [loader, token] = ['', ''];
   let call: ReturnType<typeof api>;
-  /** Ids of all requests that were answered by the edge, in this order. */
+  /** Ids of all requests that the edge answered, in the order of its answers. */
   const answered: string[] = [];
 
   beforeAll(async () => {
@@ -50,7 +50,7 @@ describeWith('postgresql', 'the sums of a whole instance under load', () => {
       DATABASE_URL: urls.owner,
       LOG_LEVEL: 'trace',
     });
-  /** Kills the whole instance: the emulated Cloudflare is one of its threads. The next start has the same addresses. */
+  /** Kills the whole instance, also its thread with the emulated Cloudflare. Starts it again at the same addresses. */
   async function killInstance(): Promise<void> {
     const before = instance.run;
     signal(before.pid, 'SIGKILL', home.path);

@@ -2,7 +2,7 @@ import { parseManifest } from '../../gitops/manifest/load.ts';
 import { isNamedBy, saysRemoval } from './manifests.ts';
 import type { Entry, Repository } from './repository.ts';
 
-/** Revisions of one file that are read to find its last valid version. */
+/** The most revisions of one file that are read to find its last valid version. */
 const MAX_VERSIONS = 200;
 
 /** What the head of the branch says, read by plain git. */

@@ -158,7 +158,7 @@ describeWith('docker', 'the applier of containers', () => {
     await follow;
   });
 
-  test('doesn’t replace a foreign container that has the name, and reports an unknown owner', async () => {
+  test('doesn’t replace a foreign container of the same name, and reports an unknown owner', async () => {
     const { spec, container } = processing();
     await container.remove({ force: true });
     const name = containerName(INSTANCE, spec);

@@ -83,7 +83,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(await rows(kind.table)).toBe(before + 1);
   });
 
-  test('is refused with another body, and made with another key', async () => {
+  test('is refused for another body with the same key, and made with another key', async () => {
     const headers = keyed();
     await post(kind, kind.body(), headers);
     const before = await rows(kind.table);
@@ -130,7 +130,7 @@ describe.each(Object.entries(KINDS))('the creation of a %s', (_name, kind) => {
     expect(kept).toEqual([]);
   });
 
-  test('by another caller with the same key is separate, if others than root may create one', async () => {
+  test('by another caller with the same key is separate, unless only root may create one', async () => {
     const headers = keyed();
     const first = await post(kind, kind.body(), headers);
     const as = kind.as === 'root' ? 'root' : 'admin';

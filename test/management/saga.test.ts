@@ -26,7 +26,7 @@ const becomes = (id: string, expected: object) =>
 const claims = () => world.owner.selectFrom('domain_claims').selectAll().execute();
 
 describe('a provisioner that doesn’t create a site', () => {
-  test('that is unreachable: 502, ports and domains are free, the manifest is deleted, the record fails', async () => {
+  test('and is unreachable: 502, ports and domains are free, the manifest is deleted, the record fails', async () => {
     await world.provisioner.stop();
     const answer = await create('retry');
     expect([answer.status, answer.body.code]).toEqual([502, 'provisioning_failed']);
@@ -43,7 +43,7 @@ describe('a provisioner that doesn’t create a site', () => {
     expect((await create('retry')).body).toMatchObject({ code: 'provisioning_failed', container });
   });
 
-  test('that refuses: the same, with a tombstone as the provisioner may have seen the site', async () => {
+  test('and refuses: the same, with a tombstone because the provisioner may have seen the site', async () => {
     world.provisioner.refuse = { status: 422, code: 'wrong_host' };
     const answer = await create();
     expect(answer.status).toBe(502);
@@ -70,7 +70,7 @@ describe('a provisioner that doesn’t create a site', () => {
     [503, 'stopping'],
     [503, 'sites_repo_unavailable'],
     [401, 'unauthorised'],
-  ])('that answers %d %s for now: the creation keeps its name and completes later', async (status, code) => {
+  ])('and answers %d %s for now: the creation keeps its name and completes later', async (status, code) => {
     world.provisioner.refuse = { status, code };
     const created = await create();
     expect([created.status, created.body.status]).toEqual([202, 'provisioning']);
@@ -81,7 +81,7 @@ describe('a provisioner that doesn’t create a site', () => {
     ]);
   });
 
-  test('that fails after acceptance: the record fails at once, the ports are free when the site is gone', async () => {
+  test('and fails after acceptance: the record fails at once, the ports are free when the site is gone', async () => {
     world.provisioner.auto = false;
     const { status, body } = await create();
     expect(status).toBe(202);

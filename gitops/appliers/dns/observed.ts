@@ -35,7 +35,7 @@ interface Claimed {
 
 /**
  * The observed objects of a zone's records, pure. Records with our mark are ours. A foreign record at a desired name
- * counts if it points somewhere, or if we want a CNAME there. Then the name is foreign, even beside a record of ours.
+ * makes the name foreign if it points somewhere or if we want a CNAME there, even if a record of ours is beside it.
  */
 export function observedRecords(
   listed: readonly ListedRecord[],

@@ -8,7 +8,7 @@ import { type ListedRecord, POINTING } from './observed.ts';
 import type { DnsProvider, RecordChange } from './provider.ts';
 import { listedRecords } from './zone-records.ts';
 
-/** A limit for the text of the commands. A DNS message holds 64 KiB, and no command is longer in it than as text. */
+/** A limit for the text of the commands. A DNS message holds 64 KiB, in which no command is longer than its text. */
 const MAX_MESSAGE = 60_000;
 
 /**

@@ -34,7 +34,7 @@ const noop = () => undefined;
 
 /**
  * Runs a whole instance under `homePath` until SIGTERM, SIGINT or SIGHUP. Each part has an entry file of its own; the
- * emulated Cloudflare is a thread of this process, the others are child processes. The OpenID provider and the demo's
+ * edge is a thread of this process, the others are child processes. The OpenID provider and the demo's
  * servers run in this process. Throws `CliError` if the start fails; in that case, no process keeps running.
  */
 export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {

@@ -169,7 +169,7 @@ export class WatchedCopy implements Watched {
     await this.#done;
   }
 
-  /** Waits, but ends with the copy's fault when the signal aborts or the copy is closed. */
+  /** Waits. If the signal aborts or the copy is closed, throws the copy's fault, else the reason of the abort. */
   async #until(promise: Promise<void>, signal: AbortSignal): Promise<void> {
     const reason = () => this.#fault ?? (signal.aborted ? signal : this.closed).reason;
     await untilAborted(promise, [signal, this.closed], reason);

@@ -1,7 +1,7 @@
 /** The most processing containers of a site. */
 export const MOST_REPLICAS = 16;
 
-/** How many processing containers a site has. In a cluster the autoscaler decides between the two. */
+/** How many processing containers a site has. In a cluster the autoscaler decides, from `min` to `max`. */
 export interface ReplicaRange {
   readonly min: number;
   readonly max: number;

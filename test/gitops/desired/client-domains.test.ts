@@ -113,7 +113,7 @@ describe('a registrable domain in which two clients have sites', () => {
   });
 });
 
-test('a read fails if git has lost an applied file, and ignores a version whose commit git doesn’t have', async () => {
+test('a read fails if git lost an applied file, but not if git lacks the applied commit', async () => {
   const { repo, sitesRepo, dir } = daemon;
   const ageIdentity = await generateIdentity();
   const containerConfig = await encryptSecret(await identityToRecipient(ageIdentity), daemon.config);
@@ -179,7 +179,7 @@ describe('claims of several domains', () => {
     ]);
   });
 
-  test('a site keeps an applied domain against an older claim, but gets no further domain', () => {
+  test('a site keeps an applied domain against an older claim, but not an unapplied one', () => {
     expect(judge([one, two, three], { two: ['a.example', 'b.example'] })).toEqual([
       ['one', 'a.example', 'two'],
       ['three', 'b.example', 'two'],

@@ -93,7 +93,7 @@ const here = async () => ['127.0.0.1'];
 const plain = createHttpServer();
 test.each<[string, () => Promise<string[]>, string, Server?]>([
   ['lookup fails', () => Promise.reject(new Error('queryA ETIMEOUT')), 'queryA ETIMEOUT'],
-  ['name has no address', async () => [], 'it has no address'],
+  ['lookup finds no address', async () => [], 'it has no address'],
   ['edge refuses the connection', here, 'connect ECONNREFUSED'],
   ['edge answers without TLS', here, 'wrong version number', plain],
 ])('a name is not checked if its %s', async (_what, addresses, why, at) => {

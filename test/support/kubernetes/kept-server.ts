@@ -37,7 +37,7 @@ wait
 export const KEPT_SERVER = 'kept-server.test/kept-server:1';
 
 /**
- * Imports a tag server into every node: it keeps connections, takes bodies, and answers as that of `importTagServer`;
+ * Imports a tag server into every node: it keeps connections, reads bodies, and answers like that of `importTagServer`;
  * its health check fails while there is a file `/tmp/unhealthy`. Returns the image's id.
  */
 export async function importKeptServer(cluster: Cluster): Promise<string> {

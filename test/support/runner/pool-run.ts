@@ -20,7 +20,7 @@ const poolOutcome = z.object({
 });
 export type PoolOutcome = z.infer<typeof poolOutcome>;
 
-/** The files of a pool that filters select. */
+/** The files of a pool that the filters select. */
 interface PoolRun {
   readonly pool: Pool;
   /** Absolute paths. */
@@ -54,7 +54,7 @@ export function hasSelected(pool: Pool, filters: readonly string[]): boolean {
 }
 
 function selected(pool: Pool, filters: readonly string[]): string[] {
-  // As Vitest takes them: with a line's number, or as the path from the root of the machine.
+  // Vitest also takes a path with a line's number, and an absolute path.
   const parts = filters.map((filter) => relative('', filter.replace(/:\d+$/, '')));
   const files = POOLS[pool].flatMap(filesOf);
   return parts.length === 0 ? files : files.filter((file) => parts.some((part) => file.includes(part)));

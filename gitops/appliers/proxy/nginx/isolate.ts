@@ -22,7 +22,7 @@ interface Isolated {
 
 /**
  * Finds changes that nginx accepts together, so that a bad vhost fails only its own change and keeps its old
- * file. The error names the bad file; if it doesn't, a binary search finds it: 2 + log2(N) tests if one of N changes is
+ * file. If the error doesn't name the bad file, a binary search finds it: 2 + log2(N) tests if one of N changes is
  * bad. A bad file of the base is dropped, for example if its certificate is gone. If Tagyard didn't write it
  * (`isOurs`), it is also in `strange`.
  */

@@ -35,7 +35,7 @@ export const uploadMetadata = versionSettings.extend({
 });
 export type UploadMetadata = z.infer<typeof uploadMetadata>;
 
-/** What is stored of a version; `size`: that of all its modules, in octets. */
+/** What is stored of a version; `size`: the octets of all its modules together. */
 export const storedVersion = versionSettings.extend({
   main: z.string().nullable(),
   etag: z.string(),

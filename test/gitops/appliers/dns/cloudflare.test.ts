@@ -104,7 +104,7 @@ describe('DNS at Cloudflare', () => {
     expect((await planOf(loadedManifest())).changes).toEqual([]);
   });
 
-  test('keeps one record of two of ours under one name', async () => {
+  test('keeps one of two records of ours under one name', async () => {
     await applyAll(loadedManifest());
     const origin = (await records()).find(({ name }) => name.startsWith('acme-shop-origin'));
     await create({ ...origin, content: '203.0.113.9' });

@@ -133,7 +133,7 @@ describe('drift of an object in a cluster', () => {
     ]);
   });
 
-  test('isn’t what controllers, an autoscaler and a restart of the pods set', () => {
+  test('excludes what controllers, an autoscaler and a restart of the pods set', () => {
     const RESTARTED = 'kubectl.kubernetes.io/restartedAt';
     const restarted = {
       ...template(container('tag')),

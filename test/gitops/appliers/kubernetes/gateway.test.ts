@@ -105,7 +105,7 @@ class Stage {
   }
 }
 
-test('a site’s Secret has its names with the pods that they lead to, as a gateway reads it', () => {
+test('a site’s Secret has its names and where each leads, as a gateway reads it', () => {
   const customDomains = ['tags.acme-shop.example'];
   const manifest = loadedManifest('acme-shop', 3, { customDomains });
   const object = siteDelivery(manifest, PLACE);
@@ -268,7 +268,7 @@ describe('a gateway with many refusals', () => {
     await expect(stage.served()).rejects.toThrow(/gateway one refuses too many Secrets to name .*its log/);
   });
 
-  test('may have more than the ten that it reports, if it is of an earlier version', async () => {
+  test('proves nothing about unnamed Secrets if it names ten and is of an earlier version', async () => {
     const stage = new Stage();
     stage.write(SECRET, '1');
     const refused = async (count: number) => {
@@ -313,7 +313,7 @@ test('a wait for gateways ends with an error that says that none runs', async ()
 });
 
 test.each<Kind>(['Secret', 'Lease'])(
-  'a %s that can’t be read ends the waiting with its error, and a later change is waited for',
+  'a %s that can’t be read ends the waiting with its error; once it can be read, a wait succeeds',
   async (kind) => {
     const stage = new Stage();
     stage.write(SECRET, '1');

@@ -37,7 +37,7 @@ describe('a vhost that waits for its certificate', () => {
     );
   });
 
-  test('isn’t current when the host has no authority any more, which the site reports when it is applied', async () => {
+  test('isn’t current when the host has no authority any more: applying the site reports this', async () => {
     const source = certificatesByMode({ files: ca });
     expect(await isStillCurrent(source, WAITING)).toBe(false);
     await expect(certificateFor(source, WAITING)).rejects.toBeInstanceOf(TerminalError);

@@ -4,7 +4,7 @@ import { cursorOf, positionOf } from '../../../../management/containers/list/cur
 test.each([
   ['-createdAt', 'createdAt', '17', '17'],
   ['name', 'name', 'acme', '17'],
-  // The container's name is its own number.
+  // The container's name is the same as its `seq`.
   ['name', 'name', '17', '17'],
 ] as const)('a cursor is read back as its position: %s, %s, %s, %s', (sort, key, text, seq) => {
   const position = { key: text, seq };

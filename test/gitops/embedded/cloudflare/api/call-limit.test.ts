@@ -13,7 +13,7 @@ function limiter(calls: number) {
   };
 }
 
-test('every answer says how many calls are left, and when there are more', () => {
+test('every answer says how many calls are left, and when more become possible', () => {
   const { count, advance } = limiter(3);
   count();
   advance(100);
@@ -38,7 +38,7 @@ test('the call beyond the limit is refused, and every call in the five minutes a
     allowed: false,
     headers: { 'retry-after': '300', 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': expect.any(String) },
   });
-  // The first two calls are out of the window by now.
+  // After this, the first two calls are out of the window.
   advance(299);
   expect(count()).toMatchObject({ allowed: false, headers: { 'retry-after': '1' } });
   advance(1);

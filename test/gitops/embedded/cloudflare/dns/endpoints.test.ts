@@ -86,7 +86,7 @@ describe('the emulator’s DNS API', () => {
     expect(json.result).toMatchObject({ proxied: true, ttl: 1 });
   });
 
-  test('pages and filters', async () => {
+  test('lists records by page and by filter', async () => {
     for (let host = 1; host <= 5; host += 1) {
       await create({
         type: 'A',
