@@ -66,8 +66,9 @@ export class EventStream extends Readable {
     this.#isReading = true;
     this.#hub.missed(this.#subscription, String(this.#after)).then(
       (events) => {
-        this.#isReading = false;
+        // Before the events are sent, so that the stream takes no newer ones first; it reads on only after them.
         if (events.length === PAGE) this.#subscription.fallBehind();
+        this.#isReading = false;
         this.#sendEvents(events);
         this.#continue();
       },

@@ -1,9 +1,10 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { ConnectedDatabase, type Listen } from '../../../management/db/connected.ts';
 import { EmbeddedDialect } from '../../../management/db/embedded-dialect.ts';
 import { listenOnEmbedded } from '../../../management/db/listen.ts';
+import { EventHub } from '../../../management/events/event-hub.ts';
 import { listEvents, newestEvent } from '../../../management/records/events.repository.ts';
 import { eventually } from '../../support/eventually.ts';
 import { migratedEngine } from '../../support/management/embedded.ts';
@@ -115,6 +116,22 @@ test.each([2, 5_001])(
     for (const stream of [open, later]) stream.stop.abort();
   },
 );
+
+test('a stream reads each page of the events that it has missed once', async () => {
+  const missed = vi.spyOn(EventHub.prototype, 'missed');
+  const [before = ''] = await add(1);
+  const newest = (await add(1_001)).at(-1);
+  const stream = await follow({ 'last-event-id': before });
+  await eventually(() => expect(stream.lastId()).toBe(newest));
+  const reads = Map.groupBy(missed.mock.calls, ([subscription]) => subscription);
+  missed.mockRestore();
+  for (const calls of reads.values()) {
+    const cursors = calls.map(([, after]) => after);
+    expect(cursors).toEqual([...new Set(cursors)]);
+  }
+  expect(Math.max(...[...reads.values()].map((calls) => calls.length))).toBeGreaterThan(1);
+  stream.stop.abort();
+});
 
 test('an event that is reported as soon as listening has begun again hides none of those missed before it', async () => {
   const open = await follow();
