@@ -7,7 +7,10 @@ export function addInterval(seconds: number, count: number, unit: string): numbe
   const length = SECONDS[unit];
   if (length !== undefined) return seconds + count * length;
   const date = new Date(seconds * 1_000);
+  const day = date.getUTCDate();
   date.setUTCMonth(date.getUTCMonth() + count * (unit === 'YEAR' ? 12 : 1));
+  // The 31st in a shorter month is its last day, as in ClickHouse.
+  if (date.getUTCDate() !== day) date.setUTCDate(0);
   return date.getTime() / 1_000;
 }
 

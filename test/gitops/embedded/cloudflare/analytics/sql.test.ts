@@ -110,6 +110,10 @@ describe('the SQL of Analytics Engine', () => {
       `SELECT first_value(double1) AS a, quantileExactWeighted(0.5)(double1, _sample_interval) AS b, quantileExactWeighted(0.5)(_sample_interval, _sample_interval) AS c, quantileExactWeighted(0.5)(timestamp, _sample_interval) AS d FROM weather WHERE double1 > 99`,
       [{ a: 0, b: null, c: 0, d: '1970-01-01 00:00:00' }],
     ],
+    [
+      `SELECT toDateTime('2026-01-31 00:00:00') + INTERVAL '1' MONTH AS a, toDateTime('2024-02-29 00:00:00') - INTERVAL '1' YEAR AS b FROM weather LIMIT 1`,
+      [{ a: '2026-02-28 00:00:00', b: '2023-02-28 00:00:00' }],
+    ],
     [`SHOW TABLES`, [{ dataset: 'weather' }]],
   ])('%s', async (sql, rows) => {
     const { json, text } = await ask(sql);
