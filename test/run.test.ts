@@ -75,7 +75,7 @@ describe('npm test', () => {
   });
 
   test('counts files of a pool in another process as failed if they lack a required component', async () => {
-    // The programs of a cluster are in the home's cache.
+    // A cluster's programs are expected in ~/.cache/tagyard: with an empty home, they are missing.
     const home = await mkdtemp(join(tmpdir(), 'tagyard-home-'));
     onTestFinished(() => rm(home, { recursive: true }));
     const env = { HOME: home, TAGYARD_REQUIRE_ALL: '1' };
@@ -86,7 +86,7 @@ describe('npm test', () => {
     expect(exitCode).toBe(1);
   });
 
-  test('counts files of a pool in another process as failed if that ends without an outcome', async () => {
+  test('counts files of a pool as failed if its own process ends without an outcome', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tagyard-programs-'));
     onTestFinished(() => rm(folder, { recursive: true }));
     // This `unshare` permits namespaces when it is tried, and then fails.

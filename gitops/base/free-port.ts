@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
 /**
- * Ports for 0: below those of containers (PORT_POOL), of Kubernetes' services (30000), and, by default, of outgoing
- * connections and servers that listen on 0 (Linux: 32768). So a picked port stays free until its server starts, unless
- * another server asks for just this port.
+ * Ports to pick for port 0: below those of containers (PORT_POOL), of Kubernetes' services (30000), and, by default,
+ * of outgoing connections and servers that listen on 0 (Linux: 32768). So a picked port stays free until its server
+ * starts, unless another server asks for just this port.
  */
 const PICKED = { from: 10_000, to: 19_999 };
 const TRIES = 50;

@@ -14,7 +14,7 @@ import type { CertificateStore } from './store.ts';
 
 /** The most names that are observed in parallel. */
 const OBSERVED_AT_ONCE = 16;
-/** The longest timer: a changed clock, or a machine that was suspended, is noticed after this time. */
+/** The longest timer: a changed clock, or a machine that was suspended, is noticed within this time. */
 const LONGEST_TIMER_MS = 60_000;
 /** Milliseconds until a name is checked again after an unexpected error. */
 const ERROR_RETRY_MS = 60_000;

@@ -23,7 +23,7 @@ const SEGMENT_OCTETS = 256 * 1024;
 /** The most lines in one write. */
 const LINES_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
-/** Containers whose positions are remembered. */
+/** The most positions that are remembered: one for each stream of a container. */
 const MOST_POSITIONS = 64;
 
 const deletedSchema = z.object({ until: z.iso.datetime() });

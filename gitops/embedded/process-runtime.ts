@@ -168,7 +168,7 @@ function spawn(
   });
 }
 
-/** The manifest's schema allows `512m` and `1g`. */
+/** The manifest's schema allows only the units `m` and `g`, as in `512m`. */
 function megabytes(memory: string): number {
   return Number.parseInt(memory, 10) * (memory.endsWith('g') ? 1024 : 1);
 }

@@ -200,7 +200,7 @@ export class ClusterFeed {
     if (failures.length > 0) throw failures[0];
   }
 
-  /** The pause between reports: the other gateways learn of a request before they stop its preview server. */
+  /** The pause between reports: so short that other gateways learn of a request before they stop its server. */
   get #everyMs(): number {
     return Math.min(RENEW_MS, this.#deps.idleMs / 3);
   }

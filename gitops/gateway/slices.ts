@@ -53,7 +53,7 @@ export class ServiceSlices {
 
   /**
    * Gives the listener the endpoints of its services, and then those of each changed service, until `signal` aborts. A
-   * slice that can't be read is logged and listed again; until then, its service keeps the endpoints it had.
+   * slice that can't be read is logged, and all are listed again; until it is read, its service keeps its endpoints.
    */
   async follow(listener: Listener, { log, signal }: { log: Log; signal: AbortSignal }): Promise<void> {
     const changes = this.#copy.changes(signal);

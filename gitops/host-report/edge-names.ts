@@ -9,7 +9,7 @@ import { covers, NoCertificate, servedCertificate } from './served-certificate.t
 /** Connections at most: one certificate usually covers all names under one parent. */
 const MAX_CONNECTIONS = 10;
 /**
- * The time limit of a lookup with its connection. The check has three seconds for two of these and for the zone's name.
+ * The time limit of a lookup with its connection. The check has three seconds for the zone's name and two such rounds.
  */
 const CONNECTION_MS = 1_000;
 /** Names that a message lists. */

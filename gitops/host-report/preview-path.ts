@@ -63,7 +63,7 @@ async function ask({ address, port }: ContainerSpec, timeoutMs: number): Promise
   const { promise, resolve } = Promise.withResolvers<number | Error>();
   const options = { host: address, port, path: UNDER_GTM, agent: false };
   const request = http.get({ ...options, signal: AbortSignal.timeout(Math.ceil(timeoutMs)) }, (response) => {
-    const { statusCode = 0 } = response; // an answer has a status: else it is a parse error
+    const { statusCode = 0 } = response; // 0 never occurs: an answer without a status is a parse error
     resolve(statusCode);
     response.destroy();
   });

@@ -62,7 +62,7 @@ export async function gatewaySource(
         // The addresses of a site's name are compared with those that the gateway's Service has now.
         const known = await addressesOf(current(), lookup);
         const found = await lookup.addresses(host);
-        // An unknown address replaces no known one: other checks may be comparing with it.
+        // Known addresses stay while the current ones are unknown: other checks may be comparing with them.
         if (known.length > 0) addresses.splice(0, addresses.length, ...known, ...env.ACME_ADDRESSES);
         const isFurther = found.length > 0 && found.every((address) => env.ACME_ADDRESSES.includes(address));
         if (known.length === 0 && !isFurther) throw new Error(UNKNOWN_ADDRESS);
@@ -79,7 +79,7 @@ export async function gatewaySource(
   const [identity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const policies = await openPolicyAuthority(identity);
   const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
-  /** A thousand names with one wildcard need one read. Limited, because months may pass between calls of `retain`. */
+  /** One read serves all names of a certificate. Limited, because months may pass between calls of `retain`. */
   const pems = new LRUCache<string, ReturnType<typeof readPem>>({ max: MOST_PAIRS });
   const instance = (): InstanceDocument => ({
     version: 1,

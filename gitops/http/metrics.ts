@@ -5,7 +5,7 @@ import type { QuotaStatus } from '../report/quotas.ts';
 import { REASONS } from '../report/report.ts';
 import { shownReason } from './shown-reason.ts';
 
-/** Current figures as Prometheus text. Those of sites are the loop’s, so that they match `GET /sites`. */
+/** Current figures as Prometheus text. Those of sites come from the loop, so that they match `GET /sites`. */
 export async function renderMetrics(
   loop: Loop,
   operations: Operations,
@@ -37,7 +37,7 @@ export async function renderMetrics(
     remembered.set({ status }, byStatus.get(status)?.length ?? 0);
   }
   gauge('tagyard_passes_total', 'Passes that could plan, since the start.').set(loop.passes);
-  gauge('tagyard_last_pass_failed', '1 if the last pass could not plan.').set(
+  gauge('tagyard_last_pass_failed', '1 if the last pass could not plan the newest revision.').set(
     loop.lastError === null ? 0 : 1,
   );
   gauge(

@@ -88,7 +88,7 @@ export function containerLogsRoutes(context: Context, host: HostLogs): FastifyPl
           operationId: 'followContainerLogs',
           summary: 'Follow what a container’s tag servers print',
           description:
-            'Server-sent events: `log` with a line, after which a stream with its id as `Last-Event-ID` continues, and `gap` with the number of lines that were removed before they were sent (`missed`; null: unknown).',
+            'Server-sent events: `log` with a line (a stream continues after the line whose id it gets as `Last-Event-ID`), and `gap` with the number of lines that were removed before they were sent (`missed`; null: unknown).',
           tags: ['requests'],
           params: containerParams,
           headers: liveLogsHeaders,

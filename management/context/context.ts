@@ -77,7 +77,7 @@ export interface Settings {
   readonly defaultConsent: 'opt_out' | 'required';
   /** Further domains of the operator. No site gets a name in or above their registrable domains. */
   readonly platformDomains: readonly string[];
-  /** A site's URL, with `{host}` as edge hostname: `https://{host}`. */
+  /** Template of a site's URL, with `{host}` for the edge hostname: `https://{host}`. */
   readonly edgePublicUrl: string;
   /** The same for custom domains. */
   readonly customPublicUrl: string;

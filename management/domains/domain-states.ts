@@ -95,12 +95,12 @@ export class DomainStates {
       tls: await this.#tls(row, domain, certificates),
       proof,
       cookieLifetime: lifetimes.find(({ verdict }) => verdict === 'full') ??
-        lifetimes[0] ?? { verdict: 'unknown', reason: 'no pages are under the same domain' },
+        lifetimes[0] ?? { verdict: 'unknown', reason: 'no pages are under the same registrable domain' },
       checkedAt: seen.at.toISOString(),
     };
   }
 
-  /** The hosts that may serve the tags of a domain's pages, apart from a prefix. */
+  /** The hosts that may serve the tags of a domain's pages when no prefix does. */
   async #tagHosts(manifest: ManifestView, domain: string): Promise<ResolvedHost[]> {
     const own = provenHosts(manifest).filter((host) => isFirstPartyHost(host, [domain]));
     const names = own.length === 0 ? [manifest.hostnames.edge] : own;

@@ -78,7 +78,7 @@ export class EventStream extends Readable {
 
   #sendEvents(events: readonly EventView[]): void {
     const fresh: Buffer[] = [];
-    // Each one is checked: after a break, the hub can hand out an event twice before the stream takes it.
+    // Each one is checked: after a lost connection, the hub can hand out an event twice before the stream takes it.
     for (const { position, bytes } of events.map(encoded)) {
       if (position <= this.#after) continue;
       this.#after = position;

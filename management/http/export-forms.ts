@@ -5,7 +5,7 @@ interface ExportForm<Row> {
   readonly line: (row: Row) => string;
 }
 
-/** The forms of an export, by the ending of its file. CSV has these members of a row, NDJSON all. */
+/** The forms of an export, by the ending of its file. CSV has a row's members in `columns`, NDJSON all of them. */
 export function exportForms<Row extends object>(
   columns: readonly (keyof Row & string)[],
 ): Readonly<Record<'ndjson' | 'csv', ExportForm<Row>>> {

@@ -20,7 +20,7 @@ interface ProofRecord {
 /** What is known of a client's proof of one domain. */
 export interface ProofState {
   readonly status: ProofStatus;
-  /** When a check last found the record; `null`: never, for example because the domain is older than the proofs. */
+  /** When a check last found the record; `null`: never, for example because the domain existed before proofs did. */
   readonly seenAt: Date | null;
   /** Since when the record is missing; `null`: it isn't, or it never was there. */
   readonly absentSince: Date | null;
@@ -51,7 +51,7 @@ export function judgeRecord(answers: readonly TxtAnswer[], value: string): Recor
   return present === 0 && isMost(answered.length) ? 'absent' : 'unknown';
 }
 
-/** The state after a check. A proven domain whose record was never seen is older than the proofs and stays proven. */
+/** The state after a check. A proven domain whose record was never seen existed before proofs did and stays proven. */
 export function nextProof(before: ProofState, verdict: RecordVerdict, now: Date): ProofState {
   if (verdict === 'unknown') return before;
   if (verdict === 'present') return { status: 'proven', seenAt: now, absentSince: null };

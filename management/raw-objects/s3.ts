@@ -71,7 +71,7 @@ export function s3Objects({
       return response.ok ? body : null;
     },
     async write(key, body) {
-      // A copy in memory of its own: the type of fetch's bodies excludes shared memory.
+      // A copy with its own memory: the type of fetch's bodies excludes shared memory.
       await call(addressOf(key), { method: 'PUT', body: new Uint8Array(body) });
     },
     async remove(key) {

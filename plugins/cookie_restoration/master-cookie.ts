@@ -57,8 +57,8 @@ export async function masterKey(siteId: string, value: string): Promise<string> 
 export type MasterUse = 'restore' | 'store' | 'refuse';
 
 /**
- * Counts the browser and decides. A browser that was seen with the key before gets its cookies back at once, others
- * once the key is a day old. After too many browsers, none gets any.
+ * Counts the browser and decides. A browser that was seen with the key before gets its cookies back at once, any other
+ * only when the key is a day old. After too many browsers, none gets any.
  */
 export function countBrowser(record: ProfileRecord, id: string, now: number): MasterUse {
   const short = id.slice(0, 8);

@@ -142,7 +142,7 @@ describeWith(['nginx', 'apache', 'caddy', 'haproxy', 'mount'], 'a forwarder set 
         'x-tagyard-host': `${HOST}:${forwarder.port}`,
         'x-tagyard-scheme': 'https',
       });
-      // Only Cloudflare knows a place.
+      // Of the products, only Cloudflare knows the visitor's place.
       const { country, regionCode } = WORKER_PLACE;
       const { headers: got = {} } = arrived()[0] ?? {};
       expect([got['x-tagyard-country'], got['x-tagyard-region']]).toEqual(

@@ -153,7 +153,7 @@ describeWith('nginx', 'nginx at its limits', () => {
   test.each(['origin', 'preview'] as const)(
     'lets no stranger choose the server that a container’s template calls: %s',
     async (kind) => {
-      // Answers the address that a widely used template would call.
+      // Answers with the address that a widely used template would call.
       const container = await upstream({
         handle({ headers }, response) {
           const text = (name: string, otherwise: string) => String(headers[name] ?? otherwise);

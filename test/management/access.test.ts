@@ -38,7 +38,7 @@ const ENDPOINTS: [string, Method, () => string, () => unknown, 'read' | 'act'][]
 ];
 
 describe.each(ENDPOINTS)('%s', (_name, method, url, body, purpose) => {
-  test('is unknown to callers who are not members, including operators', async () => {
+  test('answers 404 to callers who are not members, including operators', async () => {
     for (const as of ['stranger', 'root']) {
       const answer = await world.call(method, url(), { as, body: body() });
       expect([answer.status, answer.body.code]).toEqual([404, expect.stringMatching(/^unknown_/)]);

@@ -81,7 +81,7 @@ describe('under a denial', () => {
     expect(JSON.stringify([records, events])).not.toContain('SECRET');
   });
 
-  test('the profile of the request’s id is deleted; what the browser must drop is read first', async () => {
+  test('the request’s profile is deleted; the cookies to delete in the browser are read first', async () => {
     const { json } = await stage.boot(site, { cookies: { _ga: 'GA1.1.1.1' } });
     const key = `${site.id}:${json.profile.id}`;
     expect(await stage.get('COOKIES', key)).toMatchObject({ cookies: [{ name: '_ga' }] });
@@ -151,7 +151,7 @@ describe('the rules of the visitor’s place', () => {
     expect(await values(own, at('DE'))).toMatchObject({ strict: true, basic: true });
   });
 
-  test('a loader that names the place is for this visitor only, and has an etag of its own', async () => {
+  test('are in a loader that names the place, for this visitor only, with an etag of its own', async () => {
     const own = await stage.site();
     const [unknown, german, bavarian] = await Promise.all([
       loader(own),

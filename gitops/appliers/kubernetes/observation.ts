@@ -12,7 +12,7 @@ interface Watching {
   readonly kinds: readonly Kind[];
   /** Whether the object belongs to the target. Default: all objects of its kinds. */
   isOf?(found: KubernetesObject): boolean;
-  /** In words, what is wrong with an object although it is as it was applied. `outdated`: not a change from outside. */
+  /** What is wrong, in words, with an object whose fields are as applied. `outdated`: not changed from outside. */
   problemOf?(
     resource: Resource<ObjectSpec>,
     found: KubernetesObject,

@@ -32,7 +32,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
         problemOf({ spec, hash }, found) {
           if (isOff(spec, found)) return { found: 'scaled to no pod' };
           const outage = outageOf(found, { mayStart: spec.initialReplicas === 0 });
-          // Others didn’t change the Deployment: an earlier process began the rollout, or pods were lost.
+          // Not a change by others: an earlier process began the rollout, or pods were lost.
           if (outage !== null) return { found: outage, outdated: true };
           failures.prove(hash);
           return null;

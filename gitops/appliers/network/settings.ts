@@ -15,7 +15,7 @@ export const networkSettings = z.object({
   CONTAINER_NETWORKS: textList
     .default(['10.213.0.0/16'])
     .pipe(z.array(range).min(1))
-    .refine((ranges) => ranges.every(({ bits }) => bits <= SUBNET_BITS), `must contain a /${SUBNET_BITS}`),
+    .refine((ranges) => ranges.every(({ bits }) => bits <= SUBNET_BITS), `must each hold a /${SUBNET_BITS}`),
   CONTAINER_FIREWALL: z.enum(['enforce', 'off']).default('enforce'),
   CONTAINER_REACHABLE: textList.default([]).pipe(z.array(range)),
 });

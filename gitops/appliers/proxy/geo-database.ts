@@ -13,7 +13,7 @@ interface GeoSettings {
 interface GeoDatabase {
   /** nginx's GeoIP2 module; `null`: it isn't needed, or isn't installed. */
   readonly module: string | null;
-  /** The database, as long as nginx can use it. One that can't be read must not keep nginx from serving. */
+  /** The database's path if nginx can use it, else `null`. An unreadable one must not keep nginx from serving. */
   current(): string | null;
 }
 

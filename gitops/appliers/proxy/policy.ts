@@ -82,7 +82,7 @@ export function isDropped(kind: Vhost['kind'], name: string): boolean {
   return isClaim(name) && !kept.includes(name);
 }
 
-/** The widest ranges that can be trusted, as prefix lengths; Cloudflare's widest are a /13 and a /29. */
+/** The shortest prefixes of ranges that can be trusted; Cloudflare's shortest are a /13 and a /29. */
 const NARROWEST = { ipv4: 8, ipv6: 20 } as const;
 
 const prefixLength = (cidr: string) => Number(cidr.split('/')[1]);

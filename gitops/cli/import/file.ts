@@ -8,7 +8,7 @@ import { CliError } from '../output/cli-error.ts';
 /** In place of the client's id, which doesn't matter to these checks. */
 const NO_CLIENT = '00000000-0000-4000-8000-000000000000';
 
-/** A container's members as in `POST /server-containers`, except `client`. The API's own schema checks them. */
+/** A container's fields as in `POST /server-containers`, except `client`. The API's own schema checks them. */
 const containerItem = z.record(z.string(), z.unknown()).superRefine((body, context) => {
   for (const name of ['client', 'clientId'].filter((one) => one in body)) {
     context.addIssue({

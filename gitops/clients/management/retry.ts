@@ -1,4 +1,4 @@
-/** Statuses after which the same request may succeed later, if `retry-after` says when. */
+/** Statuses after which the request is sent again, if `retry-after` says when. */
 const LATER: readonly number[] = [429, 503];
 /** Milliseconds before the first repetition of a request without an answer; doubled each time. */
 const NO_ANSWER_MS = 500;

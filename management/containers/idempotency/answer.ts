@@ -45,7 +45,7 @@ export async function repeatedAnswer(context: Context, key: IdempotencyKey): Pro
   const first = await findKey(context.db, key);
   if (first === undefined) return null;
   const { container_id: id } = first;
-  // The row is of another kind of creation. It stores its key as `sha256:…`, and this request sent that very text.
+  // The row is of another kind of creation, stored by a hash, `sha256:…`: this request's key is that same text.
   if (id === null) throw new ManagementProblem('idempotency_key_reused');
   const isFinal = first.answer !== null && !isFailure(first.answer);
   const container = isFinal ? undefined : await findContainer(context.db, id);

@@ -5,8 +5,8 @@ const COUNTRY = /^[A-Z]{2}$/;
 const COUNTRY_REGION = /^[A-Z]{2}-[A-Z0-9]{1,3}$/;
 
 /**
- * The visitor's place as a server in front states it (docs/facts.md, Tag gateway): the combined header, or both of the pair, or
- * the country alone. `US-CA` or `US`; `null`: unknown.
+ * The visitor's place as a server in front states it (docs/facts.md, Tag gateway): by the combined header, by country
+ * and region, or by the country alone. `US-CA` or `US`; `null`: unknown.
  */
 export function placeInHeaders({ headers }: Pick<FastifyRequest, 'headers'>): string | null {
   const { 'x-forwarded-country': country, 'x-forwarded-region': region } = headers;

@@ -232,7 +232,7 @@ describe('usage', () => {
   });
 });
 
-describe('usage of zones whose days don’t begin at a full hour of UTC', () => {
+describe('usage of zones whose days begin at any quarter of an hour of UTC', () => {
   let container: string;
   /** Days of an autumn in which clocks change: minutes of UTC, and the requests in them. */
   const minutes: [minute: string, requests: number][] = [

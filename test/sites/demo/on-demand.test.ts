@@ -38,7 +38,7 @@ test('a server on demand loads its application at the first request, once, and a
   await expect(post(port)).rejects.toThrow(/ECONNREFUSED|other side closed/);
 });
 
-test('the process that starts the parts loads neither Fastify nor the templates', async () => {
+test('the process that starts the parts loads neither Fastify nor Handlebars', async () => {
   const script = `import { registerHooks } from 'node:module';
     const urls = [];
     registerHooks({ load(url, context, next) { urls.push(url); return next(url, context); } });

@@ -135,7 +135,7 @@ export async function startEmulator({
     worker: (name: KvNamespace) => sqliteKvStore(db, namespaces.get(name)?.id ?? '', now),
     /** How many calls were refused because there were too many. */
     throttled: () => throttled,
-    /** A client that isn't slowed down, of this emulator or of something in front of it. */
+    /** A client that isn't slowed down, for this emulator or (`url`) for something in front of it. */
     client: (options: Partial<CloudflareOptions> = {}) =>
       cloudflareClient({
         url,

@@ -96,7 +96,7 @@ export function clientObjects(
           'requests.memory': memoryQuantity(requests.memory),
           'limits.cpu': cpuQuantity(limits.cpu),
           'limits.memory': memoryQuantity(limits.memory),
-          // Nothing of a site needs these.
+          // Nothing of a site needs these three.
           'services.loadbalancers': '0',
           'services.nodeports': '0',
           persistentvolumeclaims: '0',

@@ -24,7 +24,7 @@ const HIDING = `/metadata/labels/${DELIVERY_LABEL.replace('/', '~1')}`;
 /** The metadata of an object: none of its fields changes what the object does. */
 const METADATA = '/metadata/';
 
-/** Results by object: every pass compares each object, and a copy keeps the same one until it changes. */
+/** Results by object: every pass compares each one, and the copies replace an object only if it changes. */
 const DRIFTS = new WeakMap<
   KubernetesObject,
   { readonly applied: KubernetesObject; readonly drift: string | null }

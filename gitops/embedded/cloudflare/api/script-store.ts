@@ -115,7 +115,7 @@ export function scriptStore(db: DatabaseSync, now: () => Date) {
     }
   }
 
-  /** Makes this the newest version and the settings of a script, unless the script's newest version was uploaded. */
+  /** Makes this state a script's newest version and its settings, unless its newest version was uploaded. */
   function embed(script: string, { bindings, compatibilityDate, settings }: WorkerState): void {
     const [newest] = versions(script);
     if (newest !== undefined && newest.source !== EMBEDDED) return;

@@ -12,7 +12,7 @@ const commit = (extra: Partial<FileCommit> = {}): FileCommit => ({
 const streamOf = (parent: string | null, ...commits: FileCommit[]) =>
   fastImportStream('refs/heads/main', parent, commits, 1_700_000_000).toString();
 
-test('the first commit has the parent, the next one follows, and each id is asked for', () => {
+test('the first commit has the given parent, the next one follows, and the stream asks for each id', () => {
   expect(streamOf('r0', commit(), commit({ text: null }))).toBe(
     `commit refs/heads/main
 mark :1
@@ -47,7 +47,7 @@ done
   );
 });
 
-test('the first commit of an empty repository starts the branch anew', () => {
+test('the first commit of an empty repository has no parent', () => {
   const stream = streamOf(null, commit());
   expect(stream).toMatch(/^reset refs\/heads\/main\ncommit/);
   expect(stream).not.toContain('from ');

@@ -84,7 +84,7 @@ function Choice({
   value?: string | undefined;
   set: (value: string) => void;
 }) {
-  // A link may name several states, which the list shows as one entry.
+  // A link may name several states. This menu shows them as one option.
   const isSeveral = value.includes(',');
   return (
     <select aria-label={name} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>

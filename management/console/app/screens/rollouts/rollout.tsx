@@ -205,7 +205,7 @@ function Actions({ rollout: { id, status, sites } }: { rollout: Rollout }) {
         >
           <p>
             {asked === 'stop'
-              ? 'No further wave begins. The current one continues to its end, and its sites keep the image.'
+              ? 'No further wave begins. The current one continues to its end; its sites keep the new image.'
               : 'All sites that this rollout changed get their earlier image at once. Those that were changed since by others stay as they are.'}
           </p>
         </Confirm>
