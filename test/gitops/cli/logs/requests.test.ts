@@ -20,7 +20,10 @@ async function serve(answers: readonly Answer[]) {
   close = () => server.close();
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo; // a TCP server's address is never a string
-  return { seen, access: { url: `http://127.0.0.1:${port}`, token: async () => 't', container: 'c', retryMs: 1 } };
+  return {
+    seen,
+    access: { url: `http://127.0.0.1:${port}`, token: async () => 't', container: 'c', retryMs: 1 },
+  };
 }
 
 const stream = (id: string): Answer => ({
