@@ -101,7 +101,8 @@ async function newInstance(): Promise<Instance> {
   return {
     version: 1,
     instance: `t${randomBytes(4).toString('hex')}`,
-    loopbackSubnet: `127.${randomInt(64, 250)}`,
+    // Above the default of LOOPBACK_SUBNET, 127.77, which a provisioner on this machine may have.
+    loopbackSubnet: `127.${randomInt(100, 250)}`,
     infraSecret: newSecret(),
     hopSecret: newSecret(),
     verificationSecret: newSecret(),

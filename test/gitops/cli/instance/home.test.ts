@@ -42,6 +42,17 @@ test('two homes differ in every secret', async () => {
   }
 });
 
+test('no instance has the loopback subnet of a provisioner that runs beside it, by default 127.77', async () => {
+  const subnets = await Promise.all(
+    Array.from({ length: 20 }, async (_, number) => {
+      const one = new Home(join(folder, `home-${number}`));
+      await one.prepare();
+      return (await one.instance()).loopbackSubnet;
+    }),
+  );
+  expect(subnets.filter((subnet) => Number(subnet.split('.')[1]) < 100)).toEqual([]);
+});
+
 test.each(['verificationSecret', 'forwarderKey', 'ingestSecret'])(
   'an instance of an older release gets a %s',
   async (name) => {
