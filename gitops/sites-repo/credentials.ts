@@ -1,3 +1,5 @@
+import { percentDecoded } from '../base/http/percent.ts';
+
 /** A URL without credentials, and the environment by which git gets them. */
 interface CleanUrl {
   readonly url: string;
@@ -34,9 +36,9 @@ export function withoutCredentials(text: string): CleanUrl {
       GIT_CONFIG_COUNT: '1',
       GIT_CONFIG_KEY_0: `credential.${protocol}//${host}.helper`,
       GIT_CONFIG_VALUE_0: HELPER,
-      TAGYARD_GIT_USERNAME: decodeURIComponent(username),
+      TAGYARD_GIT_USERNAME: percentDecoded(username),
       ...(hasPassword
-        ? { TAGYARD_GIT_HAS_PASSWORD: '1', TAGYARD_GIT_PASSWORD: decodeURIComponent(password) }
+        ? { TAGYARD_GIT_HAS_PASSWORD: '1', TAGYARD_GIT_PASSWORD: percentDecoded(password) }
         : {}),
     },
   };

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
 
 import type SMTPConnection from 'nodemailer/lib/smtp-connection';
+import { percentDecoded } from '../../gitops/base/http/percent.ts';
 
 /** A mail server that takes mails for any recipient (submission, RFC 6409). */
 export interface MailSettings {
@@ -34,8 +35,7 @@ export class MailClient {
     const { protocol, hostname, port, username, password } = new URL(url);
     const secure = protocol === 'smtps:';
     this.#from = from;
-    this.#login =
-      username === '' ? null : { user: decodeURIComponent(username), pass: decodeURIComponent(password) };
+    this.#login = username === '' ? null : { user: percentDecoded(username), pass: percentDecoded(password) };
     this.#options = {
       ...TIMEOUTS,
       host: hostname.replace(/^\[|\]$/g, ''),

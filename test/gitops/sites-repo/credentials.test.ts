@@ -21,6 +21,8 @@ test.each([
   ['ssh://git@git.example/sites.git', 'ssh://git@git.example/sites.git', undefined],
   ['https://git.example/sites.git', 'https://git.example/sites.git', undefined],
   ['https://bot:a%40b@git.example/s.git', 'https://git.example/s.git', ['bot', 'a@b']],
+  ['https://bot:100%@git.example/s.git', 'https://git.example/s.git', ['bot', '100%']],
+  ['https://bot:%ff%40@git.example/s.git', 'https://git.example/s.git', ['bot', '%ff%40']],
   ['https://token@git.example/s.git', 'https://git.example/s.git', ['token', undefined]],
   ['https://token:@git.example/s.git', 'https://git.example/s.git', ['token', '']],
 ])('from %s, git gets a URL without credentials', (given, url, credentials) => {
