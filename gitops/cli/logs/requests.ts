@@ -99,8 +99,10 @@ export async function* liveRows<Row>(
       await wait(retryMs);
       continue;
     }
-    isConnected = true;
     if (!response.ok) throw new CliError((await problemFrom(`GET …/${path}`, response)).message);
+    // Without an id to continue after, what came during the interruption is lost.
+    if (isConnected && from === undefined) yield { missed: null };
+    isConnected = true;
     for await (const { id, event, data } of events(response)) {
       from = id ?? from;
       if (event === row) yield JSON.parse(data) as Row;

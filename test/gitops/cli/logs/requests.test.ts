@@ -42,6 +42,15 @@ test('a stream continues after its last row, also if a proxy before the API answ
   await rows.return(undefined);
 });
 
+test('an interruption before the first row is reported as a gap of unknown size', async () => {
+  const silent: Answer = { status: 200, type: 'text/event-stream', body: 'retry: 2000\n\n' };
+  const { access } = await serve([silent, outage(503), stream('1')]);
+  const rows = liveRows(access, { path: 'requests/live', row: 'request' }, {}, undefined);
+  expect((await rows.next()).value).toEqual({ missed: null });
+  expect((await rows.next()).value).toEqual({ requestId: '1' });
+  await rows.return(undefined);
+});
+
 test('a stream that has never begun ends with what the proxy answers', async () => {
   const { access } = await serve([outage(502)]);
   const rows = liveRows(access, { path: 'requests/live', row: 'request' }, {}, undefined);
