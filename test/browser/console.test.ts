@@ -140,6 +140,23 @@ describeWith('chromium', 'the console', () => {
     await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
 
+  test('shows the saved settings also while the container can’t be read again', async () => {
+    await using visitor = await chromium.newContext();
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const form = page.getByRole('form', { name: 'Settings' });
+    await form.getByLabel('Days that a consent lasts').fill('80');
+    await form.getByRole('button', { name: 'Review changes' }).click();
+    await form.getByRole('button', { name: 'Save' }).waitFor();
+    await page.route(`**/server-containers/${shop}`, (route) =>
+      route.request().method() === 'GET' ? route.abort() : route.continue(),
+    );
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.locator('button:disabled', { hasText: 'Review changes' }).waitFor();
+    expect(await form.getByLabel('Days that a consent lasts').inputValue()).toBe('80');
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    expect(await read()).toMatchObject({ consentMaxDays: 80 });
+  });
+
   test('reverts a change from the history', async () => {
     await rename('Acme by mistake');
     await using visitor = await chromium.newContext();

@@ -21,6 +21,8 @@ interface Review {
 export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
   const [base, setBase] = useState(versioned);
+  /** The version that the form has followed last: after a save, `base` is newer until the container is read again. */
+  const [followed, setFollowed] = useState(versioned);
   const [draft, setDraft] = useState(() => settingsOf(versioned.container));
   const [newest, setNewest] = useState<{ readonly of: typeof draft; readonly review: Review } | null>(null);
   // A plan for earlier values is ignored, also one that arrives after a change.
@@ -31,7 +33,8 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const mine = differences(before, draft);
   const isChanged = mine.length > 0;
   // While the person has changed nothing here, the form follows what others change.
-  if (!isChanged && base !== versioned && theirs === null) {
+  if (!isChanged && followed !== versioned && theirs === null) {
+    setFollowed(versioned);
     setBase(versioned);
     if (!isSame(draft, settingsOf(versioned.container))) setDraft(settingsOf(versioned.container));
   }
