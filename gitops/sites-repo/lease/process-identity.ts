@@ -10,6 +10,8 @@ export const processIdentity = z.object({
   /** The PID namespace that `pid` belongs to. */
   namespace: z.string().nullable(),
   pid: z.number(),
+  /** The user id. `null`: unknown, also in the record of an earlier release. */
+  uid: z.number().nullable().default(null),
   /** When the process started, in clock ticks since the boot. */
   started: z.string().nullable(),
 });
@@ -23,6 +25,7 @@ export function ownIdentity(): ProcessIdentity {
     boot: textOf('/proc/sys/kernel/random/boot_id'),
     namespace: namespace(),
     pid: process.pid,
+    uid: process.getuid?.() ?? null,
     started: startOf(process.pid),
   };
 }
@@ -31,12 +34,13 @@ export function ownIdentity(): ProcessIdentity {
  * True only if the process has certainly ended. Always false for a process of another machine or of another boot.
  * Cloned machines and images can have the same machine id, but no two boots have the same id.
  */
-export function hasEnded({ machine, boot, namespace: where, pid, started }: ProcessIdentity): boolean {
+export function hasEnded({ machine, boot, namespace: where, pid, uid, started }: ProcessIdentity): boolean {
   const own = ownIdentity();
   if (machine === null || boot === null || machine !== own.machine || boot !== own.boot) return false;
   if (where === null || where !== own.namespace) return false;
   const current = startOf(pid);
-  return current !== started && !(current === null && isHidden(pid));
+  // A process of this one's own user would not be hidden: another process has its id now.
+  return current !== started && !(current === null && uid !== own.uid && isHidden(pid));
 }
 
 /** True if there is a process, but /proc hides it, because it belongs to another user. Source: proc(5), `hidepid`. */

@@ -29,10 +29,11 @@ describeWith('mount', 'where /proc hides the processes of other users', () => {
       process.setgid(65534);
       process.setuid(65534);
       const own = ${JSON.stringify(own)};
-      console.log(JSON.stringify([hasEnded(own), hasEnded({ ...own, pid: ${NO_PROCESS} })]));`;
+      const others = [{ ...own, uid: null }, { ...own, pid: ${NO_PROCESS} }, { ...own, uid: 65534 }];
+      console.log(JSON.stringify([own, ...others].map(hasEnded)));`;
     const mounted = `mount -t proc -o hidepid=${mode} proc /proc && exec "$0" "$@"`;
     const node = [process.execPath, '--input-type=module', '--eval', script];
     const answer = execFileSync('unshare', ['--mount', 'sh', '-c', mounted, ...node], { encoding: 'utf8' });
-    expect(JSON.parse(answer)).toEqual([false, true]);
+    expect(JSON.parse(answer)).toEqual([false, false, true, true]);
   });
 });
