@@ -108,8 +108,8 @@ export function scriptEndpoints(app: FastifyInstance, context: EmulatorContext):
     if (newest === undefined) throw new ApiError('unknownVersion', 'The Worker has no version.');
     const { id: _id, number: _number, created_on: _created, annotations: _old, ...kept } = newest;
     const { logpush, observability, tags, tail_consumers, bindings, ...changes } = patch;
-    scripts.update(name, { logpush, observability, tags, tail_consumers });
     const next = bindings === undefined ? kept.bindings : nextBindings(bindings, kept.bindings ?? []);
+    scripts.update(name, { logpush, observability, tags, tail_consumers });
     const added = scripts.addVersion(name, { ...kept, ...changes, ...(next && { bindings: next }) });
     const versions = [{ version_id: added.id, percentage: 100 }];
     scripts.deploy(name, { strategy: 'percentage', versions }, 'api');

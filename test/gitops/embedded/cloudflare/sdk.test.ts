@@ -174,6 +174,13 @@ test('uploads a worker, reads and changes its settings, and rolls back to an ear
   const { compatibility_date: date } = await sdk.workers.scripts.scriptAndVersionSettings.get(name, account);
   const { logpush } = await sdk.workers.scripts.settings.get(name, account);
   expect([date, logpush]).toEqual(['2026-02-01', true]);
+  // A refused change changes nothing.
+  const wrongBody = new FormData();
+  const inherit = { type: 'inherit', name: 'MISSING' };
+  wrongBody.set('settings', JSON.stringify({ logpush: false, bindings: [inherit] }));
+  const path = `/accounts/${account.account_id}/workers/scripts/${name}/settings`;
+  expect(await sdk.patch(path, { body: wrongBody }).catch(code)).toEqual(expect.any(Number));
+  expect((await sdk.workers.scripts.settings.get(name, account)).logpush).toBe(true);
 
   const names: unknown[] = [];
   for await (const { id } of sdk.workers.scripts.list(account)) names.push(id);
