@@ -24,6 +24,7 @@ export function httpCookies(lines: readonly string[], { header, now, endsAt }: P
   return lines.flatMap((line): StoredCookie[] => {
     const [pair = '', ...given] = line.split(';').map((part) => part.trim());
     const at = pair.indexOf('=');
+    if (at < 1) return [];
     const [name, value] = [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
     const isHttpOnly = given.some((one) => /^httponly$/i.test(one));
     if (!isKept(name, isHttpOnly) || !isStorable(name, value)) return [];
@@ -34,6 +35,9 @@ export function httpCookies(lines: readonly string[], { header, now, endsAt }: P
   });
 }
 
+/** Browsers take only dates with a time (RFC 6265bis 5.1.1); `Date.parse` also takes numbers. */
+const TIME_OF_DAY = /\d{1,2}:\d{1,2}:\d{1,2}/;
+
 /** When the cookie expires (RFC 6265bis 5.7: `Max-Age` before `Expires`); undefined for one that ends with the browser. */
 function endOf(attributes: readonly string[], now: number): number | undefined {
   const values = (name: string) =>
@@ -42,7 +46,7 @@ function endOf(attributes: readonly string[], now: number): number | undefined {
   const maxAge = values('max-age').findLast((value) => /^-?\d+$/.test(value));
   if (maxAge !== undefined) return now + Number(maxAge) * 1000;
   return values('expires')
-    .map((value) => Date.parse(value))
+    .map((value) => (TIME_OF_DAY.test(value) ? Date.parse(value) : Number.NaN))
     .findLast((time) => !Number.isNaN(time));
 }
 
