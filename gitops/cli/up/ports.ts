@@ -35,7 +35,9 @@ export async function assignPorts(
 ): Promise<{ ports: Ports; remember: Record<string, number> }> {
   const ports: Partial<Ports> = {};
   const remember: Record<string, number> = {};
+  const requests = Object.values<PortRequest>(PORTS).map((request) => readPort(env, request));
   const taken = new Set<number>();
+  const isAsked = (port: number) => requests.includes(port);
   // Object.entries widens the keys.
   for (const [key, request] of Object.entries(PORTS) as [keyof Ports, PortRequest][]) {
     const requested = readPort(env, request);
@@ -43,9 +45,12 @@ export async function assignPorts(
     let port = requested;
     if (requested === 0)
       port =
-        before !== undefined && !taken.has(before) && (await isFree(before).catch(() => false))
+        before !== undefined &&
+        !taken.has(before) &&
+        !isAsked(before) &&
+        (await isFree(before).catch(() => false))
           ? before
-          : await pick(taken);
+          : await pick((one) => taken.has(one) || isAsked(one));
     else if (taken.has(requested) || !(await isFree(requested))) {
       throw new CliError(
         `port ${requested} (${request.variable}) is in use; stop the process that uses it, or set ${request.variable} to another port (0: any)`,
@@ -68,10 +73,10 @@ function readPort(env: NodeJS.ProcessEnv, { variable, fallback }: PortRequest): 
   return port;
 }
 
-async function pick(taken: ReadonlySet<number>): Promise<number> {
+async function pick(isTaken: (port: number) => boolean): Promise<number> {
   for (;;) {
     const port = await freePort(HOST, 0);
-    if (port !== null && !taken.has(port)) return port;
+    if (port !== null && !isTaken(port)) return port;
   }
 }
 

@@ -51,6 +51,13 @@ describe('assignPorts', () => {
     expect(again.remember).not.toHaveProperty('edge');
   });
 
+  test('picks another port if the remembered one is requested for a later part', async () => {
+    const { ports } = await assignPorts(ANY, {});
+    const again = await assignPorts({ ...ANY, SHOP_PORT: String(ports.verification) }, ports);
+    expect(again.ports.shop).toBe(ports.verification);
+    expect(again.ports.verification).not.toBe(ports.verification);
+  });
+
   test('refuses a requested port that is in use, and names its variable', async () => {
     const port = await occupyPort();
     await expect(assignPorts({ ...ANY, EDGE_PORT: String(port) }, {})).rejects.toThrow(
