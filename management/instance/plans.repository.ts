@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import { storableJson } from '../../gitops/base/text.ts';
 import { APPROVABLE_HOLDS, isGuarded } from '../../gitops/report/approvable.ts';
 import type { PlanReport } from '../../gitops/report/report.ts';
 import type { Database, Tables } from '../db/database.ts';
@@ -33,7 +34,7 @@ export async function keepPlan(
   await db.deleteFrom('plans').where(sql<boolean>`not (${isKept})`).execute();
   const isHeld = report.changes.some(isGuarded);
   const isApprovable = ref === null || report.revision === head;
-  const values = { ref, report: JSON.stringify(report), actor };
+  const values = { ref, report: storableJson(report), actor };
   return await db
     .insertInto('plans')
     .values({ checksum: report.checksum, ...values })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { keepPlan } from '../../management/instance/plans.repository.ts';
 import { eventually } from '../support/eventually.ts';
 import type { MemoryDaemon } from '../support/gitops/memory-daemon.ts';
 import { provisionedWorld } from '../support/management/provisioned.ts';
@@ -200,6 +201,23 @@ test('the plans of a week are listed, newest first, or only those that wait for 
   const known = (await list()).items.map(({ checksum }: { checksum: string }) => checksum);
   expect([known.includes('held-2'), known.includes('held-3')]).toEqual([true, false]);
   expect((await read('/plans/held-3')).body.code).toBe('unknown_plan');
+});
+
+test('a plan is kept whatever others have written onto the host', async () => {
+  // Half a surrogate pair, and NUL: PostgreSQL's jsonb takes neither.
+  const found = 'of "\ud83d \u0000"';
+  const change = {
+    site,
+    target: 'containers',
+    key: 'x',
+    op: 'update',
+    summary: '',
+    drift: false,
+    found,
+  } as const;
+  const report = { checksum: 'odd-1', revision: null, changes: [{ ...change, held: [] }], blocked: [] };
+  await keepPlan(world.db, null, { ref: 'main', report, actor: 'root' });
+  expect((await read('/plans/odd-1')).status).toBe(200);
 });
 
 test('a container’s readers see the tree of its resources', async () => {
