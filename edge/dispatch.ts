@@ -29,7 +29,7 @@ interface Call {
   readonly guard: GuardDependencies;
 }
 
-/** How a request will be answered, decided before its body is read and before any plugin code runs. */
+/** How a request will be answered, decided before its body is read and before any hook or handler runs. */
 export interface Handling {
   /**
    * The origin whose pages may read the answer, even if it is an error. `null`: the request names none. `undefined`:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds versitygw, an S3 server over a folder, from its Go module. The tests of the raw logs run against it. The program
-# is cached by its version; without Go, it is not built, and its tests are skipped and named.
+# is cached by its version; without Go, it is not built; the test run skips these tests and lists it as missing.
 set -euo pipefail
 
 version=v1.8.0

@@ -1,7 +1,7 @@
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
 
-/** Keeps certificates independently of the loop. */
+/** Manages certificates independently of the loop. */
 export interface Certificates {
   /** Sets the desired state: its names get certificates, others lose theirs. */
   follow(desired: DesiredState): void;

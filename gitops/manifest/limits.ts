@@ -5,7 +5,7 @@ import type { Problem } from './problem.ts';
 export const MAX_BYTES = 256 * 1024;
 /** The most unquoted keys, values and items, counted before parsing. The largest valid manifest has less than half. */
 const MAX_VALUES = 2_000;
-/** The maximum of other tokens, without space and comments: `:`, `-`, `,`, brackets, quoted texts, document ends. */
+/** The maximum of tokens without space and comments: `:`, `-`, `,`, brackets, texts (also unquoted), document ends. */
 const MAX_MARKS = 8_000;
 const TOO_MANY_MARKS = `has more than ${MAX_MARKS} YAML marks (dashes, colons, commas, brackets, quotes, ends of documents): remove those that are not needed`;
 /** Generous: a manifest has four levels. */

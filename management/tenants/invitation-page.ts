@@ -6,7 +6,7 @@ import { type InvitationRow, listInvitations } from './invitations.repository.ts
 
 type Managed = Pick<Parameters<typeof listInvitations>[1], 'manager' | 'client' | 'organisation'>;
 
-/** One page of the invitations that can still be accepted, and that are `managed`. */
+/** One page of the invitations that can still be accepted, limited by `managed`. */
 export async function readInvitations(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },

@@ -11,7 +11,7 @@ const COUNTERS = {
   records: ['tagyard_traffic_records_total', 'Records that this process has counted'],
   doubledBatches: [
     'tagyard_traffic_doubled_batches_total',
-    'How many batches of objects had a record that was counted before',
+    'Batches with a record that was counted before, each counted once per object',
   ],
 } as const;
 
@@ -36,7 +36,7 @@ export function registerTrafficMetrics(
   }
   new Gauge({
     name: 'tagyard_traffic_lag_seconds',
-    help: 'Seconds since everything in the bucket was counted, by any process; NaN: it never was',
+    help: 'Seconds since all processes together had counted the whole bucket; NaN: they never had',
     registers: [register],
     async collect() {
       const until = await collectedUntil(db);

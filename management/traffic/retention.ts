@@ -40,7 +40,7 @@ export async function pruneTraffic({
       const days = keep[Number(seconds) as keyof typeof keep]; // the keys of TRAFFIC_SPANS
       if (days === 0) continue;
       const time = new Date(daysBefore(now, days));
-      // Removes minutes by whole hours, the rest by whole days: an hour loses all its minutes or none, a day its hours.
+      // Removes minutes by whole hours, the rest by whole days, so that no hour or day is removed in part.
       const until =
         seconds === '60' ? Math.floor(time.getTime() / hourMs) * hourMs : Date.parse(dayAt(time.getTime()));
       await pruneSums(db, { table, from, until: new Date(until).toISOString() });

@@ -96,7 +96,7 @@ export const containerView = z
     customDomains: z.array(z.string()),
     warnings: z.array(z.object({ host: z.string(), detail: z.string() })).meta({
       description:
-        'the container’s hosts that a common blocking list names; in the answer to a creation also the chosen edge hostname, if a list names the one that `name` would have given',
+        'the container’s hosts that a common blocking list names; in the answer to a creation also its edge hostname, if such a list kept it from being made from `name`',
     }),
     serviceAccount: serviceAccountFacts.nullable().meta({
       description: 'the Google Cloud service account of the tag server; no answer contains its key',

@@ -12,7 +12,7 @@ interface Rendered {
 
 /**
  * Rendered scripts by edge URL, token, query, the visitor's place and its rules of consent. There are only a few per
- * site and data centre, unless visitors request other ports. The outer key is the site's list of cookies, so that
+ * site and data centre, unless requested URLs name other ports. The outer key is the site's list of cookies, so that
  * scripts are dropped when the site's documents change. The context's `memory` is not used, because its key would need
  * a hash of all that the script is made of, which costs every request about 20 µs.
  */

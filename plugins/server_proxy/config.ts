@@ -102,7 +102,7 @@ export function serverProxyConfig(routePaths: readonly string[]) {
      * Forwards every path that isn't the edge's own. It has no default, so that documents without it stay as they are.
      */
     passthrough: z.optional(z.boolean()),
-    /** Names of the pages' data layers, beside `dataLayer`: always admitted, and not counted against the limit. */
+    /** Names of the pages' data layers, beside `dataLayer`: always admitted. `DATA_LAYER_NAMES` limits all others. */
     dataLayers: z.optional(
       z
         .array(z.string().check(z.regex(DATA_LAYER, 'must be an identifier such as shopLayer')))

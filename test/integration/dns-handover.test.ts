@@ -86,7 +86,7 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
   const statesOf = ({ records: all }: { records: { name: string; state: string }[] }) =>
     Object.fromEntries(all.map(({ name, state }) => [name, state]));
 
-  test('shows the records and their states, and sends one mail when all are right', async () => {
+  test('shows the records and their states, and sends each person one mail when all are right', async () => {
     const { status, body } = await make();
     expect([status, body]).toMatchObject([
       201,

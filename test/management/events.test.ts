@@ -118,7 +118,7 @@ test('an open stream reports a client’s events from the start of a membership 
     await eventually(() => expect(reported(stream.text()).slice(before)).toContain(foreign));
     expect(reported(stream.text()).slice(before)).not.toContain(own);
   });
-  // A stream of one client ends with the membership in it.
+  // A stream of one client ends with the membership in that client.
   await world.call('PUT', `/clients/${theirs}/members/owner`, { as: 'root', body: { role: 'owner' } });
   await world.call('DELETE', `/clients/${theirs}/members/other`, { as: 'root' });
   await ofTheirs.reading;

@@ -175,7 +175,7 @@ test('a second site of one container is ignored, and changes nothing', async () 
   expect(world.logs.filter((line) => line.includes('could not be projected'))).toEqual([]);
 });
 
-describe('a file that is missing, but was not removed,', () => {
+describe('a file that is missing', () => {
   async function publish(): Promise<void> {
     await world.git(clone, 'add', '--all');
     await world.git(clone, 'commit', '--quiet', '-m', 'By hand');
@@ -236,7 +236,7 @@ describe('a file that is missing, but was not removed,', () => {
     await shows({ status: 'active', statusDetail: `no commit of this branch removed ${site}` });
   });
 
-  test('or whose site is protected, doesn’t remove the site', async () => {
+  test('because a commit removed it, doesn’t remove its site if that is protected', async () => {
     await operate((text) => text.replace('state: present', 'state: present\nprotect: true'));
     await operate(() => 'site: [');
     await shows({ statusReason: 'invalid_manifest' });
@@ -249,7 +249,7 @@ describe.each<[string, ((text: string) => string) | null]>([
   ['a tombstone', (text) => text.replace('state: present', 'state: absent')],
   ['a deleted file', null],
 ])('a removal by %s', (_kind, change) => {
-  test('ends in removed and releases everything; its revert leases all of it again', async () => {
+  test('ends in the status removed and releases everything; its revert leases all of it again', async () => {
     const port = await holder();
     await operate(change);
     await shows({ status: 'removed' });

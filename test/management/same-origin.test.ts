@@ -163,7 +163,7 @@ describe('the token', () => {
     expect(Object.keys(await seenBy(as)).sort()).toEqual(members);
   });
 
-  test('is not in lists', async () => {
+  test('is not in lists of containers', async () => {
     await set({ path: '/m3trics1' });
     const { body } = await world.call('GET', `/server-containers?domain=${domain}`, { as: 'owner' });
     expect(body.containers[0].domains[0].sameOrigin).toEqual({ path: '/m3trics1' });
@@ -185,7 +185,7 @@ describe('the token', () => {
     });
   });
 
-  test('keeps its predecessor for thirty days by default, and drops it if the time is past', async () => {
+  test('keeps its predecessor for thirty days by default, and drops it if graceUntil is past', async () => {
     await set({});
     await rotate();
     const { previous } = (await committed())?.forwarder ?? {};
@@ -195,7 +195,7 @@ describe('the token', () => {
     expect((await committed())?.forwarder).not.toHaveProperty('previous');
   });
 
-  test('can’t be rotated again in the grace time of its predecessor, unless both end at once', async () => {
+  test('can’t be rotated again in its predecessor’s grace time, unless both end immediately', async () => {
     await set({});
     await rotate({ graceUntil: ahead(HOUR) });
     const refused = await rotate({ graceUntil: ahead(2 * HOUR) });

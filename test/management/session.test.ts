@@ -205,13 +205,13 @@ describe('a session', () => {
   test.each([
     ['a request without a cookie', {}, 'missing_token'],
     ['a made-up cookie', { cookie: `tagyard-session=${'x'.repeat(43)}` }, 'expired_session'],
-    ['the scheme that only the API uses', { authorization: `Session ${'x'.repeat(43)}` }, 'missing_token'],
+    ['the API’s internal scheme', { authorization: `Session ${'x'.repeat(43)}` }, 'missing_token'],
   ])('isn’t opened by %s', async (_what, headers, code) => {
     const answered = await call('/session', { headers });
     expect([answered.status, answered.body.code]).toEqual([401, code]);
   });
 
-  test('isn’t opened by the scheme that only the API uses, with a valid id', async () => {
+  test('isn’t opened by the API’s internal scheme, even with a valid id', async () => {
     await logIn('owner');
     const id = visitor.cookies(host).get('tagyard-session');
     const answered = await new Visitor().request(`${url}/session`, {

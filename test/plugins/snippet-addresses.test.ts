@@ -120,7 +120,7 @@ describe('the addresses that plugins of shops and CMS ask for', () => {
     expect(stage.upstream.received).toHaveLength(1);
   });
 
-  describe('and the site’s `proxyPaths`: the container answers these except `/*`, the loader all other script addresses', () => {
+  describe('and `proxyPaths`: a script address that one of these (not `/*`) names is the container’s, any other the loader’s', () => {
     let own: StagedSite;
     beforeAll(async () => {
       own = await shop({}, ['/t1a2b3c4/*', '/shop/gtm.js', '/*']);

@@ -12,7 +12,7 @@ const PROBE_SLOT_MS = 50;
 const DEATH_INTERVAL_MS = 1_000;
 const LONGEST_DEATH_INTERVAL_MS = 4_000;
 
-/** `unhealthy`: it answers with an error status, and may go on serving. `unreachable`: it doesn't answer. */
+/** `unhealthy`: it answers with a status other than 200, and may still serve. `unreachable`: it doesn't answer. */
 type ContainerHealth = 'healthy' | 'unhealthy' | 'unreachable';
 
 /** Probes from outside, because the image has no shell. Only the status counts (docs/facts.md, Health). */

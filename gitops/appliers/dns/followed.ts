@@ -8,7 +8,7 @@ import type { DnsRef } from './observed.ts';
 type DnsApplier = Applier<RecordSpec, DnsRef>;
 
 /**
- * DNS records of sites whose destination can change. While it isn't known, the records aren't observed, so nothing is
+ * Sites' DNS records whose destination can change. While it isn't known, the records aren't observed, so nothing is
  * changed or deleted. `build` creates the applier of one destination.
  */
 export function followedDns(

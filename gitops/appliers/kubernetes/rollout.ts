@@ -114,7 +114,7 @@ export async function rolledOut(
       outcome = refused;
       return true;
     }
-    // The cluster has no deadline for a template that was rolled out before and of which no pod can be created.
+    // If a template was rolled out before, the cluster sets it no deadline while none of its pods can be created.
     if (state.isLate || (noRoomAt !== null && now - noRoomAt >= state.deadlineMs)) {
       const cause = await read(deployment, true);
       const message =

@@ -217,7 +217,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.2', '10.0.0.3']);
   });
 
-  test('of one service are gone when it has endpoints again', () => {
+  test('are gone once their service has an endpoint again, unless half of all endpoints vanished', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2), 0);
     peers.listed('other/c', ready(11, 12, 13, 14, 15), 0);
@@ -229,7 +229,7 @@ describe('the last known peers', () => {
     expect(addresses(peers, 'a/b')).toEqual(['10.0.0.3']);
   });
 
-  test('that vanished together stay until the service has as many endpoints as before', () => {
+  test('stay if half of all endpoints vanished, until their service has as many as before', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1, 2, 3), 0);
     peers.listed('a/b', [], 1_000);
@@ -273,7 +273,7 @@ describe('the last known peers', () => {
     expect(peers.proof('a/b')).toBeNull();
   });
 
-  test('don’t count as accepting because of a pod that ends and gets no requests', () => {
+  test('count as accepting only if a pod that gets requests accepts, not one that ends', () => {
     const peers = new Peers();
     peers.listed('a/b', ready(1), 0);
     accepting(peers, 1);

@@ -107,8 +107,8 @@ export async function startBrowserStage(): Promise<BrowserStage> {
       'x-forwarded-proto': 'https',
       ...(place && { 'x-forwarded-country': place.country, 'x-forwarded-region': place.region }),
     };
-    // If the hop secret is set, the edge ignores what a domain's own server states. So a request with a forwarder token
-    // gets no hop secret.
+    // If a request has the hop secret, the edge ignores what a domain's own server states. So a request with a
+    // forwarder token gets no hop secret.
     const headers = 'x-tagyard-forwarder-token' in request.headers ? {} : proxied;
     const go = () => void relay.web(request, response, { target: edge.url.href, headers });
     if (fault === 'hold') held.push(go);

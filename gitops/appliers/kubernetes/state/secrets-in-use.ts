@@ -60,7 +60,7 @@ export class SecretsInUse {
     return found;
   }
 
-  /** Remembers nothing while the cluster has yet to remove a ReplicaSet: the removal won't change a revision. */
+  /** Remembers nothing while the cluster has yet to remove a ReplicaSet: no new revision will show that removal. */
   #remember({ site, namespace, deployments }: DeployedSite, sets: readonly KubernetesObject[]): void {
     const own = sets.filter(
       ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['tagyard/site'] === site,

@@ -76,7 +76,7 @@ describe('a container that fails to start', () => {
     ['was never healthy', [], [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError]],
     ['was healthy', ['a'], [RetryableError, RetryableError, TerminalError, TerminalError, TerminalError]],
     [
-      'runs beside one that was healthy',
+      'is beside one that was healthy',
       ['b'],
       [RetryableError, RetryableError, TerminalError, TerminalError, GivenUpError],
     ],
@@ -104,7 +104,7 @@ describe('a container that fails to start', () => {
     expect(message.length).toBeLessThan(400);
   });
 
-  test('is given up, and its output isn’t shown if that can’t be redacted', () => {
+  test('is given up even if its output can’t be redacted, which then isn’t shown', () => {
     const serviceAccountKey = new Secret(`no JSON ${AUTH}`);
     const broken = { ...failure([`auth=${AUTH}`]), spec: { ...spec, serviceAccountKey } };
     const failures = failuresOf(3);

@@ -69,6 +69,6 @@ test.each(NAMES)('the shape of %s accepts and reads the same values as its schem
 
 const LATER = [['an unknown member', { problem: null, revision: null, sites: [], later: 1 }]] as const;
 
-test.each(LATER)('%s is dropped, and a missing one has its default', async (_what, value) => {
+test.each(LATER)('%s is dropped, and a missing member has its default', async (_what, value) => {
   expect(await readAnswer('sites', value)).toEqual({ problem: null, revision: null, sites: [], quotas: [] });
 });

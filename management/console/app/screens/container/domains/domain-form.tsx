@@ -78,7 +78,7 @@ export function DomainForm({
         {hasPath && (
           <TextField
             label="Path"
-            hint="/ and 6 to 12 characters of a–z and 0–9. If it is empty, a path is generated that no blocking list has"
+            hint="/ and 6 to 12 characters of a–z and 0–9. If empty: the present path, or a generated one"
             value={path}
             set={setPath}
             pattern={PATH}
