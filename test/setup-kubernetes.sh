@@ -1,8 +1,8 @@
 #!/bin/bash
 # Builds the programs of a Kubernetes cluster, and the tools that check the chart, from their Go modules at the versions of
 # test/kubernetes/modules. From nothing it takes about 15 minutes on two cores, 4 GB of Go's caches and 1 GB for the
-# programs, cached under a hash of the versions and this script. The output ends with their folder. Without Go, nothing
-# is built, and the tests that need a cluster are skipped and named.
+# programs, which are cached under a hash of those versions. The output ends with their folder. Without Go, nothing is
+# built, and the tests that need a cluster are skipped and named.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
