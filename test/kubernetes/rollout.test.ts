@@ -159,6 +159,12 @@ describeWith(['kubernetes', 'root'], 'a rollout that fails or waits', () => {
   });
 
   test('names a quota that is used up', async () => {
+    // A pod of an earlier rollout that ends would make room in the quota.
+    await eventually(async () => {
+      const state = '{.metadata.deletionTimestamp}{.status.conditions[?(@.type=="Ready")].status}';
+      const pods = await kubectl('get', 'pods', '--output', `jsonpath={range .items[*]}${state}{"\\n"}{end}`);
+      expect(pods.trim().split('\n')).toEqual(['True', 'True', 'True']);
+    }, WAIT);
     await kubectl('create', 'quota', 'theirs', '--hard=pods=3');
     await eventually(async () => {
       const pods = 'jsonpath={.status.used.pods} of {.status.hard.pods}';
