@@ -35,25 +35,26 @@ export async function assignPorts(
 ): Promise<{ ports: Ports; remember: Record<string, number> }> {
   const ports: Partial<Ports> = {};
   const remember: Record<string, number> = {};
-  const requests = Object.values<PortRequest>(PORTS).map((request) => readPort(env, request));
   const taken = new Set<number>();
-  const isAsked = (port: number) => requests.includes(port);
   // Object.entries widens the keys.
-  for (const [key, request] of Object.entries(PORTS) as [keyof Ports, PortRequest][]) {
-    const requested = readPort(env, request);
+  const requests = (Object.entries(PORTS) as [keyof Ports, PortRequest][]).map(([key, request]) => ({
+    key,
+    variable: request.variable,
+    requested: readPort(env, request),
+  }));
+  // Those that are requested come first, so that none of them is picked for another part.
+  const rank = ({ requested }: { requested: number }) => (requested === 0 ? 1 : 0);
+  for (const { key, variable, requested } of requests.toSorted((one, two) => rank(one) - rank(two))) {
     const before = remembered[key];
     let port = requested;
     if (requested === 0)
       port =
-        before !== undefined &&
-        !taken.has(before) &&
-        !isAsked(before) &&
-        (await isFree(before).catch(() => false))
+        before !== undefined && !taken.has(before) && (await isFree(before).catch(() => false))
           ? before
-          : await pick((one) => taken.has(one) || isAsked(one));
+          : await pick(taken);
     else if (taken.has(requested) || !(await isFree(requested))) {
       throw new CliError(
-        `port ${requested} (${request.variable}) is in use; stop the process that uses it, or set ${request.variable} to another port (0: any)`,
+        `port ${requested} (${variable}) is in use; stop the process that uses it, or set ${variable} to another port (0: any)`,
       );
     }
     if (requested === 0) remember[key] = port;
@@ -73,10 +74,10 @@ function readPort(env: NodeJS.ProcessEnv, { variable, fallback }: PortRequest): 
   return port;
 }
 
-async function pick(isTaken: (port: number) => boolean): Promise<number> {
+async function pick(taken: ReadonlySet<number>): Promise<number> {
   for (;;) {
     const port = await freePort(HOST, 0);
-    if (port !== null && !isTaken(port)) return port;
+    if (port !== null && !taken.has(port)) return port;
   }
 }
 
