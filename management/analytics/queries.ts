@@ -4,7 +4,7 @@
  */
 export interface SumsQuery {
   /**
-   * `null`: all points, also those of no site. `sites`: the containers’ sites; `null`: any site, as some aren’t known.
+   * `null`: all points, also those of no site. `sites`: the containers’ sites; `null`: all sites, as some aren’t known.
    */
   readonly scope: { readonly containers: readonly string[]; readonly sites: readonly string[] | null } | null;
   /** Both are starts of steps. */
