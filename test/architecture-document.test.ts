@@ -1,44 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { missingFolders, wrongFloors, wrongWalks } from './architecture/document.ts';
+import { missingFolders, wrongFloors } from './architecture/document.ts';
 
 /** Joins the lines of a small document that breaks (or keeps) one rule. The tests detect rules that can never fail. */
 const lines = (...all: string[]) => all.join('\n');
-
-describe('the walks', () => {
-  const walk = (after: string, counts: string) =>
-    lines(
-      '# Architecture',
-      '## Five walks',
-      'Each row is a step.',
-      '### A commit',
-      '| step | before | after |',
-      '|---|---|---|',
-      `| read | \`old.ts\` | ${after} |`,
-      '',
-      'The paths of "after" are below `gitops/`.',
-      '',
-      `Before: 1 distinct files in 1 entries; after: ${counts}.`,
-      '## Next',
-    );
-  const existing = new Set(['gitops/loop/loop.ts', 'gitops/loop/retries.ts']);
-  const after = '`loop/loop.ts` → `retries.ts` → `loop.ts`';
-
-  test('may name a file without its folder: it is then in the folder of the file before', () => {
-    expect(wrongWalks(walk(after, '2 distinct files in 3 entries'), existing)).toEqual([]);
-  });
-
-  test('must state the right numbers of files and entries', () => {
-    expect(wrongWalks(walk(after, '3 distinct files in 3 entries'), existing)).toEqual([
-      'A commit: the table has 2 distinct files in 3 entries',
-    ]);
-  });
-
-  test('must name files that exist', () => {
-    expect(
-      wrongWalks(walk('`loop/gone.ts` → `<name>/a.ts`', '2 distinct files in 2 entries'), existing),
-    ).toEqual(["A commit: gitops/loop/gone.ts doesn't exist"]);
-  });
-});
 
 describe('the table of floors', () => {
   const floors = [

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { duplicateExports, longParameterLists, unusedExports } from './architecture/exports.ts';
-import { crowdedFolders, fileCycles, mutualFolders, upwardImports } from './architecture/graph.ts';
+import { duplicateExports, unusedExports } from './architecture/exports.ts';
+import { fileCycles, mutualFolders, upwardImports } from './architecture/graph.ts';
 import { isRoot, MATRIX } from './architecture/matrix.ts';
 import { arrowsIn, drawnArrows, drawRooms } from './architecture/picture.ts';
+import { missingDocuments } from './architecture/references.ts';
 import {
   imports,
-  length,
   machinePaths,
   purity,
   signals,
@@ -14,7 +14,6 @@ import {
   wideComments,
 } from './architecture/rules.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
-import { missingDocuments, vocabulary } from './architecture/vocabulary.ts';
 
 /** A small tree that breaks (or keeps) one rule: these tests detect rules that can never fail. */
 const tree = (path: string, ...lines: string[]) => [{ path, text: lines.join('\n') }];
@@ -80,11 +79,6 @@ describe('the rule', () => {
       ).toEqual([expect.stringContaining('gitops/appliers/plan.ts:2: ')]);
     },
   );
-
-  test('length refuses one line too many', () => {
-    expect(length(tree('a.ts', '1', '2', '3'), 2)).toEqual(['a.ts: 3 lines, more than 2']);
-    expect(length(tree('a.ts', '1', '2', ''), 2)).toEqual([]);
-  });
 
   test.each([
     `await new Promise((resolve) => setTimeout(resolve, 10));`,
@@ -174,12 +168,6 @@ describe('the graph refuses', () => {
       'gitops/other/a.ts: on no floor',
     ]);
   });
-
-  test('a folder with one file too many', () => {
-    const folder = forest(['gitops/a.ts', ''], ['gitops/b.ts', ''], ['gitops/base/c.ts', '']);
-    expect(crowdedFolders(folder, 1)).toEqual(['gitops: 2 files of its own, more than 1']);
-    expect(crowdedFolders(folder, 2)).toEqual([]);
-  });
 });
 
 describe('the exports', () => {
@@ -216,17 +204,6 @@ describe('the exports', () => {
     const file = forest(['gitops/a.ts', 'export const used = 1;']);
     expect(unusedExports(file, [...file, ...forest(['gitops/b.ts', user])])).toEqual(violations);
   });
-
-  test.each([
-    'function f(a, b, c) {}',
-    'const f = (a, b, c) => a;',
-    'class C { m(a, b, c) {} }',
-    'interface I { m(a: 1, b: 2, c: 3): void }',
-    'type F = (a: 1, b: 2, c: 3) => void;',
-  ])('must not have too many parameters: %s', (code) => {
-    expect(longParameterLists(tree('a.ts', code), 2)).toEqual(['a.ts:1: 3 parameters, more than 2']);
-    expect(longParameterLists(tree('a.ts', code), 3)).toEqual([]);
-  });
 });
 
 test.each([
@@ -239,37 +216,11 @@ test.each([
   expect(wideComments(tree('gitops/a.ts', line), line.length - 1)).toHaveLength(found);
 });
 
-describe('the words', () => {
-  test.each([
-    ['a comment', '// Somebody else.', 'somebody'],
-    ['a name in camel case', 'const isTended = true;', 'tended'],
-    ['a name in snake case', 'const needs_door = 1;', 'door'],
-    ['a constant', 'const READ_PATIENCE = 1;', 'patience'],
-    ['a message', `throw new Error('the loop wakes');`, 'wakes'],
-  ])('are refused in %s', (_, line, word) => {
-    expect(vocabulary(tree('a.ts', '', line))).toEqual([expect.stringContaining(`a.ts:2: "${word}"`)]);
-  });
-
-  test('are refused in the name of a file, and as a phrase over two lines', () => {
-    expect(vocabulary(tree('gitops/next-look.ts', ''))).toHaveLength(1);
-    expect(vocabulary(tree('a.ts', '/**', ' * What is', ' * had.', ' */'))).toEqual(['a.ts: "is had"']);
-    expect(vocabulary(tree('a.ts', 'const seenTo = 1;'))).toEqual(['a.ts: "seenTo"']);
-    expect(vocabulary(tree('a.ts', '# the pods of', '# before'))).toEqual(['a.ts: "of before"']);
-  });
-
-  test.each(['const lookup = returned;', 'the dashboard is shared', 'a stand-in, left out'])(
-    'aren’t found in: %s',
-    (line) => {
-      expect(vocabulary(tree('a.ts', line))).toEqual([]);
-    },
-  );
-
-  test('that name a document are refused if the repository doesn’t have it', () => {
-    const documents = new Set(['README.md', 'docs/http.md']);
-    expect(missingDocuments(tree('gitops/a.ts', '// see docs/http.md and README.md'), documents)).toEqual([]);
-    expect(missingDocuments(tree('docs/a.md', '[http](http.md)'), documents)).toEqual([]);
-    expect(missingDocuments(tree('gitops/a.ts', '// see `http.md`'), documents)).toHaveLength(1);
-  });
+test('a text that names a document is refused if the repository doesn’t have it', () => {
+  const documents = new Set(['README.md', 'docs/http.md']);
+  expect(missingDocuments(tree('gitops/a.ts', '// see docs/http.md and README.md'), documents)).toEqual([]);
+  expect(missingDocuments(tree('docs/a.md', '[http](http.md)'), documents)).toEqual([]);
+  expect(missingDocuments(tree('gitops/a.ts', '// see `http.md`'), documents)).toHaveLength(1);
 });
 
 test.each([

@@ -1,4 +1,3 @@
-import { posix } from 'node:path';
 import type { Floor } from './graph.ts';
 import type { Violations } from './rules.ts';
 
@@ -10,56 +9,15 @@ function sectionOf(text: string, heading: string): string {
   return end === -1 ? after : after.slice(0, end);
 }
 
-/** The cells of each row of the tables in a text, without separator lines and the headers of walks and floors. */
+/** The cells of each row of the tables in a text, without separator lines and the headers of floors. */
 function rowsOf(text: string): string[][] {
   return text
     .split('\n')
-    .filter((line) => line.startsWith('| ') && !line.startsWith('| step ') && !line.startsWith('| floor '))
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| floor '))
     .map((line) => line.split('|').slice(1, -1));
 }
 
 const quoted = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].flatMap(([, name]) => name ?? []);
-
-interface Walk {
-  readonly title: string;
-  /** The entries of the column "after", as paths from the project's root. */
-  readonly after: readonly string[];
-  /** The numbers below the table: distinct files and entries of "after"; `null`: there are none. */
-  readonly stated: readonly [files: number, entries: number] | null;
-}
-
-/** The walks of docs/architecture.md. In a step, a file without a folder is in the folder of the file before it. */
-function walksIn(text: string): Walk[] {
-  const walks = sectionOf(text, '## Five walks').split(/^### /m).slice(1);
-  return walks.map((walk) => {
-    const [title = ''] = walk.split('\n');
-    const [, below = ''] = /"after" are below `([^`]+)`/.exec(walk) ?? [];
-    const after = rowsOf(walk).flatMap(([, , cell = '']) => {
-      let folder = '';
-      return quoted(cell).flatMap((name) => {
-        if (!/\.tsx?$/.test(name)) return [];
-        if (name.includes('/')) folder = posix.dirname(name);
-        return [posix.join(below, folder, posix.basename(name))];
-      });
-    });
-    const counts = /after: (\d+) distinct files in (\d+) entries/.exec(walk);
-    return { title, after, stated: counts === null ? null : [Number(counts[1]), Number(counts[2])] };
-  });
-}
-
-/** The walks must name only files that exist (`<name>` is any folder), and state the right numbers of them. */
-export function wrongWalks(text: string, existing: ReadonlySet<string>): Violations {
-  return walksIn(text).flatMap(({ title, after, stated }) => {
-    const missing = [...new Set(after)]
-      .filter((path) => !path.includes('<name>') && !existing.has(path))
-      .map((path) => `${title}: ${path} doesn't exist`);
-    const counted = [new Set(after).size, after.length];
-    const isWrong = stated !== null && stated.join() !== counted.join();
-    return isWrong
-      ? [...missing, `${title}: the table has ${counted.join(' distinct files in ')} entries`]
-      : missing;
-  });
-}
 
 /** `{a,b}/c.ts` as `a/c.ts` and `b/c.ts`. */
 function expanded(pattern: string): string[] {

@@ -94,25 +94,3 @@ export function unusedExports(files: readonly SourceFile[], users: readonly Sour
     )
     .map(({ path, name, line }) => `${path}:${line}: exports ${name}, which no other file imports`);
 }
-
-const FUNCTIONS: ReadonlySet<string> = new Set([
-  'FunctionDeclaration',
-  'FunctionExpression',
-  'ArrowFunctionExpression',
-  'TSDeclareFunction',
-  'TSMethodSignature',
-  'TSFunctionType',
-]);
-
-/** A function that needs more than `most` parameters must take one object. Function types count as well. */
-export function longParameterLists(files: readonly SourceFile[], most: number): Violations {
-  return files.flatMap((file) =>
-    parse(file).flatMap((node) => {
-      if (!FUNCTIONS.has(node.type)) return [];
-      const count = list(node.params).filter((one) => nameOf(one) !== 'this').length;
-      return count > most
-        ? [`${file.path}:${lineOf(file, node)}: ${count} parameters, more than ${most}`]
-        : [];
-    }),
-  );
-}

@@ -90,10 +90,3 @@ export function upwardImports(files: readonly SourceFile[], floors: readonly Flo
   });
   return [...homeless, ...upward];
 }
-
-/** A folder with too many files does several things: split it. */
-export function crowdedFolders(files: readonly SourceFile[], most: number): Violations {
-  return [...Map.groupBy(files, ({ path }) => posix.dirname(path))]
-    .filter(([, own]) => own.length > most)
-    .map(([folder, own]) => `${folder}: ${own.length} files of its own, more than ${most}`);
-}

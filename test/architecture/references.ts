@@ -49,3 +49,17 @@ export function brokenReferences(files: readonly SourceFile[], documents: readon
     ];
   });
 }
+
+/** The Markdown files that a text names, with or without a folder, and that the repository doesn't have. */
+export function missingDocuments(files: readonly SourceFile[], existing: ReadonlySet<string>): Violations {
+  return files.flatMap(({ path, text }) =>
+    text.split('\n').flatMap((line, index) =>
+      [...line.matchAll(/(?<![\w/.-])((?:[\w./-]*\/)?[\w-]+\.md)\b/g)].flatMap(([, name = '']) => {
+        const places = [posix.normalize(name), posix.join(posix.dirname(path), name)];
+        return places.some((place) => existing.has(place))
+          ? []
+          : [`${path}:${index + 1}: refers to ${name}, which the repository doesn't have`];
+      }),
+    ),
+  );
+}

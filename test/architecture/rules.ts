@@ -39,14 +39,6 @@ export function imports(files: readonly SourceFile[], matrix: readonly Row[]): V
   });
 }
 
-/** A long file does several things: split it. */
-export function length(files: readonly SourceFile[], most: number): Violations {
-  return files
-    .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
-    .filter(({ lines }) => lines > most)
-    .map(({ path, lines }) => `${path}: ${lines} lines, more than ${most}`);
-}
-
 /** Lines that are comments only. The formatter wraps code, but no comment. */
 export function wideComments(files: readonly SourceFile[], most: number): Violations {
   return files.flatMap(({ path, text }) =>

@@ -22,7 +22,7 @@ const ITEMS = Object.keys(PRICES) as Item[]; // the keys of the literal above
 const cost = (operations: Operations, item: Item) => (operations[item] * PRICES[item]) / 1e6;
 
 /** US dollars for these operations. */
-export const total = (operations: Operations): number =>
+const total = (operations: Operations): number =>
   ITEMS.reduce((sum, item) => sum + cost(operations, item), 0);
 
 const dollars = (amount: number, digits: number) => `$${amount.toFixed(digits)}`;

@@ -1,12 +1,10 @@
 import { vi } from 'vitest';
-import type { archive, RawBatch, rawLog } from '../../../edge/logs/raw-log.ts';
+import { archive, type RawBatch, rawLog } from '../../../edge/logs/raw-log.ts';
 import type { RequestRecord } from '../../../edge/logs/request-record.ts';
 import type { Sent } from './visits.ts';
 
-/** The raw logs of one version of the code, and how long and for how many messages the queue's consumer waits. */
-export interface RawLogs {
-  readonly rawLog: typeof rawLog;
-  readonly archive: typeof archive;
+/** For how many messages, and how long, the queue's consumer waits. */
+interface Delivery {
   readonly maxBatchSize: number;
   readonly maxBatchTimeoutMs: number;
 }
@@ -14,7 +12,7 @@ export interface RawLogs {
 /** Messages to the queue and objects in the bucket, for the requests of one isolate at these times. */
 export async function countRawLogs(
   requests: readonly Sent[],
-  { rawLog: collect, archive: write, maxBatchSize, maxBatchTimeoutMs }: RawLogs,
+  { maxBatchSize, maxBatchTimeoutMs }: Delivery,
 ): Promise<{ messages: number; objects: number }> {
   vi.useFakeTimers({ now: Date.parse('2026-01-01T00:00:00Z') });
   try {
@@ -24,7 +22,7 @@ export async function countRawLogs(
       // An empty batch is sent, too, and paid for.
       messages.push({ at: Date.now(), batch });
     };
-    const keep = collect({ send }, Date.now, () => undefined);
+    const keep = rawLog({ send }, Date.now, () => undefined);
     const start = Date.now();
     for (const { at } of requests) {
       await vi.advanceTimersByTimeAsync(start + at - Date.now());
@@ -48,7 +46,7 @@ export async function countRawLogs(
         ack: () => undefined,
         retry: () => undefined,
       }));
-      await write({ messages: delivered }, { put }, () => undefined);
+      await archive({ messages: delivered }, { put }, () => undefined);
     }
     return { messages: messages.length, objects };
   } finally {

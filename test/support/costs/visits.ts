@@ -1,14 +1,6 @@
 import { type Stage, type StagedSite, startStage } from '../edge/stage.ts';
 import { vendorScript } from '../edge/upstream.ts';
 
-/** How a version's page behaves: what it sends to the edge in the first view of a visit, and in later ones. */
-interface PageModel {
-  /** A JSON body costs a preflight for each path, which the browser keeps for two hours. */
-  readonly isJson: boolean;
-  /** The page sends the report about blockers at every view, after a request for the bait. */
-  readonly reportsEachView: boolean;
-}
-
 /** When a page sent a request: milliseconds after the program of visits began. */
 export interface Sent {
   readonly at: number;
@@ -47,13 +39,13 @@ interface Visitor {
   cookies: Record<string, string>;
 }
 
-/** Runs the program against a version of the edge worker, with cookie restoration on, and counts. */
-export async function countVisits(entry: string | undefined, model: PageModel): Promise<Counted> {
-  const stage = await startStage(entry);
+/** Runs the program against the edge worker, with cookie restoration on, and counts. */
+export async function countVisits(): Promise<Counted> {
+  const stage = await startStage();
   try {
     stage.upstream.reply = ({ url }) => (url.includes('/gtm.js') ? vendorScript() : {});
     const site = await stage.site({ features: { cookie_restoration: true } });
-    const page = new Page(stage, site, model);
+    const page = new Page(stage, site);
     const returning = PROGRAM.flatMap((kind) => (kind === 'returning' ? [newVisitor(BROWSER)] : []));
     for (const visitor of returning) await page.visit(visitor, VIEWS_MS.length);
     await page.wait(86_400_000);
@@ -87,12 +79,10 @@ class Page {
   now = 0;
   readonly #stage: Stage;
   readonly #site: StagedSite;
-  readonly #model: PageModel;
 
-  constructor(stage: Stage, site: StagedSite, model: PageModel) {
+  constructor(stage: Stage, site: StagedSite) {
     this.#stage = stage;
     this.#site = site;
-    this.#model = model;
   }
 
   begin(): void {
@@ -121,17 +111,16 @@ class Page {
     if (isFirst) await this.#get(visitor, `/l/${loader}.js`);
     await until(AT_MS.boot);
     const body = { loader, url: `https://${domains[0]?.domain}/`, ...this.#named(visitor) };
-    const { json } = await this.#post(visitor, '/boot', body, isFirst);
+    const { json } = await this.#post(visitor, '/boot', body);
     if (json.profile !== null) visitor.fpid = json.profile.id;
     visitor.session = json.session.token ?? json.session.id;
     await until(AT_MS.script);
     if (isFirst) await this.#get(visitor, `/c/${domains[0]?.token}.js`);
     visitor.cookies = { _ga: visitor.cookies._ga ?? `GA1.1.${began}.1`, _ga_ABC: `GS1.1.${this.now}` };
     await until(AT_MS.report);
-    if (this.#model.reportsEachView) await this.#get(visitor, '/bait/gtm.js?v=1&ad_type=banner');
-    if (!isFirst && !this.#model.reportsEachView) return;
+    if (!isFirst) return;
     const report = { loader, session: { id: json.session.id }, signals: { adblock: false } };
-    await this.#post(visitor, '/mark-session-detection', report, isFirst);
+    await this.#post(visitor, '/mark-session-detection', report);
   }
 
   #named({ fpid, session, cookies }: Visitor): object {
@@ -143,18 +132,13 @@ class Page {
     return this.#stage.send(this.#site.host, path, { headers: { 'user-agent': agent } });
   }
 
-  async #post({ agent }: Visitor, path: string, body: object, isFirst: boolean) {
+  async #post({ agent }: Visitor, path: string, body: object) {
     const origin = `https://${this.#site.domains[0]?.domain}`;
     const headers = { 'user-agent': agent, origin };
-    if (this.#model.isJson && isFirst) {
-      this.sent.push({ at: this.now });
-      await this.#stage.send(this.#site.host, path, { method: 'OPTIONS', headers });
-    }
     this.sent.push({ at: this.now });
-    const type = this.#model.isJson ? 'application/json' : 'text/plain;charset=UTF-8';
     const options = {
       method: 'POST',
-      headers: { ...headers, 'content-type': type },
+      headers: { ...headers, 'content-type': 'text/plain;charset=UTF-8' },
       body: JSON.stringify(body),
     };
     return this.#stage.send(this.#site.host, path, options);
