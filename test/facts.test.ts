@@ -33,7 +33,7 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'names by DNS, and by the hosts file only where DNS has nothing',
     'Start and run',
-    ['test/integration/containers-preview.test.ts', 'test/sites/demo/lookup.test.ts'],
+    ['test/integration/containers/preview.test.ts', 'test/sites/demo/lookup.test.ts'],
   ],
   ['the tag serving path', 'Paths', ['test/sites/demo/tag-server.test.ts']],
   ['drafts of a container', 'Preview server', ['test/sites/demo/tag-server.test.ts']],
