@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=65536 MALLOC_MMAP_THRESHOLD_=65536 node --max-semi-space-size=1 --optimize-for-size --no-opt --no-sparkplug
+#!/usr/bin/env node
 // Everything imported here must load on Node 18, so that the program can say which version of Node it needs.
 import { CliError } from './cli/output/cli-error.ts';
 import { useCompileCache } from './cli/output/compile-cache.ts';

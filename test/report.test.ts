@@ -1,7 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { type FileOutcome, lastLine, renderReport } from './support/report.ts';
+import { describe, expect, test } from 'vitest';
+import { renderReport } from './support/report.ts';
 
-const file = (path: string, counts: Partial<FileOutcome>): FileOutcome => ({
+type Outcome = Parameters<typeof renderReport>[0]['outcomes'][number];
+
+const file = (project: string, path: string, counts: Partial<Outcome>): Outcome => ({
+  project,
   path,
   passed: 0,
   failed: 0,
@@ -10,72 +13,60 @@ const file = (path: string, counts: Partial<FileOutcome>): FileOutcome => ({
   failures: [],
   ...counts,
 });
-const squeezed = (report: string) => report.split('\n').map((line) => line.split(/\s+/).join(' '));
+const report = (parts: Partial<Parameters<typeof renderReport>[0]>) =>
+  renderReport({ outcomes: [], leftOut: [], later: [], seconds: 3, logs: 'logs', ...parts });
+const squeezed = (text: string) => text.split('\n').map((line) => line.split(/\s+/).join(' '));
 
 describe('the end of a test run', () => {
-  beforeEach(() => void vi.stubEnv('TAGYARD_REQUIRE_ALL', ''));
-  afterEach(() => void vi.unstubAllEnvs());
-
-  test.each([
-    [{ passed: 3, failed: 0, skipped: 0 }, '3 passed, 0 failed'],
-    [{ passed: 3, failed: 1, skipped: 2 }, '3 passed, 1 failed'],
-  ])('has the last line $1 for the counts %o', (counts, expected) => {
-    expect(lastLine(counts)).toBe(expected);
-  });
-
-  test('shows each suite’s sums and budget, names what is missing, and ends with the counts alone', () => {
-    const report = renderReport(
-      [
-        file('test/faults/cloudflare.test.ts', { passed: 1, seconds: 2_002.25 }),
-        file('test/edge/a.test.ts', { passed: 2, failed: 1 }),
-        file('test/edge/b.test.ts', { passed: 4, skipped: 1 }),
+  test('shows each project’s sums, what was left out and why, and ends with the counts alone', () => {
+    const text = report({
+      outcomes: [
+        file('unit', 'test/edge/a.test.ts', { passed: 2, failed: 1 }),
+        file('unit', 'test/edge/b.test.ts', { passed: 4, skipped: 1 }),
+        file('faults', 'test/faults/c.test.ts', { passed: 1, seconds: 2002.4 }),
       ],
-      { nginx: null, knot: 'knotd is not installed' },
-      3,
-    );
-    expect(squeezed(report)).toEqual([
+      leftOut: [{ component: 'knot', reason: 'knotd is not installed', files: 2 }],
+      later: [{ reason: 'Chromium', files: 1 }],
+    });
+    expect(squeezed(text)).toEqual([
       '',
-      'suite files passed failed skipped seconds budget',
-      expect.stringMatching(/^edge 2 6 1 1 2\.0 \d+$/),
-      expect.stringMatching(/^outages 1 1 0 0 2002\.3 \d+ over budget$/),
-      expect.stringMatching(/^all 3 7 1 1 2004\.3 \d+ over budget$/),
-      '3.0 s of wall time; the seconds above are summed over files.',
+      ' files passed failed skipped seconds',
+      'unit 2 6 1 1 2',
+      'faults 1 1 0 0 2002',
+      'all 3 7 1 1 2004',
+      '3 s in all; the seconds above are summed over files, which run beside each other.',
       '',
-      'Left out: tests of these missing components (test/setup-debian.sh installs them on Debian):',
-      ' knot knotd is not installed',
+      expect.stringContaining('test/setup-debian.sh'),
+      ' knot 2 files: knotd is not installed',
+      '',
+      expect.stringContaining('npm run test:all'),
+      ' 1 file: Chromium',
       '',
       '7 passed, 1 failed',
     ]);
   });
 
   test('names what failed, and what passed at the second try only, before the counts', () => {
-    const report = renderReport(
-      [
-        file('test/edge/a.test.ts', { failed: 1, failures: ['a part > does it: expected 1 to be 2'] }),
-        file('test/edge/b.test.ts', { passed: 1, retried: ['waits: timed out'] }),
+    const text = report({
+      outcomes: [
+        file('unit', 'test/edge/a.test.ts', { failed: 1, failures: ['a part > does it: expected 1 to be 2'] }),
+        file('unit', 'test/edge/b.test.ts', { passed: 1, retried: ['waits: timed out'] }),
       ],
-      {},
-      1,
-    );
-    expect(report.split('\n').slice(-7)).toEqual([
+    });
+    expect(text.split('\n').slice(-7)).toEqual([
       'Passed at the second try only:',
       '  test/edge/b.test.ts > waits: timed out',
       '',
-      'Failed:',
+      'Failed (logs/<project>.log has diffs and stacks):',
       '  test/edge/a.test.ts > a part > does it: expected 1 to be 2',
       '',
       '1 passed, 1 failed',
     ]);
   });
 
-  test.each([
-    ['every needed component is here', { nginx: null }, ''],
-    ['no component was needed', {}, ''],
-    ['a missing component fails the run', { knot: 'knotd is not installed' }, '1'],
-  ])('names nothing as left out where %s', (_case, probes, required) => {
-    vi.stubEnv('TAGYARD_REQUIRE_ALL', required);
-    const report = renderReport([file('test/edge/a.test.ts', { passed: 1 })], probes, 1);
-    expect(report).not.toMatch(/left out/i);
-    expect(report.split('\n').at(-1)).toBe('1 passed, 0 failed');
+  test('names nothing as left out where nothing was', () => {
+    const text = report({ outcomes: [file('unit', 'test/edge/a.test.ts', { passed: 1 })] });
+    expect(text).not.toMatch(/left out|test:all/i);
+    expect(text.split('\n').at(-1)).toBe('1 passed, 0 failed');
   });
 });

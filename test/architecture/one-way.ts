@@ -30,7 +30,7 @@ export function otherWays(files: readonly SourceFile[]): Violations {
 /** Folders below `test/` with programs, lists or support code that tests may import. */
 const OWN_PARTS = /^test\/(?:support|architecture|bench|conform|fuzz|pictures)\//;
 /** Files that tests import although they aren't in such a folder. */
-const SHARED = ['test/run.ts', 'test/suites.ts', 'test/gitops/appliers/conformance.ts'];
+const SHARED = ['test/run.ts', 'test/projects.ts', 'test/gitops/appliers/conformance.ts'];
 
 /**
  * Tests use only the verb `test`, mock no module, and have common code in `test/support`. A test file may import other

@@ -1,8 +1,3 @@
-import { stripVTControlCharacters } from 'node:util';
-import type { TestModule } from 'vitest/node';
-import { SUITES, suiteOf } from '../suites.ts';
-import { allRequired, type Probes } from './components.ts';
-
 interface Counts {
   readonly passed: number;
   readonly failed: number;
@@ -19,33 +14,6 @@ export interface FileOutcome extends Counts {
   readonly retried?: readonly string[];
 }
 
-/**
- * Reads one file's outcome from the runner. A file that fails outside its tests (on import, in a hook) has no failed
- * test, so it counts as one failure.
- */
-export function readModule(module: TestModule): FileOutcome {
-  const count = (state: 'passed' | 'failed' | 'skipped') => [...module.children.allTests(state)].length;
-  const failed = count('failed');
-  const { collectDuration, setupDuration, duration } = module.diagnostic();
-  return {
-    path: module.relativeModuleId,
-    passed: count('passed'),
-    failed: failed === 0 && !module.ok() ? 1 : failed,
-    skipped: count('skipped'),
-    seconds: (collectDuration + setupDuration + duration) / 1000,
-    failures: [
-      ...module.errors().map(({ message }) => firstLine(message)),
-      ...[...module.children.allTests('failed')].map(
-        (test) => `${test.fullName}: ${firstLine(test.result().errors?.[0]?.message ?? '')}`,
-      ),
-    ],
-  };
-}
-
-function firstLine(text: string): string {
-  return stripVTControlCharacters(text).split('\n', 1)[0] ?? '';
-}
-
 export function sum(outcomes: readonly Counts[]): Counts {
   return outcomes.reduce<Counts>(
     (total, { passed, failed, skipped }) => ({
@@ -57,72 +25,97 @@ export function sum(outcomes: readonly Counts[]): Counts {
   );
 }
 
-const HEAD = ['suite', 'files', 'passed', 'failed', 'skipped', 'seconds', 'budget'];
+/**
+ * Shows how many files of each project have ended, in one line that is written anew on a terminal, and elsewhere in a
+ * line every `everyMs`. A failure is shown at once.
+ */
+export function progress(
+  projects: readonly { readonly name: string; readonly files: readonly string[] }[],
+  everyMs: number,
+) {
+  const started = Date.now();
+  const done = new Map(projects.map(({ name }) => [name, 0]));
+  const { isTTY = false, columns = 80 } = process.stdout;
+  const text = () => {
+    const parts = projects.flatMap(({ name, files }) => {
+      const count = done.get(name) ?? 0;
+      return count === 0 || count >= files.length ? [] : [`${name} ${count}/${files.length}`];
+    });
+    const all = projects.reduce((total, { files }) => total + files.length, 0);
+    const ended = [...done.values()].reduce((total, count) => total + count, 0);
+    return `${Math.round((Date.now() - started) / 1000)} s: ${ended} of ${all} files · ${parts.join(' · ')}`;
+  };
+  const erase = () => isTTY && process.stdout.write('\r\x1b[K');
+  const draw = () => {
+    if (isTTY) process.stdout.write(`\r\x1b[K${text().slice(0, columns - 1)}`);
+    else console.log(text());
+  };
+  const timer = setInterval(draw, isTTY ? 1000 : everyMs);
+  return {
+    ended(name: string, { path, failures }: FileOutcome) {
+      done.set(name, (done.get(name) ?? 0) + 1);
+      if (failures.length === 0) return;
+      erase();
+      for (const failure of failures) console.log(`failed: ${path} > ${failure}`);
+    },
+    end() {
+      clearInterval(timer);
+      erase();
+    },
+  };
+}
 
-function row(name: string, files: readonly FileOutcome[], budget: number): string {
+interface Report {
+  readonly outcomes: readonly (FileOutcome & { readonly project: string })[];
+  /** Missing components, and how many of the selected files need them. */
+  readonly leftOut: readonly { readonly component: string; readonly reason: string; readonly files: number }[];
+  /** What another command runs. */
+  readonly later: readonly { readonly reason: string; readonly files: number }[];
+  readonly seconds: number;
+  /** The folder with Vitest's own output. */
+  readonly logs: string;
+}
+
+/** The end of a run's output, on one screen unless much failed. Its last line is `N passed, N failed`, for programs. */
+export function renderReport({ outcomes, leftOut, later, seconds, logs }: Report): string {
+  const projects = [...Map.groupBy(outcomes, ({ project }) => project)];
+  const total = sum(outcomes);
+  return [
+    '',
+    line('', ['files', 'passed', 'failed', 'skipped', 'seconds']),
+    ...projects.map(([name, files]) => row(name, files)),
+    ...(projects.length > 1 ? [row('all', outcomes)] : []),
+    `${Math.round(seconds)} s in all; the seconds above are summed over files, which run beside each other.`,
+    '',
+    ...section('Left out, because this machine lacks a component (test/setup-debian.sh installs them on Debian):', [
+      ...leftOut.map(({ component, reason, files }) => `${component.padEnd(12)}${count(files)}: ${reason}`),
+    ]),
+    ...section('`npm run test:all` also runs what takes long or needs components:', [
+      ...later.map(({ reason, files }) => `${count(files)}: ${reason}`),
+    ]),
+    ...section(
+      'Passed at the second try only:',
+      outcomes.flatMap(({ path, retried = [] }) => retried.map((failure) => `${path} > ${failure}`)),
+    ),
+    ...section(
+      `Failed (${logs}/<project>.log has diffs and stacks):`,
+      outcomes.flatMap(({ path, failures }) => failures.map((failure) => `${path} > ${failure}`)),
+    ),
+    `${total.passed} passed, ${total.failed} failed`,
+  ].join('\n');
+}
+
+const count = (files: number) => `${files} ${files === 1 ? 'file' : 'files'}`;
+
+const section = (title: string, lines: readonly string[]) =>
+  lines.length === 0 ? [] : [title, ...lines.map((text) => `  ${text}`), ''];
+
+function row(name: string, files: readonly FileOutcome[]): string {
   const { passed, failed, skipped } = sum(files);
-  const seconds = files.reduce((total, file) => total + file.seconds, 0);
-  const cells = [files.length, passed, failed, skipped, seconds.toFixed(1), budget];
-  return `${line(name, cells)}${seconds > budget ? '  over budget' : ''}`;
+  const seconds = files.reduce((all, file) => all + file.seconds, 0);
+  return line(name, [files.length, passed, failed, skipped, seconds.toFixed(0)]);
 }
 
 function line(name: string, cells: readonly (string | number)[]): string {
-  return [name.padEnd(12), ...cells.map((cell) => String(cell).padStart(8))].join('');
-}
-
-/** A line for each suite that ran. Its budget is for all its files, so a filtered run is rarely over it. */
-function timings(outcomes: readonly FileOutcome[]): string[] {
-  const files = Map.groupBy(outcomes, ({ path }) => suiteOf(path));
-  const ran = SUITES.filter((suite) => files.has(suite));
-  const [name = '', ...cells] = HEAD;
-  return [
-    line(name, cells),
-    ...ran.map((suite) => row(suite.name, files.get(suite) ?? [], suite.budget)),
-    row(
-      'all',
-      outcomes,
-      ran.reduce((total, { budget }) => total + budget, 0),
-    ),
-  ];
-}
-
-/** Lists the missing components. Empty if none is missing, or if all are required: tests then fail instead. */
-function leftOut(probes: Probes): string[] {
-  const absent = Object.entries(probes).filter(([, reason]) => reason !== null);
-  if (absent.length === 0 || allRequired()) return [];
-  return [
-    'Left out: tests of these missing components (test/setup-debian.sh installs them on Debian):',
-    ...absent.map(([component, reason]) => `  ${component.padEnd(12)}${reason}`),
-    '',
-  ];
-}
-
-/** Names what failed, so that the end of a long run's output is enough to know it. */
-function failures(outcomes: readonly FileOutcome[]): string[] {
-  const listed = (title: string, linesOf: (file: FileOutcome) => readonly string[] | undefined) => {
-    const lines = outcomes.flatMap((file) => (linesOf(file) ?? []).map((text) => `  ${file.path} > ${text}`));
-    return lines.length === 0 ? [] : [title, ...lines, ''];
-  };
-  return [
-    ...listed('Passed at the second try only:', ({ retried }) => retried),
-    ...listed('Failed:', (file) => file.failures),
-  ];
-}
-
-/** `N passed, N failed`: the last line of a run, for programs. The table above it counts the skipped tests. */
-export function lastLine({ passed, failed }: Counts): string {
-  return `${passed} passed, ${failed} failed`;
-}
-
-/** The end of a run's output. Seconds are summed over files, which run in parallel. */
-export function renderReport(outcomes: readonly FileOutcome[], probes: Probes, wallSeconds: number): string {
-  return [
-    '',
-    ...timings(outcomes),
-    `${wallSeconds.toFixed(1)} s of wall time; the seconds above are summed over files.`,
-    '',
-    ...leftOut(probes),
-    ...failures(outcomes),
-    lastLine(sum(outcomes)),
-  ].join('\n');
+  return [name.padEnd(18), ...cells.map((cell) => String(cell).padStart(9))].join('');
 }

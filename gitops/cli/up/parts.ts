@@ -7,7 +7,6 @@ import { LOGIN_ACCOUNTS } from './accounts.ts';
 import type { ChildSpec } from './child.ts';
 import type { Drivers } from './drivers.ts';
 import type { Ports } from './ports.ts';
-import { QUICK_WASM, SMALL_HEAP, SMALL_V8 } from './v8-options.ts';
 
 /** The zone of the embedded instance. Browsers resolve every name under `localhost` to loopback (RFC 6761, 6.3). */
 const ZONE = 'tagyard.localhost';
@@ -34,8 +33,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
   return {
     name,
     script: fileURLToPath(siblingUrl(`../../../${script}`, import.meta.url)),
-    env: { ...SMALL_HEAP, ...env },
-    v8Options: SMALL_V8,
+    env,
     logFile: setup.home.at('logs', `${name}.log`),
   };
 }
@@ -155,5 +153,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     HOST_NAME,
     TAG_SERVER_IMAGE: setup.tagServerImage,
   });
-  return { ...management, v8Options: [...SMALL_V8, QUICK_WASM] };
+  // Compiles WebAssembly once, by the fast compiler. For PGlite's ten megabytes of code, the optimising one needs
+  // 200 to 300 MB, which it never returns.
+  return { ...management, v8Options: ['--liftoff-only'] };
 }

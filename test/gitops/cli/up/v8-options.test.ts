@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { ALLOCATOR, SMALL_HEAP, V8_OPTIONS, WAITING_V8 } from '../../../../gitops/cli/up/v8-options.ts';
+import { ALLOCATOR, V8_OPTIONS } from '../../../../gitops/cli/up/v8-options.ts';
 
 const script = `
   for (let round = 0, kept = []; round < 100; round += 1) {
@@ -28,16 +28,4 @@ test('`npm run provisioner` uses the same options and allocator settings', () =>
   expect(scripts.provisioner).toBe(
     [...env, 'node', ...V8_OPTIONS, '--env-file-if-exists=.env', 'gitops/main.ts'].join(' '),
   );
-});
-
-test('`npm start` and the package’s command use the options of a process that waits', () => {
-  const read = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8');
-  const heap = Object.entries(SMALL_HEAP).map(([name, value]) => `${name}=${value}`);
-  const options = WAITING_V8.join(' ');
-  expect(read('package.json')).toMatch(
-    new RegExp(`"start": "NODE_COMPILE_CACHE=\\S+ ${heap.join(' ')} exec node ${options} gitops/cli.ts up"`),
-  );
-  expect(read('gitops/cli.ts').split('\n', 1)).toEqual([
-    `#!/usr/bin/env -S ${heap.join(' ')} node ${options}`,
-  ]);
 });

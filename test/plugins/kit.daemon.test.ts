@@ -17,7 +17,7 @@ beforeEach(() => {
     'gitops',
     'sites',
     'test/support/edge',
-    'test/suites.ts',
+    'test/projects.ts',
     'test/support/compile-cache.ts',
     'package.json',
     'tsconfig.json',
