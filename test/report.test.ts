@@ -49,7 +49,10 @@ describe('the end of a test run', () => {
   test('names what failed, and what passed at the second try only, before the counts', () => {
     const text = report({
       outcomes: [
-        file('unit', 'test/edge/a.test.ts', { failed: 1, failures: ['a part > does it: expected 1 to be 2'] }),
+        file('unit', 'test/edge/a.test.ts', {
+          failed: 1,
+          failures: ['a part > does it: expected 1 to be 2'],
+        }),
         file('unit', 'test/edge/b.test.ts', { passed: 1, retried: ['waits: timed out'] }),
       ],
     });

@@ -114,6 +114,7 @@ function run(name: string, { filters, workers }: { filters: readonly string[]; w
     });
     show.ended(name, outcome);
   };
+  show.began(name);
   return runProject(name, { filters, workers, inOwnNetwork, ended });
 }
 
@@ -121,7 +122,8 @@ function run(name: string, { filters, workers }: { filters: readonly string[]; w
 async function tryAgain(): Promise<void> {
   const failed = [...outcomes.values()].filter((outcome) => outcome.failed > 0);
   if (failed.length > MOST_RETRIED) return;
-  for (const { path, project } of failed) stray.push(...(await run(project, { filters: [path], workers: 1 })));
+  for (const { path, project } of failed)
+    stray.push(...(await run(project, { filters: [path], workers: 1 })));
 }
 
 function componentsIn(path: string) {

@@ -93,7 +93,7 @@ async function idleMemory(bench: Bench, instance: Instance): Promise<void> {
   await eventually(isIdle, { timeoutMs: 2 * IDLE_MS });
   const processes = residentByProcess(instance.pid);
   const sum = processes.reduce((total, { mib }) => total + mib, 0);
-  await bench('idle, sum of RSS with npm (aim 700)', { unit: 'MiB', run: () => sum });
+  await bench('idle, sum of RSS with npm', { unit: 'MiB', run: () => sum });
   for (const { command, mib } of processes) {
     await bench(`  ${nameOf(command)}`, { unit: 'MiB', run: () => mib });
   }

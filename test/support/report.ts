@@ -35,11 +35,12 @@ export function progress(
 ) {
   const started = Date.now();
   const done = new Map(projects.map(({ name }) => [name, 0]));
+  const running = new Set<string>();
   const { isTTY = false, columns = 80 } = process.stdout;
   const text = () => {
     const parts = projects.flatMap(({ name, files }) => {
       const count = done.get(name) ?? 0;
-      return count === 0 || count >= files.length ? [] : [`${name} ${count}/${files.length}`];
+      return running.has(name) && count < files.length ? [`${name} ${count}/${files.length}`] : [];
     });
     const all = projects.reduce((total, { files }) => total + files.length, 0);
     const ended = [...done.values()].reduce((total, count) => total + count, 0);
@@ -52,6 +53,7 @@ export function progress(
   };
   const timer = setInterval(draw, isTTY ? 1000 : everyMs);
   return {
+    began: (name: string) => void running.add(name),
     ended(name: string, { path, failures }: FileOutcome) {
       done.set(name, (done.get(name) ?? 0) + 1);
       if (failures.length === 0) return;
@@ -68,7 +70,11 @@ export function progress(
 interface Report {
   readonly outcomes: readonly (FileOutcome & { readonly project: string })[];
   /** Missing components, and how many of the selected files need them. */
-  readonly leftOut: readonly { readonly component: string; readonly reason: string; readonly files: number }[];
+  readonly leftOut: readonly {
+    readonly component: string;
+    readonly reason: string;
+    readonly files: number;
+  }[];
   /** What another command runs. */
   readonly later: readonly { readonly reason: string; readonly files: number }[];
   readonly seconds: number;
@@ -87,9 +93,10 @@ export function renderReport({ outcomes, leftOut, later, seconds, logs }: Report
     ...(projects.length > 1 ? [row('all', outcomes)] : []),
     `${Math.round(seconds)} s in all; the seconds above are summed over files, which run beside each other.`,
     '',
-    ...section('Left out, because this machine lacks a component (test/setup-debian.sh installs them on Debian):', [
-      ...leftOut.map(({ component, reason, files }) => `${component.padEnd(12)}${count(files)}: ${reason}`),
-    ]),
+    ...section(
+      'Left out, because this machine lacks a component (test/setup-debian.sh and test/setup-kubernetes.sh install them):',
+      [...leftOut.map(({ component, reason, files }) => `${component.padEnd(12)}${count(files)}: ${reason}`)],
+    ),
     ...section('`npm run test:all` also runs what takes long or needs components:', [
       ...later.map(({ reason, files }) => `${count(files)}: ${reason}`),
     ]),
