@@ -34,7 +34,8 @@ fi
 
 # How this machine reaches the registry of packages: its names, certificates and npm's own configuration.
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
-cp -aL /etc/ssl/certs/. "$root/etc/ssl/certs/"
+rm -rf "$root/etc/ssl/certs"
+cp -aL /etc/ssl/certs "$root/etc/ssl/"
 for file in "$HOME/.npmrc" /etc/npmrc "$(npm config get globalconfig)"; do
   [ ! -f "$file" ] || install -D -m 600 "$file" "$root/${file#/}"
 done
