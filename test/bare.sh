@@ -36,15 +36,15 @@ fi
 cp /etc/resolv.conf /etc/hosts "$root/etc/"
 rm -rf "$root/etc/ssl/certs"
 cp -aL /etc/ssl/certs "$root/etc/ssl/"
-for file in "$HOME/.npmrc" /etc/npmrc "$(npm config get globalconfig)"; do
-  [ ! -f "$file" ] || install -D -m 600 "$file" "$root/${file#/}"
-done
+global=$(npm config get globalconfig)
+[ ! -f "$global" ] || install -D -m 644 "$global" "$root/${global#/}"
+[ ! -f "$HOME/.npmrc" ] || install -m 600 "$HOME/.npmrc" "$root/srv/.npmrc"
 registry=$(env | grep -iE '^(npm_config_|NODE_EXTRA_CA_CERTS=|SSL_CERT|https?_proxy=|no_proxy=)' || true)
 extra=$(sed -n 's/^NODE_EXTRA_CA_CERTS=//p' <<<"$registry")
 [ ! -f "$extra" ] || install -D -m 644 "$extra" "$root/${extra#/}"
 
-rm -rf "$root/root/project" "$root/root/.cache" "$root/root/.npm"
-git clone -q "file://$PWD" "$root/root/project"
+rm -rf "$root/srv/tagyard" "$root/srv/.cache" "$root/srv/.npm"
+git clone -q "file://$PWD" "$root/srv/tagyard"
 
 # In process and mount namespaces of their own: nothing that is started or mounted there outlives this script.
 in_root() {
@@ -52,8 +52,8 @@ in_root() {
     mount -t proc proc "$0/proc"
     mount --rbind /dev "$0/dev"
     mount -t tmpfs tmpfs "$0/tmp"
-    exec chroot "$0" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 CI="${CI:-}" \
-      PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${@:2}" bash -euc "cd /root/project; $1"
+    exec chroot "$0" /usr/bin/env -i HOME=/srv TERM=dumb LANG=C.UTF-8 CI="${CI:-}" \
+      PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "${@:2}" bash -euc "cd /srv/tagyard; $1"
   ' "$root" "$1" ${registry:+$registry}
 }
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { setTimeout as pause } from 'node:timers/promises';
 import { z } from 'zod';
+import { eventually } from '../eventually.ts';
 
 /**
  * What a newcomer does with a running instance: opens the demo shop, creates a container by the API, and asks for its
@@ -45,32 +45,18 @@ const created = await api('/server-containers', {
   webTagIds: { 'acme.example': 'GTM-ABC1234' },
   containerConfigB64: Buffer.from('id=GTM-SRV0001&env=1&auth=your-auth').toString('base64'),
 });
-await until('the container is active', ACTIVE_MS, async () => {
-  const { status } = await api(`/server-containers/${created.id}`);
-  return status === 'active';
-});
-const [, loader] = /src="([^"]+)"/.exec(created.domains[0]?.snippet ?? '') ?? [];
-if (loader === undefined) throw new Error(`the snippet has no address: ${created.domains[0]?.snippet}`);
-await until('the edge serves the loader', ACTIVE_MS, async () => {
-  const { status, text } = await page(loader);
-  return status === 200 && text.length > 1000;
-});
+const [, loader] = /"(http[^"]+\/l\/lt_\w+\.js)"/.exec(created.domains[0]?.snippet ?? '') ?? [];
+if (loader === undefined) throw new Error(`the snippet has no loader: ${created.domains[0]?.snippet}`);
+await eventually(
+  async () => {
+    const { status } = await api(`/server-containers/${created.id}`);
+    const { status: served, text } = await page(loader);
+    if (status !== 'active' || served !== 200 || text.length < 1000)
+      throw new Error(`the container is ${status}, and its loader answers ${served}`);
+  },
+  { timeoutMs: ACTIVE_MS },
+);
 console.log(`walk: shop, container ${created.id} and its loader answer`);
-
-/** Asks again every half second; throws after `ms`. */
-async function until(what: string, ms: number, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + ms;
-  let reason = '';
-  while (Date.now() < deadline) {
-    try {
-      if (await holds()) return;
-    } catch (error) {
-      reason = `: ${error instanceof Error ? error.message : error}`;
-    }
-    await pause(500);
-  }
-  throw new Error(`not within ${ms / 1000} s: ${what}${reason}`);
-}
 
 /** A browser takes `*.localhost` for this machine; the resolver of a bare root doesn't. */
 function page(url: string): Promise<{ readonly status: number; readonly text: string }> {
