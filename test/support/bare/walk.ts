@@ -12,8 +12,11 @@ const READY_MS = 300_000;
 const ACTIVE_MS = 60_000;
 const output = process.argv[2] ?? '';
 
-await until('the instance is ready', READY_MS, async () =>
-  readFileSync(output, 'utf8').includes('ready in '),
+await eventually(
+  () => {
+    if (!readFileSync(output, 'utf8').includes('ready in ')) throw new Error('the instance is not ready');
+  },
+  { timeoutMs: READY_MS },
 );
 const run = z
   .object({
