@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { fastImportStream } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
-import { hasEnded, ownIdentity, processIdentity } from './lease/process-identity.ts';
+import { hasEnded, ownIdentity, processIdentity, ranHere } from './lease/process-identity.ts';
 import { FETCH } from './mirror.ts';
 
 const record = z.object({
@@ -233,9 +233,7 @@ export class HostLease {
 
 /** Whether the holder may be another process that runs on this machine since this boot. */
 function isAlive(identity: LeaseRecord['process']): boolean {
-  const own = ownIdentity();
-  const isHere = identity.machine !== null && identity.machine === own.machine && identity.boot === own.boot;
-  return isHere && identity.namespace === own.namespace && !hasEnded(identity) && identity.pid !== own.pid;
+  return ranHere(identity) && !hasEnded(identity) && identity.pid !== process.pid;
 }
 
 function parseJson(text: string): unknown {

@@ -31,16 +31,24 @@ export function ownIdentity(): ProcessIdentity {
 }
 
 /**
- * True only if the process has certainly ended. Always false for a process of another machine or of another boot.
- * Cloned machines and images can have the same machine id, but no two boots have the same id.
+ * Whether the process ran since this boot in this PID namespace. False for a process of another machine or of another
+ * boot: cloned machines and images have the same machine id, and most containers have none, but no two boots have the
+ * same id.
  */
-export function hasEnded({ machine, boot, namespace: where, pid, uid, started }: ProcessIdentity): boolean {
+export function ranHere({ machine, boot, namespace: where }: ProcessIdentity): boolean {
   const own = ownIdentity();
-  if (machine === null || boot === null || machine !== own.machine || boot !== own.boot) return false;
-  if (where === null || where !== own.namespace) return false;
+  if (boot === null || where === null) return false;
+  return machine === own.machine && boot === own.boot && where === own.namespace;
+}
+
+/** True only if the process ran here and has certainly ended. */
+export function hasEnded(identity: ProcessIdentity): boolean {
+  if (!ranHere(identity)) return false;
+  const { pid, uid, started } = identity;
   const current = startOf(pid);
   // A process of this one's own user would not be hidden: another process has its id now.
-  return current !== started && !(current === null && uid !== own.uid && isHidden(pid));
+  const isOther = uid !== (process.getuid?.() ?? null);
+  return current !== started && !(current === null && isOther && isHidden(pid));
 }
 
 /** True if there is a process, but /proc hides it, because it belongs to another user. Source: proc(5), `hidepid`. */

@@ -1,5 +1,6 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Resolvers } from '../../../management/clients/resolvers.ts';
+import { describeWith, testWith } from '../../support/components.ts';
 import { KNOT_ZONE, type Knot, startKnot } from '../../support/dns/knot.ts';
 import { eventually } from '../../support/eventually.ts';
 import { creation, World } from '../../support/management/world.ts';
@@ -57,7 +58,7 @@ async function check(path: string, as = 'owner') {
 }
 const custom = `custom-domains/${CUSTOM}`;
 
-describe('a custom domain', () => {
+describeWith('knot', 'a custom domain', () => {
   test('is shown with the records to set and what the resolvers last answered', async () => {
     const { status, body } = await read(custom);
     expect([status, body]).toMatchObject([
@@ -177,26 +178,32 @@ describe('a custom domain', () => {
   });
 });
 
-test('a domain is shown with its proof, the base of its pages, and how long their cookies live', async () => {
-  const path = `domains/${PAGE}`;
-  const body = { domain: PAGE, sameOrigin: { path: '/m3trics1' } };
-  await world.call('POST', `/server-containers/${id}/domains`, { as: 'owner', body });
-  const before = (await read(path)).body;
-  expect(before).toMatchObject({
-    domain: PAGE,
-    active: true,
-    address: `https://${siteId}.tagyard-tests.org`,
-    sameOrigin: { path: '/m3trics1', served: false },
-    proof: { status: 'pending' },
-    records: [{ type: 'TXT', name: `_tagyard-challenge.${ZONE}`, value: expect.stringMatching(/^tagyard-/) }],
-    dns: { answers: { 0: { addresses: [NEAR] } } },
-    cookieLifetime: { verdict: 'seven_days' },
-  });
-  await zone(`add _tagyard-challenge 60 TXT "${before.records[0].value}"`);
-  expect((await check(path)).body).toMatchObject({
-    address: `https://${PAGE}/m3trics1`,
-    sameOrigin: { served: true },
-    proof: { status: 'proven' },
-    cookieLifetime: { verdict: 'full', reason: null },
-  });
-});
+testWith(
+  'knot',
+  'a domain is shown with its proof, the base of its pages, and how long their cookies live',
+  async () => {
+    const path = `domains/${PAGE}`;
+    const body = { domain: PAGE, sameOrigin: { path: '/m3trics1' } };
+    await world.call('POST', `/server-containers/${id}/domains`, { as: 'owner', body });
+    const before = (await read(path)).body;
+    expect(before).toMatchObject({
+      domain: PAGE,
+      active: true,
+      address: `https://${siteId}.tagyard-tests.org`,
+      sameOrigin: { path: '/m3trics1', served: false },
+      proof: { status: 'pending' },
+      records: [
+        { type: 'TXT', name: `_tagyard-challenge.${ZONE}`, value: expect.stringMatching(/^tagyard-/) },
+      ],
+      dns: { answers: { 0: { addresses: [NEAR] } } },
+      cookieLifetime: { verdict: 'seven_days' },
+    });
+    await zone(`add _tagyard-challenge 60 TXT "${before.records[0].value}"`);
+    expect((await check(path)).body).toMatchObject({
+      address: `https://${PAGE}/m3trics1`,
+      sameOrigin: { served: true },
+      proof: { status: 'proven' },
+      cookieLifetime: { verdict: 'full', reason: null },
+    });
+  },
+);

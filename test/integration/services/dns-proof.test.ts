@@ -2,9 +2,10 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { parseManifest } from '../../../gitops/manifest/load.ts';
 import { Resolvers } from '../../../management/clients/resolvers.ts';
+import { describeWith } from '../../support/components.ts';
 import { type Knot, startKnot } from '../../support/dns/knot.ts';
 import { eventually } from '../../support/eventually.ts';
 import { creation, World } from '../../support/management/world.ts';
@@ -34,7 +35,7 @@ const publish = (...values: string[]) =>
     ...values.map((value) => `add _tagyard-challenge 60 TXT "${value}"`),
   );
 
-describe('resolvers, each asked separately', () => {
+describeWith('knot', 'resolvers, each asked separately', () => {
   const ask = async (server: string, name: string) =>
     (await new Resolvers([server], { timeoutMs: 200 }).txt(name))[0];
 
@@ -80,7 +81,7 @@ describe('resolvers, each asked separately', () => {
   });
 });
 
-describe('a domain of a client', () => {
+describeWith('knot', 'a domain of a client', () => {
   const clock = movableClock();
   let world: World;
   let clients: Record<'ada' | 'bob', string>;

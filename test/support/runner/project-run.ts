@@ -35,9 +35,11 @@ const IN_NEW_NETWORK = [
   'exec "$0" "$@"',
 ].join(' && ');
 
+const inNewNetwork = (...command: readonly string[]) => ['--net', 'sh', '-c', IN_NEW_NETWORK, ...command];
+
 /** Whether this machine can make network namespaces: a container's root may have no right to, or lack `ip`. */
 export function canMakeNetworks(): boolean {
-  return spawnSync('unshare', ['--net', 'ip', 'link', 'set', 'lo', 'up']).status === 0;
+  return spawnSync('unshare', inNewNetwork('true'), { stdio: 'ignore' }).status === 0;
 }
 
 interface Run {
@@ -57,7 +59,7 @@ export async function runProject(name: string, { filters, workers, inOwnNetwork,
   const argv = ['node_modules/vitest/vitest.mjs', 'run', '--project', name, `--maxWorkers=${workers}`];
   const reporters = ['--reporter=default', `--reporter=${join(import.meta.dirname, 'reporter.ts')}`];
   const [command, ...args] = [
-    ...(inOwnNetwork ? ['unshare', '--net', 'sh', '-c', IN_NEW_NETWORK] : []),
+    ...(inOwnNetwork ? ['unshare', ...inNewNetwork()] : []),
     process.execPath,
     ...argv,
     ...reporters,
