@@ -127,18 +127,12 @@ test('an open stream reports a client’s events from the start of a membership 
 });
 
 test('an organisation’s members see the events of its clients', async () => {
-  const organisation = crypto.randomUUID();
-  await world.owner.insertInto('organisations').values({ id: organisation, name: 'Agency' }).execute();
-  await world.owner
-    .updateTable('clients')
-    .set({ organisation_id: organisation })
-    .where('id', '=', ours)
-    .execute();
+  const organisation = (await world.call('POST', '/organisations', { as: 'root', body: { name: 'Agency' } }))
+    .body.id;
+  await world.call('PATCH', `/clients/${ours}`, { as: 'root', body: { organisation } });
   const stream = await feed('staff');
-  await world.owner
-    .insertInto('organisation_memberships')
-    .values({ organisation_id: organisation, subject: 'staff', role: 'viewer' })
-    .execute();
+  const body = { role: 'viewer' };
+  await world.call('PUT', `/organisations/${organisation}/members/staff`, { as: 'root', body });
   await eventually(async () => {
     await rename(own, 'owner', `Agency ${Math.random()}`);
     expect(reported(stream.text())).toContain(own);

@@ -1,27 +1,24 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { creation, World } from '../support/management/world.ts';
 
 let world: World;
 let client: string;
 let container: string;
-const organisation = randomUUID();
+let organisation: string;
 const at = () => `/server-containers/${container}`;
 beforeAll(async () => {
   world = await World.open();
   client = await world.client();
   const body = creation(client);
   container = (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
-  await world.db.insertInto('organisations').values({ id: organisation, name: 'Agency' }).execute();
-  await world.db
-    .insertInto('organisation_memberships')
-    .values([
-      { organisation_id: organisation, subject: 'boss', role: 'owner' },
-      { organisation_id: organisation, subject: 'junior', role: 'editor' },
-      { organisation_id: organisation, subject: 'viewer', role: 'admin' },
-      { organisation_id: organisation, subject: 'guest', role: 'reader' },
-    ])
-    .execute();
+  const members = [
+    { subject: 'boss', role: 'owner' },
+    { subject: 'junior', role: 'editor' },
+    { subject: 'viewer', role: 'admin' },
+    { subject: 'guest', role: 'viewer' },
+  ];
+  const agency = { name: 'Agency', members };
+  organisation = (await world.call('POST', '/organisations', { as: 'root', body: agency })).body.id;
 });
 afterAll(() => world.close());
 
@@ -38,11 +35,7 @@ describe('an organisation’s member', () => {
   });
 
   test('has its role in all the organisation’s clients, or a stronger one that a client gives', async () => {
-    await world.db
-      .updateTable('clients')
-      .set({ organisation_id: organisation })
-      .where('id', '=', client)
-      .execute();
+    await world.call('PATCH', `/clients/${client}`, { as: 'root', body: { organisation } });
     expect([await rename('boss'), await rotate('boss'), await listed('boss')]).toEqual([200, 200, 1]);
     expect([await rename('junior'), await rotate('junior'), await listed('junior')]).toEqual([200, 403, 1]);
     expect([await rename('guest'), await rotate('guest'), await listed('guest')]).toEqual([403, 403, 1]);

@@ -111,17 +111,9 @@ test('after a rotation both secrets verify', async () => {
 });
 
 test('a webhook gets only the events that it names, and only while it is on; an organisation’s gets those of its clients', async () => {
-  const organisation = crypto.randomUUID();
-  await world.owner.insertInto('organisations').values({ id: organisation, name: 'Agency' }).execute();
-  await world.owner
-    .updateTable('clients')
-    .set({ organisation_id: organisation })
-    .where('id', '=', client)
-    .execute();
-  await world.owner
-    .insertInto('organisation_memberships')
-    .values({ organisation_id: organisation, subject: 'boss', role: 'admin' })
-    .execute();
+  const agency = { name: 'Agency', members: [{ subject: 'boss', role: 'admin' }] };
+  const organisation = (await world.call('POST', '/organisations', { as: 'root', body: agency })).body.id;
+  await world.call('PATCH', `/clients/${client}`, { as: 'root', body: { organisation } });
   const body = { organisation, url: `${receiver.url}/agency` };
   const made = await world.call('POST', '/webhooks', { as: 'boss', body });
   expect(made.status).toBe(201);
