@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { MACHINE_PATH } from './support/components.ts';
 
 /** Runs the runner as a command, without the environment of the run that this test is part of. */
 async function run(filters: string | readonly string[], env: Record<string, string>) {
@@ -10,7 +11,7 @@ async function run(filters: string | readonly string[], env: Record<string, stri
     ([name]) => !/^(VITEST|TAGYARD_|NODE_ENV$|NODE_OPTIONS$)/.test(name),
   );
   return await execa(process.execPath, ['test/run.ts', ...[filters].flat()], {
-    env: { ...Object.fromEntries(inherited), ...env },
+    env: { ...Object.fromEntries(inherited), PATH: MACHINE_PATH, ...env },
     extendEnv: false,
     reject: false,
     lines: true,
@@ -97,7 +98,7 @@ describe('npm test', () => {
     const refusing = '#!/bin/sh\nfor last; do :; done\ntest "$last" = true || exit 7\n';
     await writeFile(join(folder, 'unshare'), refusing, { mode: 0o755 });
     const { exitCode, stdout } = await run('test/kubernetes/cluster.test.ts', {
-      PATH: `${folder}:${process.env.PATH}`,
+      PATH: `${folder}:${MACHINE_PATH}`,
     });
     expect(failuresIn(stdout)[0]).toContain(
       'test/kubernetes/cluster.test.ts > the process of the project cluster: ended with 7',

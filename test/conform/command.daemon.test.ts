@@ -4,6 +4,7 @@ import { buildVendor } from '../../sites/demo/vendor/app.ts';
 import { buildGateway } from '../../sites/demo/vendor/gateway.ts';
 import { EMULATOR_TOKEN, startEmulator, type TestEmulator } from '../support/cloudflare/emulator.ts';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
+import { testWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { signal } from '../support/signal.ts';
 import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
@@ -52,7 +53,7 @@ describe('npm run conform', () => {
     for (const { detail } of rows) expect(detail).toContain(reason);
   });
 
-  test('tries nothing without a network', async () => {
+  testWith('network', 'tries nothing without a network', async () => {
     const settings = { CLOUDFLARE_API_TOKEN: 'a-real-token', CLOUDFLARE_ZONE_ID: '0'.repeat(32) };
     const alone = ['unshare', '--net', '--map-root-user'];
     const { exitCode, rows, having, output } = await runConform(

@@ -16,6 +16,7 @@ import { SITES } from './steps.ts';
 
 /** Containers as child processes; shorter caches and pauses, only where steps would wait for them. */
 const SETTINGS = {
+  TAGYARD_PROXY: 'embedded',
   TAGYARD_CONTAINERS: 'process',
   SWAP_STEADY_SECONDS: '0',
   SWAP_DRAIN_SECONDS: '1',

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { homedir, tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
 import { describe, test } from 'vitest';
 import { z } from 'zod';
 import { sayDisturbances, UNLESS_DISTURBED } from './browser/disturbance.ts';
@@ -21,6 +21,8 @@ export const COMPONENTS = [
   'reference',
   'root',
   'mount',
+  'network',
+  'iptables',
   'blocklists',
   'places',
   'versitygw',
@@ -36,8 +38,19 @@ export type Probes = Readonly<Partial<Record<Component, string | null>>>;
 /** The runner probes once and hands the outcome to its workers in this variable, as JSON. */
 export const PROBES_VARIABLE = 'TAGYARD_TEST_COMPONENTS';
 
+const REFUSALS_NAME = 'tagyard-refusals-';
+/** This process's folder of programs that refuse to be started (`declared-programs.ts`). It may not exist. */
+export const REFUSALS = join(tmpdir(), `${REFUSALS_NAME}${process.pid}`);
+
+/** PATH without such folders: for what is no test, and for a test that runs the tests' runner. */
+export const MACHINE_PATH = (process.env.PATH ?? '')
+  .split(delimiter)
+  .filter((folder) => !folder.includes(REFUSALS_NAME))
+  .join(delimiter);
+
 /** Daemons are installed to sbin, which a user's PATH may lack. */
-export const PATH_WITH_SBIN = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
+const withSbin = (path: string) => [path, '/usr/sbin', '/sbin'].join(delimiter);
+export const PATH_WITH_SBIN = withSbin([REFUSALS, MACHINE_PATH].join(delimiter));
 
 /** The browser that suites start: `CHROMIUM_PATH`, else Debian's. */
 const CHROMIUM = process.env.CHROMIUM_PATH ?? 'chromium';
@@ -95,6 +108,9 @@ const ARGV: Record<
   chromium: [CHROMIUM, '--version'],
   // Needs root, and is not allowed in every container.
   mount: ['unshare', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', '/mnt'],
+  // Not allowed in every container, and never in a chroot.
+  network: ['unshare', '--net', '--map-root-user', 'true'],
+  iptables: ['iptables', '--version'],
   versitygw: [VERSITYGW, '--version'],
   // Needs Java 17 or newer.
   keycloak: [KEYCLOAK, '--version'],
@@ -102,6 +118,35 @@ const ARGV: Record<
   gixy: [GIXY, '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
+
+const IPTABLES = ['iptables', 'ip6tables'].flatMap((name) => [name, `${name}-save`, `${name}-restore`]);
+
+/**
+ * What a component has in PATH: a bare machine lacks these programs. `declared-programs.ts` refuses them to test files
+ * that don't declare the component.
+ */
+const PROGRAMS: Partial<Record<Component, readonly string[]>> = {
+  nginx: ['nginx'],
+  apache: ['apache2'],
+  caddy: ['caddy'],
+  haproxy: ['haproxy'],
+  docker: ['docker', 'dockerd', 'containerd', 'docker-compose', 'ip', ...IPTABLES],
+  postgresql: ['postgres', 'initdb', 'pg_ctl', 'psql', 'pg_dump', 'pg_restore'],
+  knot: ['knotd', 'knotc', 'kdig', 'knsupdate'],
+  pebble: ['pebble', 'pebble-challtestsrv'],
+  opensmtpd: ['smtpd', 'smtpctl'],
+  chromium: [CHROMIUM],
+  certbot: ['certbot'],
+  iptables: IPTABLES,
+  keycloak: ['java'],
+  kubernetes: ['ip', ...IPTABLES],
+};
+
+/** The programs that a test file must not start, because no component that it declares has them. */
+export function undeclaredPrograms(source: string): string[] {
+  const declared = new Set([...componentsOf(source)].flatMap((component) => PROGRAMS[component] ?? []));
+  return [...new Set(Object.values(PROGRAMS).flat())].filter((program) => !declared.has(program));
+}
 
 function probe(component: Component): string | null {
   if (component === 'reference') {
@@ -128,7 +173,7 @@ function probe(component: Component): string | null {
     execFileSync(command, args, {
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: 20_000,
-      env: { ...process.env, PATH: PATH_WITH_SBIN },
+      env: { ...process.env, PATH: withSbin(MACHINE_PATH) },
     });
     return null;
   } catch (error) {
@@ -215,9 +260,15 @@ export function describeWith(
   });
 }
 
-/** `test` for a single case that needs one component more than its suite. */
-export function testWith(component: Component, name: string, body: () => Promise<void>): void {
-  const reason = missing(component);
-  if (reason !== null && allRequired()) return void test(`${name}: needs ${component}`, fail(reason));
+/** `test` for a single case that needs more components than its suite. */
+export function testWith(
+  components: Component | readonly Component[],
+  name: string,
+  body: () => Promise<void>,
+): void {
+  const needed = [components].flat();
+  const reason = reasonAgainst(needed);
+  if (reason !== null && allRequired())
+    return void test(`${name}: needs ${needed.join(' and ')}`, fail(reason));
   test.skipIf(reason !== null)(name, body);
 }

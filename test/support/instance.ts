@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { type Run, runSchema } from '../../gitops/cli/instance/run-schema.ts';
-import { missing } from './components.ts';
+import { MACHINE_PATH, missing } from './components.ts';
 import { eventually } from './eventually.ts';
 import { signal } from './signal.ts';
 
@@ -44,7 +44,8 @@ function removeContainers(home: string): void {
   if (!existsSync(file) || missing('docker') !== null) return;
   const parsed = named.safeParse(readJson(file));
   if (!parsed.success) return;
-  const docker = (...args: string[]) => execFileSync('docker', args, { encoding: 'utf8' });
+  const env = { ...process.env, PATH: MACHINE_PATH };
+  const docker = (...args: string[]) => execFileSync('docker', args, { env, encoding: 'utf8' });
   const ids = docker('ps', '--all', '--quiet', '--filter', `name=tagyard-${parsed.data.instance}-`);
   const list = ids.split('\n').filter((id) => id !== '');
   if (list.length > 0) docker('rm', '--force', ...list);

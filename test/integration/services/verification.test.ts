@@ -22,7 +22,10 @@ describe('a verification on a running instance', () => {
   let id: string;
 
   beforeAll(async () => {
-    instance = await startInstance(home.path, { TAGYARD_CONTAINERS: 'process' });
+    instance = await startInstance(home.path, {
+      TAGYARD_PROXY: 'embedded',
+      TAGYARD_CONTAINERS: 'process',
+    });
     call = api(instance.run);
     id = instance.run.demo.container;
     await call.reaches(id, 'active');

@@ -1,10 +1,12 @@
 import { accessSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { PATH_WITH_SBIN } from '../components.ts';
+import { PATH_WITH_SBIN, REFUSALS } from '../components.ts';
 
 /** The nginx that suites run; a bare name if there is none, and `describeWith` skips its suites. */
 export const NGINX =
   PATH_WITH_SBIN.split(delimiter)
+    // Other files of this process may declare nginx.
+    .filter((folder) => folder !== REFUSALS)
     .map((folder) => join(folder, 'nginx'))
     .find(isThere) ?? 'nginx';
 
