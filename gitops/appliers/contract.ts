@@ -151,8 +151,13 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   ): Promise<readonly Observed<Ref>[]>;
   plan(desired: readonly Resource<Spec>[], observed: readonly Observed<Ref>[]): Plan<Spec, Ref>;
   apply(change: Change<Spec, Ref>, signal: AbortSignal, run?: ApplyRun): Promise<void>;
-  /** An item triggers a full check: something was changed from outside (a Docker event, a dead child process). */
-  events?(signal: AbortSignal): AsyncIterable<void>;
+  /**
+   * An item triggers a check: of one site if it is the site's id, else of all. Something was changed from outside (a
+   * Docker event, a dead child process).
+   */
+  events?(signal: AbortSignal): AsyncIterable<unknown>;
+  /** Which of the site's running objects don't serve at the moment, for people; `null`: all do. */
+  faultOf?(site: string): string | null;
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
   /** `null`: not observed yet. Without this function, nothing limits the number of the target's objects. */

@@ -40,6 +40,8 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
     'Make SITES_REPO reachable again: check the network, the address, the credentials and the branch. It is read again automatically.',
   NotIsolated:
     'Install iptables and run the provisioner with CAP_NET_ADMIN (or as root), or accept this: CONTAINER_FIREWALL=off.',
+  Unhealthy:
+    'Wait for the repair. If it returns, see what the container has printed, and give it more memory or CPU.',
   Drifted: 'Undo the change in the target, or set DRIFT_MODES to enforce for this target.',
   RepairLoop:
     'Find what else changes the object: another installation, a script, a person. It is repaired again later.',

@@ -81,7 +81,9 @@ export class Loop {
     const retries = new Retries(clock);
     const schedule = new Schedule(clock);
     const index = new HistoryIndex(deps.repo, deps.log);
-    const statuses = new SiteStatuses(deps.host, known?.sites ?? [], inventory);
+    const faultOf = (site: string) =>
+      deps.appliers.map((applier) => applier.faultOf?.(site) ?? null).find((fault) => fault !== null) ?? null;
+    const statuses = new SiteStatuses(deps.host, known?.sites ?? [], { inventory, faultOf });
     const source = new Source({ ...deps, clock, onLateRevision: () => triggers.check() });
     const shared = {
       ...deps,
@@ -120,7 +122,9 @@ export class Loop {
       log.warn({ err }, 'the sites repository can’t be watched; it is polled instead');
     void triggerOnEach(repo.changes(signal, onWatchError), () => this.#triggers.check());
     for (const applier of appliers) {
-      if (applier.events) void triggerOnEach(applier.events(signal), () => this.#triggers.all());
+      const trigger = (item: unknown) =>
+        typeof item === 'string' ? this.#triggers.site(item) : this.#triggers.all();
+      if (applier.events) void triggerOnEach(applier.events(signal), trigger);
     }
   }
 
@@ -229,6 +233,9 @@ export class Loop {
   }
 }
 
-async function triggerOnEach(events: AsyncIterable<unknown>, trigger: () => void): Promise<void> {
-  for await (const _ of events) trigger();
+async function triggerOnEach<Item>(
+  events: AsyncIterable<Item>,
+  trigger: (item: Item) => void,
+): Promise<void> {
+  for await (const item of events) trigger(item);
 }

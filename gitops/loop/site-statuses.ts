@@ -3,7 +3,7 @@ import { identifiedPlaces } from '../manifest/consent.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import type { SiteStatus } from '../report/report.ts';
+import type { Reason, SiteStatus } from '../report/report.ts';
 import {
   conditionAfterRun,
   initialStatus,
@@ -23,17 +23,26 @@ interface SettledStatus {
   readonly changed: boolean;
 }
 
+interface SiteStatusesDeps {
+  readonly inventory: Pick<Inventory, 'convergedTo'>;
+  /** See `Applier`. */
+  readonly faultOf: (site: string) => string | null;
+}
+
+/** A failed or ending run says more than that a container doesn't serve. */
+const KEPT: readonly Reason[] = ['Failed', 'Retrying', 'QuotaReached', 'Removing', 'Removed'];
+
 /** The only writer of site conditions (docs/reconciler.md, rule 14). */
 export class SiteStatuses {
   readonly #host: string;
   readonly #statuses: Map<string, SiteStatus>;
-  readonly #inventory: Pick<Inventory, 'convergedTo'>;
+  readonly #deps: SiteStatusesDeps;
   #revision: string | null = null;
 
-  constructor(host: string, known: readonly SiteStatus[], inventory: Pick<Inventory, 'convergedTo'>) {
+  constructor(host: string, known: readonly SiteStatus[], deps: SiteStatusesDeps) {
     this.#host = host;
     this.#statuses = new Map(known.map((status) => [status.site, status]));
-    this.#inventory = inventory;
+    this.#deps = deps;
   }
 
   /**
@@ -130,9 +139,19 @@ export class SiteStatuses {
   }
 
   #shown(status: SiteStatus): SiteStatus {
-    if (this.#revision === null || this.#inventory.convergedTo(status.site) === null) return status;
-    return { ...status, desired: this.#revision, applied: this.#revision };
+    const fault = this.#deps.faultOf(status.site);
+    const shown = fault === null ? status : unhealthy(status, fault);
+    if (this.#revision === null || this.#deps.inventory.convergedTo(status.site) === null) return shown;
+    return { ...shown, desired: this.#revision, applied: this.#revision };
   }
+}
+
+/** The status while a container of the site doesn't serve. The repair is a run like others, and doesn't hide that. */
+function unhealthy(status: SiteStatus, fault: string): SiteStatus {
+  const { reason, message } = status;
+  if (KEPT.includes(reason)) return { ...status, health: 'degraded' };
+  const besides = reason === 'Ready' || reason === 'Progressing' ? '' : `; ${reason}: ${message}`;
+  return { ...status, ready: false, reason: 'Unhealthy', message: `${fault}${besides}`, health: 'degraded' };
 }
 
 function identifiedBy(manifest: LoadedManifest | undefined): string | undefined {

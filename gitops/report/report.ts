@@ -33,6 +33,7 @@ export const REASONS = {
     'the sites repository can’t be read; the last revision that could be read is applied and stays enforced',
   NotIsolated:
     'everything is applied, but the host’s firewall doesn’t keep the containers from private addresses',
+  Unhealthy: 'a tag server of the site doesn’t pass its health check; it is restarted or replaced',
   Drifted: 'an object was changed from outside; DRIFT_MODES says to report this, not to repair it',
   RepairLoop: 'something keeps changing an object after its repair, so repairs are paused',
   Removing: 'the site is being removed',
@@ -51,6 +52,7 @@ export const HOST_FAULTS: readonly Reason[] = [
   'CertificatePending',
   'QuotaReached',
   'NotIsolated',
+  'Unhealthy',
   'Drifted',
   'RepairLoop',
 ];

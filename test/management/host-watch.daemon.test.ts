@@ -22,6 +22,7 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
   CertificatePending: 'trouble',
   SourceUnavailable: 'well',
   NotIsolated: 'trouble',
+  Unhealthy: 'trouble',
   Drifted: 'trouble',
   RepairLoop: 'trouble',
   Removing: 'silent',

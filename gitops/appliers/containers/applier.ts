@@ -1,7 +1,8 @@
 import { EventEmitter, on } from 'node:events';
-import { systemClock } from '../../base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 import { limit } from '../../base/limit.ts';
+import type { Log } from '../../base/log.ts';
 import { type Identity, readMark } from '../../base/ownership.ts';
 import {
   type ContainerSpec,
@@ -13,14 +14,15 @@ import type { Slots } from '../../manifest/slots.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
-import { CONTAINERS, containerName, desiredContainers, keyOfName } from './desired.ts';
+import { CONTAINERS, containerName, describeContainer, desiredContainers, keyOfName } from './desired.ts';
 import { Failures } from './failures.ts';
 import { healthOf } from './health.ts';
+import { HealthWatch } from './health-watch.ts';
 import type { ImagePruning } from './image-pruning.ts';
 import { OnDemand } from './on-demand.ts';
 import type { OutputSink } from './output/output.ts';
 import type { Recycling } from './recycling.ts';
-import type { ContainerInstance, Endpoint, Runtime } from './runtime.ts';
+import { boundEndpoint, type ContainerInstance, type Endpoint, type Runtime } from './runtime.ts';
 import { readSlots } from './slots.ts';
 import { type Drain, drained, released } from './sockets.ts';
 
@@ -53,6 +55,10 @@ export interface ContainersSettings {
   readonly output?: Pick<OutputSink, 'forget'>;
   /** After this many failures due to the site, a spec never seen healthy is given up; default 12 (takes ≤ 30 min). */
   readonly giveUpAfter?: number;
+  /** Gets the beginning and the end of each outage of a container. */
+  readonly log?: Pick<Log, 'info' | 'warn'>;
+  /** Of the probes of running containers; default: the system's. */
+  readonly clock?: Clock;
 }
 
 interface ContainerRef {
@@ -110,6 +116,14 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     whileBusy,
     onMissing: () => void changes.emit('change'),
   });
+  const watch = new HealthWatch({
+    isOnStandby: (name) => onDemand.hasGate(name) && !onDemand.isServing(name),
+    onOutage: (site) => changes.emit('change', site),
+    log: settings.log ?? { info: () => undefined, warn: () => undefined },
+    ...(settings.clock === undefined ? {} : { clock: settings.clock }),
+  });
+  const sawHealthy = (name: string, site: string, endpoint: Endpoint) =>
+    watch.sawHealthy(name, { site, what: describeContainer(instance, name), endpoint });
 
   async function list(names: ReadonlySet<string>, signal: AbortSignal) {
     const all = await runtime.list(names, signal);
@@ -150,7 +164,9 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       if (needsGate && onDemand.isOnStandby(found)) return null;
       if (!running || endpoint === null) return 'not running';
       const health = await healthOf(endpoint, signal);
-      return health === 'healthy' ? null : `running, but ${health}`;
+      if (health !== 'healthy') return `running, but ${health}`;
+      sawHealthy(name, owner.site, endpoint);
+      return null;
     };
     // A renamed container of ours gets a key that no desired resource has, so the plan removes it.
     const key = keyOfName(instance, name) ?? `stray/${name}`;
@@ -163,6 +179,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
   }
 
   async function remove({ id, name, endpoint }: ContainerRef, signal: AbortSignal): Promise<void> {
+    watch.forget(name);
     const found = await runtime.list(new Set([name]), signal);
     if (!found.some((one) => one.name === name)) await onDemand.closeGate(name);
     // If the container is already gone, another one may have its slot.
@@ -224,7 +241,9 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       const specs = specsOf(desired);
       const { all, holders } = await list(new Set(specs.keys()), signal);
       requireSlots(slots, desired);
-      await onDemand.keepOnly(new Set([...specs.keys(), ...all.map(({ name }) => name)]), scope?.sites);
+      const present = new Set([...specs.keys(), ...all.map(({ name }) => name)]);
+      await onDemand.keepOnly(present, scope?.sites);
+      watch.keepOnly(present, scope?.sites);
       if (scope === undefined) {
         settings.images?.start(new Set(desired.map(({ spec }) => spec.image)));
         releaseSlots(holders, desired);
@@ -263,6 +282,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
           const outcome = await bringUp(desired, signal).finally(() => {
             starting -= 1;
           });
+          if (outcome !== 'unhealthy') sawHealthy(name, site, boundEndpoint(desired.spec));
           if (desired.spec.onDemand) {
             await onDemand.openGate(name, desired.spec, { isNew: outcome === 'started' });
           }
@@ -274,6 +294,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
     },
 
     isBringingUp: () => starting > 0,
+    faultOf: (site) => watch.faultOf(site),
 
     async readSlots(signal) {
       await list(new Set(), signal);
@@ -281,11 +302,15 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
 
     async *events(signal) {
       const follow = async () => {
-        for await (const name of runtime.losses(signal)) if (!busy.has(name)) changes.emit('change');
+        for await (const name of runtime.losses(signal)) {
+          void watch.check(name, signal);
+          if (!busy.has(name)) changes.emit('change');
+        }
       };
       void follow();
+      void watch.run(signal);
       try {
-        for await (const _ of on(changes, 'change', { signal })) yield;
+        for await (const [site] of on(changes, 'change', { signal })) yield site;
       } catch (error) {
         if (!signal.aborted) throw error;
       }

@@ -26,8 +26,8 @@ interface BringUpDeps {
   readonly clock?: Clock;
 }
 
-/** `kept`: the existing container stays. `started`: a new one runs. */
-type BroughtUp = 'kept' | 'started';
+/** `kept`: the existing container stays. `unhealthy`: so does one that answers with an error. `started`: a new one runs. */
+type BroughtUp = 'kept' | 'unhealthy' | 'started';
 
 /** Milliseconds within which a running container must answer; otherwise it is replaced. */
 const SECOND_CHANCE_MS = 5_000;
@@ -64,7 +64,7 @@ export function buildBringUp(deps: BringUpDeps) {
         }
         if (health === 'unhealthy' && !spec.onDemand) {
           renew(site);
-          return 'kept';
+          return 'unhealthy';
         }
         // No `prove` here: that it exists doesn't show that it was ever healthy; its start may have been interrupted.
         // Its gate stays open: the new container serves the waiting clients.

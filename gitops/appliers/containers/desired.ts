@@ -62,6 +62,13 @@ export function keyOfName(instance: string, name: string): string | null {
   return match === null ? null : match.slice(1).join('/');
 }
 
+/** A container of this instance by its name, for people: `processing server 0`. */
+export function describeContainer(instance: string, name: string): string {
+  const [, role, replica] = keyOfName(instance, name)?.split('/') ?? [];
+  if (role === undefined) return name;
+  return role === 'preview' ? 'the preview server' : `processing server ${replica}`;
+}
+
 /** True for the name of another version of the same container: equal site, role and replica. */
 export function isOfSamePlace(instance: string, name: string, spec: Identifying): boolean {
   const key = keyOfName(instance, name);

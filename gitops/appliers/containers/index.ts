@@ -84,6 +84,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
         ...(docker && keepDays > 0 ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
         ...(sink === null ? {} : { output: sink }),
         identity,
+        log,
         recycling: services.recycling,
         startupDeadlineMs: STARTUP_DEADLINE_MS,
         steadyMs: settings.SWAP_STEADY_SECONDS * 1000,

@@ -28,6 +28,8 @@ interface Entry {
   /** A mutex: only one start or stop runs at a time. */
   readonly exclusive: <T>(work: () => Promise<T>) => Promise<T>;
   starting: Promise<void> | null;
+  /** A client waits for the container, which isn't known to run. */
+  isResuming: boolean;
   /** A new client must not be connected to a container that is about to stop. */
   isStopping: boolean;
 }
@@ -55,7 +57,13 @@ export class OnDemand {
   /** True if a gate listens for the container, and the container is stopped or about to start. */
   isOnStandby({ name, stopped }: Pick<ContainerInstance, 'name' | 'stopped'>): boolean {
     const entry = this.#entries.get(name);
-    return entry !== undefined && (stopped || entry.starting !== null);
+    return entry !== undefined && (stopped || entry.isResuming);
+  }
+
+  /** True if a client is connected and the container must answer it. */
+  isServing(name: string): boolean {
+    const entry = this.#entries.get(name);
+    return entry?.gate.hasClients() === true && !entry.isResuming && !entry.isStopping;
   }
 
   hasGate(name: string): boolean {
@@ -78,7 +86,14 @@ export class OnDemand {
       onIdle: () => this.#stopIdle(name),
     });
     const { site } = spec;
-    this.#entries.set(name, { gate, site, exclusive: limit(1), starting: null, isStopping: false });
+    this.#entries.set(name, {
+      gate,
+      site,
+      exclusive: limit(1),
+      starting: null,
+      isResuming: false,
+      isStopping: false,
+    });
   }
 
   /** Closes the gate. The container stays as it is. */
@@ -108,22 +123,25 @@ export class OnDemand {
       const health = await healthOf(boundEndpoint(spec), this.#closing.signal);
       if (health === 'healthy' && !entry.isStopping) return;
     }
+    entry.isResuming ||= entry.starting === null;
     entry.starting ??= entry
-      .exclusive(() => this.#start(name, spec))
+      .exclusive(() => this.#start(name, spec, entry))
       .finally(() => {
         entry.starting = null;
+        entry.isResuming = false;
       });
     await entry.starting;
   }
 
-  async #start(name: string, spec: ContainerSpec): Promise<void> {
+  async #start(name: string, spec: ContainerSpec, entry: Entry): Promise<void> {
     const { runtime, startupDeadlineMs, whileBusy } = this.#options;
     const { signal } = this.#closing;
     const found = await this.#find(name);
     if (found?.stopped) await whileBusy(name, () => runtime.resume(found.id, signal));
+    else if (found?.running) entry.isResuming = false;
     // The container is gone or dead. It may have died during a stop, when losses are not reported. The client waits for
     // the replacement.
-    else if (!found?.running) this.#options.onMissing();
+    else this.#options.onMissing();
     const death = async () => null;
     const deadline = { deadlineMs: startupDeadlineMs, death, clock: this.#clock };
     const health = await waitForHealth(boundEndpoint(spec), deadline, signal);

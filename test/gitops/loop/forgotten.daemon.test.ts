@@ -46,7 +46,7 @@ test('the loop keeps nothing of sites that were removed', async () => {
   // Proves that `kept` still finds the loop's state. If it found none, any two results would be equal.
   expect(before).toMatchObject({
     '#statuses.#statuses': 1,
-    '#statuses.#inventory.#resources': 1,
+    '#statuses.#deps.inventory.#resources': 1,
     '#runs.#deps.repairLoops.#repairs': 1,
     '#runs.#endedAt': 1,
   });

@@ -7,9 +7,12 @@ import { change, desiredSite, desiredState, passPlan } from '../../support/gitop
 const shop = desiredSite('shop');
 let converged: Set<string>;
 let statuses: SiteStatuses;
+let fault: string | null;
 beforeEach(() => {
   converged = new Set();
-  statuses = new SiteStatuses('tag-1', [], { convergedTo: (site) => (converged.has(site) ? shop : null) });
+  fault = null;
+  const inventory = { convergedTo: (site: string) => (converged.has(site) ? shop : null) };
+  statuses = new SiteStatuses('tag-1', [], { inventory, faultOf: () => fault });
 });
 const planAt = (revision: string, extra: Parameters<typeof passPlan>[1] = {}, sites = [shop]) =>
   passPlan(sites, { desired: desiredState(sites, { revision }), ...extra });
@@ -122,6 +125,38 @@ describe('the time when DNS was removed', () => {
   test('is cleared when the site is live again', () => {
     statuses.started(planAt('r1'), 'shop', 1);
     expect(statuses.dnsRemovedAt('shop')).toBeNull();
+  });
+});
+
+describe('while a container doesn’t serve, a site', () => {
+  const failing = 'processing server 0 fails';
+  const unhealthy = { ready: false, reason: 'Unhealthy', message: failing, health: 'degraded' };
+
+  test('is unhealthy, also during the repair, and well again after it', () => {
+    settle(planAt('r1'));
+    fault = failing;
+    expect(statuses.get('shop')).toMatchObject(unhealthy);
+    statuses.started(planAt('r1'), 'shop', 1);
+    expect(statuses.all()).toMatchObject([unhealthy]);
+    settle(planAt('r1'), done);
+    fault = null;
+    expect(statuses.get('shop')).toMatchObject({ ready: true, reason: 'Ready', health: 'healthy' });
+  });
+
+  test('also says what else is wrong', () => {
+    fault = failing;
+    settle(planAt('r1', { bySite: { shop: { conflicts } } }));
+    expect(statuses.get('shop')).toMatchObject({
+      ...unhealthy,
+      message: `${failing}; Conflict: foreign`,
+    });
+  });
+
+  test('keeps the reason of a repair that fails', () => {
+    settle(planAt('r1'));
+    fault = failing;
+    settle(planAt('r1'), failed, false);
+    expect(statuses.get('shop')).toMatchObject({ ready: false, reason: 'Retrying', health: 'degraded' });
   });
 });
 

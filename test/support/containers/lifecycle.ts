@@ -5,6 +5,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
+import { type Clock, systemClock } from '../../../gitops/base/clock.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import type { ContainerSpec } from '../../../gitops/manifest/containers.ts';
 import { eventually } from '../eventually.ts';
@@ -224,6 +225,61 @@ export function containersLifecycle(
     expect(await stoppedNames()).toEqual([]);
     expect(await opsOf(next, onDemandSite())).toEqual([]);
     await next.close?.();
+  });
+
+  /** A clock on which the pauses between probes take a twentieth of their time. */
+  const fast: Clock = {
+    ...systemClock,
+    now: () => systemClock.now() * 20,
+    sleep: (ms, options) => systemClock.sleep(ms / 20, options),
+  };
+  test.each([
+    ['processing', /^processing server 0 fails its health check since \S+Z \(GET \/healthz: no answer\)/],
+    ['preview', /^the preview server fails its health check since /],
+  ])(
+    'says that a %s server without answers doesn’t serve, until it has been repaired',
+    async (role, said) => {
+      const logged: string[] = [];
+      const log = { info: (_: object, text: string) => logged.push(text), warn: () => undefined };
+      const applier = build({ clock: fast, log });
+      await up(applier, site());
+      const ended = new AbortController();
+      const events = applier.events?.(ended.signal)[Symbol.asyncIterator]();
+      const triggered = events?.next();
+      const name = (await names()).find((one) => one.includes(`-${role}-`)) ?? '';
+      expect(applier.faultOf?.('acme-shop')).toBeNull();
+      await stage.world.freeze(name);
+      expect(await triggered).toMatchObject({ value: 'acme-shop' });
+      const fault = applier.faultOf?.('acme-shop');
+      expect(fault).toMatch(said);
+      expect(applier.faultOf?.('another')).toBeNull();
+      const changes = await planOf(applier, site());
+      expect(changes.map(({ op }) => op)).toEqual(['update']);
+      const repairing = applyAll(applier, changes);
+      expect(applier.faultOf?.('acme-shop')).toBe(fault);
+      await repairing;
+      // It has answered only once.
+      expect(applier.faultOf?.('acme-shop')).toBe(fault);
+      await eventually(() => expect(applier.faultOf?.('acme-shop')).toBeNull());
+      expect(logged).toEqual([expect.stringMatching(/ answers its health check again$/)]);
+      ended.abort();
+    },
+  );
+
+  test('a container that is removed on purpose is no outage', async () => {
+    const applier = build({ clock: fast });
+    await up(applier, site());
+    const ended = new AbortController();
+    const triggered = applier.events?.(ended.signal)[Symbol.asyncIterator]().next();
+    await applyAll(applier, applier.plan([], await applier.observe([], signal)).changes);
+    // The watch of the next container shows that its rounds go on.
+    await up(applier, another());
+    await stage.world.freeze((await names()).find((one) => one.includes('-processing-')) ?? '');
+    await triggered;
+    await eventually(() =>
+      expect(applier.faultOf?.('acme-shop')).toMatch(/^processing server 0 fails[^;]*$/),
+    );
+    ended.abort();
   });
 
   const isFree = async ({ address, port }: ContainerSpec) => {
