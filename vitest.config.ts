@@ -24,6 +24,7 @@ export default defineConfig({
         name,
         include: [...include],
         exclude: [...exclude],
+        setupFiles: ['test/support/declared-programs.ts'],
         // A worker runs all its files in one process: loading the code and bundling the edge again would take two
         // seconds of CPU time for each file.
         isolate: name === 'fuzz',

@@ -23,6 +23,7 @@ const sharedSettings = z.object({
   HOST_NAME: z.string().default('tag-1'),
   HOST_TAKEOVER_TERM: optionalText.pipe(z.coerce.number<string | undefined>().int().positive().optional()),
   SITES_REPO: z.string(),
+  SITES_REPO_GIT_CONFIG: optionalText,
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   STATE_DIR: z.string(),

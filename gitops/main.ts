@@ -51,6 +51,7 @@ async function start(
     url: env.SITES_REPO,
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
+    gitConfig: env.SITES_REPO_GIT_CONFIG,
     pollSeconds: env.SITES_POLL_SECONDS,
     initialized: known !== null && known.revision !== null,
     onNotice: (message) => log.warn(message),

@@ -83,6 +83,8 @@ const environment = z.object({
   PGLITE_DIR: z.string().optional(),
   STATE_DIR: z.string().default('.tagyard/management'),
   SITES_REPO: z.string(),
+  /** A file of git's settings. Git reads none of the machine's or the user's. */
+  SITES_REPO_GIT_CONFIG: z.string().optional(),
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   INFRA_PROVISIONER_URL: z.url(),

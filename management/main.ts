@@ -73,6 +73,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       url: env.SITES_REPO,
       cacheDir: env.STATE_DIR,
       branch: env.SITES_BRANCH,
+      gitConfig: env.SITES_REPO_GIT_CONFIG,
       pollSeconds: env.SITES_POLL_SECONDS,
       initialized: await hasSites(db),
       onNotice: (message) => process.stderr.write(`management: ${message}\n`),

@@ -1,5 +1,5 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { devNull, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { styleText } from 'node:util';
 import { execa } from 'execa';
@@ -39,7 +39,9 @@ async function unifiedDiff(sites: readonly SiteDiff[]): Promise<string> {
     // git colours its output exactly when `styleText` does.
     const colour = styleText('bold', '.') === '.' ? 'never' : 'always';
     const args = ['diff', '--no-index', '--no-prefix', `--color=${colour}`, 'applied', 'wanted'];
-    const { stdout, stderr, exitCode } = await execa('git', args, { cwd: dir, reject: false });
+    // Settings of the user, such as an external program for diffs, would change the output.
+    const env = { GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: devNull, GIT_EXTERNAL_DIFF: undefined };
+    const { stdout, stderr, exitCode } = await execa('git', args, { cwd: dir, env, reject: false });
     // git exits with 1 if the folders differ.
     if (exitCode !== 0 && exitCode !== 1) throw new CliError(`git diff: ${stderr}`);
     return `${stdout}\n`;

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { devNull } from 'node:os';
 import { promisify } from 'node:util';
 import { limit } from '../base/limit.ts';
 import type { GitAnswer, GitRequest } from './git.ts';
@@ -18,8 +19,25 @@ const MAX_PROCESSES = 16;
 const END_MS = 5_000;
 /** The maximum number of bytes of output that are kept in memory. */
 const MAX_OUTPUT = 1 << 30;
-/** Makes git print English messages, never prompt, and ignore `refs/replace`, which replaces objects by others. */
-const ENVIRONMENT = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_NO_REPLACE_OBJECTS: '1' };
+/**
+ * Makes git print English messages, never prompt, and ignore `refs/replace`, which replaces objects by others. It reads no
+ * settings of the machine or of the user; a caller may name another global file.
+ */
+const ENVIRONMENT = {
+  LC_ALL: 'C',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_NO_REPLACE_OBJECTS: '1',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: devNull,
+  GIT_ATTR_NOSYSTEM: '1',
+};
+/** Hooks of a repository would run as this process. */
+const SETTINGS = [`core.hooksPath=${devNull}`, `core.attributesFile=${devNull}`].flatMap((one) => [
+  '-c',
+  one,
+]);
+/** Variables of git that only say how to reach a remote. Others, such as a hook's GIT_DIR, would change what git does. */
+const OF_TRANSPORT = /^GIT_(?:ASKPASS|CURL|EXEC_PATH|HTTP|PROXY|SSH|SSL|TRACE)/;
 
 const start = promisify(execFile);
 const processes = limit(MAX_PROCESSES);
@@ -51,14 +69,19 @@ function endOrphan(): void {
   if (!process.connected && processes.activeCount === 0) process.exit();
 }
 
+function inherited(): NodeJS.ProcessEnv {
+  const all = Object.entries(process.env);
+  return Object.fromEntries(all.filter(([name]) => !name.startsWith('GIT_') || OF_TRANSPORT.test(name)));
+}
+
 async function run(request: GitRequest): Promise<GitAnswer> {
   const { id, directory, args, input = '', env = {}, silenceMs = SILENCE_MS } = request;
   let isSilent = false;
   let silence: NodeJS.Timeout | undefined;
   try {
-    const running = start('git', args, {
+    const running = start('git', [...SETTINGS, ...args], {
       cwd: directory,
-      env: { ...process.env, ...ENVIRONMENT, ...env },
+      env: { ...inherited(), ...ENVIRONMENT, ...env },
       encoding: 'buffer',
       maxBuffer: MAX_OUTPUT,
     });

@@ -4,7 +4,6 @@ import { coalesce } from '../base/coalesce.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import { BRANCH_FORMAT, branchTips } from './listing.ts';
-import { FETCH } from './mirror.ts';
 
 /** The branch that holds the desired state. */
 export class Branch {
@@ -14,7 +13,7 @@ export class Branch {
   /** Concurrent calls use the same git processes: a hundred requests start as many as one. */
   readonly #heads = coalesce(
     async (calls: readonly undefined[]) => {
-      if (this.#git.isMirror) await this.#git.run(FETCH);
+      if (this.#git.isMirror) await this.#git.fetch();
       const value = await this.tip();
       return calls.map(() => ({ status: 'fulfilled', value }) as const);
     },

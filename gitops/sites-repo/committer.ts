@@ -53,6 +53,7 @@ export class Committer {
         branch.created();
         return outcomes(revisions);
       } catch (error) {
+        if (parent === null && (await this.#deps.git.adoptFormat(error))) continue;
         // Either another writer pushed first, or this push succeeded but its answer was lost. The branch shows which.
         const head = await branch.head();
         if (head === parent) throw error;

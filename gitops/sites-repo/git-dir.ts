@@ -1,5 +1,5 @@
 import { wrapGitError } from './errors.ts';
-import { type RepoGit, renewMirror } from './mirror.ts';
+import { adoptFormat, fetchMirror, type RepoGit, renewMirror } from './mirror.ts';
 
 /**
  * Milliseconds for a command that works on the whole repository and reports no progress. A repository of several GB
@@ -30,6 +30,16 @@ export class GitDir {
     // File names are literal: git would read some characters as patterns.
     const all = ['--literal-pathspecs', ...args];
     return await wrapGitError(verbOf(args), () => this.#git(all, input, options));
+  }
+
+  /** Fetches everything from the remote repository that this one mirrors. Throws `SitesRepoError`. */
+  async fetch(): Promise<void> {
+    await wrapGitError('fetch', () => fetchMirror(this.path, this.#git));
+  }
+
+  /** See `adoptFormat`. */
+  async adoptFormat(error: unknown): Promise<boolean> {
+    return this.isMirror && (await adoptFormat(this.path, this.#git, error));
   }
 
   /** Packs the objects if about `looseObjects` of them are loose. */

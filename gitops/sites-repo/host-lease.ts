@@ -3,7 +3,6 @@ import { fastImportStream } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import { hasEnded, ownIdentity, processIdentity, ranHere } from './lease/process-identity.ts';
-import { FETCH } from './mirror.ts';
 
 const record = z.object({
   /** Grows by one with each new holder. */
@@ -80,7 +79,7 @@ export class HostLease {
         return;
       }
       if (await this.#claim(found)) return;
-      if (this.#git.isMirror) await this.#git.run(FETCH);
+      if (this.#git.isMirror) await this.#git.fetch();
     }
     throw new SitesRepoError(`the lease of the host ${this.#settings.host} changed too often; try again`);
   }

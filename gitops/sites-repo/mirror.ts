@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { git } from '../clients/git.ts';
-import { wrapGitError } from './errors.ts';
+import { SitesRepoError, wrapGitError } from './errors.ts';
 import { withoutStaleLocks } from './stale-lock.ts';
 
 /** Forced: the mirror follows the remote's branches and leases, also after a rewrite. */
@@ -21,7 +22,10 @@ export type RepoGit = (
   options?: { readonly silenceMs?: number },
 ) => Promise<Buffer>;
 
-/** `onCleared` gets a message for each stale lock that was removed; `env` has the credentials. */
+/**
+ * `onCleared` gets a message for each stale lock that was removed; `env` has the credentials. The repository is named
+ * explicitly, as the setting `safe.bareRepository=explicit` demands.
+ */
 export function gitOf(
   path: string,
   onCleared: (message: string) => void,
@@ -29,7 +33,11 @@ export function gitOf(
 ): RepoGit {
   return (args, input, options) =>
     withoutStaleLocks(path, onCleared, () =>
-      git(path, args, { ...options, env, ...(input === undefined ? {} : { input }) }),
+      git(path, args, {
+        ...options,
+        env: { GIT_DIR: path, ...env },
+        ...(input === undefined ? {} : { input }),
+      }),
     );
 }
 
@@ -37,15 +45,66 @@ export function gitOf(
 export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
   if (existsSync(join(path, 'HEAD'))) return;
   await mkdir(path, { recursive: true });
-  await git(path, ['init', '--quiet', '--bare', `--initial-branch=${branch}`]);
+  await git(path, initOf(branch));
+}
+
+/** Without a template: its hooks and settings would come from the machine. */
+function initOf(branch: string, ...more: readonly string[]): string[] {
+  return ['init', '--quiet', '--bare', '--template=', `--initial-branch=${branch}`, ...more];
 }
 
 /** Creates the bare mirror of the repository at `url`, or sets the URL of an existing one. Fetches nothing. */
 export async function openMirror(mirror: string, git: RepoGit, url: string, branch: string): Promise<void> {
   // At every start: the last start may have been interrupted, or its settings may have named another URL.
   await mkdir(mirror, { recursive: true });
-  await wrapGitError('init', () => git(['init', '--quiet', '--bare', `--initial-branch=${branch}`]));
+  await wrapGitError('init', () => git(initOf(branch)));
+  await setRemote(git, url);
+}
+
+async function setRemote(git: RepoGit, url: string): Promise<void> {
   await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));
+  if (!url.startsWith('file:')) return;
+  // A push to a folder runs that repository's hooks as this process.
+  const receive = `git -c core.hooksPath=${devNull} receive-pack`;
+  await wrapGitError('config', () => git(['config', 'remote.origin.receivepack', receive]));
+}
+
+/** Fetches. A mirror that is still empty gets the remote's object format. */
+export async function fetchMirror(mirror: string, git: RepoGit): Promise<void> {
+  try {
+    await git(FETCH);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : '';
+    const [, ours, format] = /mismatched algorithms: client (\w+); server (\w+)/.exec(message) ?? [];
+    if (format === undefined) throw error;
+    if ((await git(['for-each-ref', '--count=1', 'refs/heads'])).length > 0) {
+      throw new SitesRepoError(
+        `the remote repository now uses ${format}, its mirror ${ours}: stop this process and delete ${mirror}`,
+        { cause: error },
+      );
+    }
+    await renewEmptyMirror(mirror, git, format);
+    await git(FETCH);
+  }
+}
+
+/** True if a push failed because the remote, which is empty, has another object format. Then the mirror gets it, too. */
+export async function adoptFormat(mirror: string, git: RepoGit, error: unknown): Promise<boolean> {
+  const message = error instanceof Error ? error.message : '';
+  if (!/does not support this repository.s hash algorithm/.test(message)) return false;
+  const format = (await git(['rev-parse', '--show-object-format'])).toString().trim();
+  await wrapGitError('init', () => renewEmptyMirror(mirror, git, format === 'sha1' ? 'sha256' : 'sha1'));
+  return true;
+}
+
+async function renewEmptyMirror(mirror: string, git: RepoGit, format: string): Promise<void> {
+  const text = async (...args: string[]) => (await git(args)).toString().trim();
+  const url = await text('config', 'remote.origin.url');
+  const branch = await text('symbolic-ref', '--short', 'HEAD');
+  await rm(mirror, { recursive: true });
+  await mkdir(mirror);
+  await git(initOf(branch, `--object-format=${format}`));
+  await setRemote(git, url);
 }
 
 /**

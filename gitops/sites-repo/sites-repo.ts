@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { constants, existsSync } from 'node:fs';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { type Absence, findAbsences } from './absences.ts';
@@ -26,6 +27,8 @@ interface SitesRepoOptions {
   /** The folder of the index of path commits, and of the mirror of a remote repository. */
   readonly cacheDir: string;
   readonly branch?: string;
+  /** A file of git's settings, for example how to reach the remote. Git reads no others but the repository's own. */
+  readonly gitConfig?: string | undefined;
   /** Seconds between two fetches from a remote, before jitter. */
   readonly pollSeconds?: number;
   /** True: the branch has had commits. If it is missing now, it is not created. */
@@ -59,7 +62,10 @@ export class SitesRepo {
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Partial<SitesRepoOptions> = {}) {
     this.#onNotice = options.onNotice ?? (() => undefined);
-    const env = remote === null ? {} : withoutCredentials(remote).env;
+    const env = {
+      ...settingsOf(options.gitConfig),
+      ...(remote === null ? {} : withoutCredentials(remote).env),
+    };
     const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice, env));
     this.#git = git;
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
@@ -276,9 +282,21 @@ export class SitesRepo {
   }
 }
 
+function settingsOf(gitConfig: string | undefined): Readonly<Record<string, string>> {
+  return gitConfig === undefined ? {} : { GIT_CONFIG_GLOBAL: gitConfig };
+}
+
 /** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
 export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
-  const { url, cacheDir, branch = 'main' } = options;
+  const { url, cacheDir, branch = 'main', gitConfig } = options;
+  if (gitConfig !== undefined) {
+    // Git would ignore a missing file.
+    await access(gitConfig, constants.R_OK).catch((cause: Error) => {
+      throw new SitesRepoError(`SITES_REPO_GIT_CONFIG: ${gitConfig} can’t be read: ${cause.message}`, {
+        cause,
+      });
+    });
+  }
   if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
     throw new SitesRepoError(
@@ -286,7 +304,7 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
     );
   }
   const mirror = join(cacheDir, 'sites.git');
-  const git = gitOf(mirror, options.onNotice ?? (() => undefined));
+  const git = gitOf(mirror, options.onNotice ?? (() => undefined), settingsOf(gitConfig));
   await openMirror(mirror, git, withoutCredentials(url).url, branch);
   return new SitesRepo(mirror, url, options);
 }
