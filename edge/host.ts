@@ -55,8 +55,11 @@ export interface EdgeHost {
   readonly kv: Readonly<Record<HostNamespace, HostKv>>;
   /** The bucket of the raw logs. */
   readonly rawLogs: HostObjects;
-  /** Replaces the Workers routes, which decide the hosts and paths that reach the worker. Initially there are none. */
-  setRoutes(patterns: readonly string[]): Promise<void>;
+  /**
+   * Replaces the Workers routes, which decide the hosts and paths that reach the worker. Initially there are none.
+   * `elsewhere`: the routes without a script or with another one; where they are more specific, nothing answers here.
+   */
+  setRoutes(patterns: readonly string[], elsewhere?: readonly string[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -80,16 +83,16 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
   const secret = newControlSecret();
   const runtime = await runtimeOptions(options, secret);
   const { Miniflare } = loadMiniflare();
-  let routes: readonly string[] = [];
+  let routes: Parameters<EdgeHost['setRoutes']> = [[]];
   const restarted = async (): Promise<void> => {
-    await setRoutes(routes);
+    await setRoutes(...routes);
     await options.onRestart?.();
   };
   const miniflare = new Miniflare({ ...runtime, unsafeHandleRuntimeRestart: restarted });
   const call = controlOf(miniflare, secret);
-  async function setRoutes(patterns: readonly string[]): Promise<void> {
-    routes = patterns;
-    await call({ op: 'setRoutes', patterns });
+  async function setRoutes(patterns: readonly string[], elsewhere: readonly string[] = []): Promise<void> {
+    routes = [patterns, elsewhere];
+    await call({ op: 'setRoutes', patterns, elsewhere });
   }
   try {
     await miniflare.ready;

@@ -1,6 +1,10 @@
 /** A call by the process that started the runtime, as JSON. */
 export type ControlCall =
-  | { readonly op: 'setRoutes'; readonly patterns: readonly string[] }
+  | {
+      readonly op: 'setRoutes';
+      readonly patterns: readonly string[];
+      readonly elsewhere: readonly string[];
+    }
   | { readonly op: 'kvGet' | 'kvDelete'; readonly namespace: string; readonly key: string }
   | {
       readonly op: 'kvPut';

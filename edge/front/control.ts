@@ -30,7 +30,7 @@ export default class Control extends WorkerEntrypoint<ControlEnv> {
   async #run(call: ControlCall): Promise<unknown> {
     switch (call.op) {
       case 'setRoutes':
-        return await this.env.FRONT.setRoutes(call.patterns);
+        return await this.env.FRONT.setRoutes(call.patterns, call.elsewhere);
       case 'kvGet':
         return await this.#kv(call.namespace).get(call.key, 'text');
       case 'kvPut':

@@ -1,5 +1,5 @@
 import { WorkerEntrypoint } from 'cloudflare:workers';
-import { matchRoute } from './route-patterns.ts';
+import { leadsToWorker } from './route-patterns.ts';
 
 interface FrontEnv {
   readonly EDGE: Fetcher;
@@ -14,6 +14,7 @@ const VIA = 'cf-ew-via';
 
 /** Kept in memory: the embedded runtime has one isolate, and the process that starts it sets the routes each time. */
 let routes: readonly string[] = [];
+let elsewhere: readonly string[] = [];
 
 /**
  * Does for the embedded edge what Cloudflare does before a worker runs: selects requests by Workers routes and sets the
@@ -22,7 +23,8 @@ let routes: readonly string[] = [];
  */
 export default class Front extends WorkerEntrypoint<FrontEnv> {
   override async fetch(request: Request): Promise<Response> {
-    if (request.headers.has(VIA) || !matchRoute(routes, new URL(request.url))) return notRouted();
+    const url = new URL(request.url);
+    if (request.headers.has(VIA) || !leadsToWorker(routes, elsewhere, url)) return notRouted();
     const headers = new Headers(request.headers);
     headers.set(VIA, '15');
     headers.set('cf-connecting-ip', '127.0.0.1');
@@ -32,8 +34,9 @@ export default class Front extends WorkerEntrypoint<FrontEnv> {
   }
 
   /** `control.ts` calls this by the runtime's RPC, which no client can reach. */
-  setRoutes(patterns: readonly string[]): void {
+  setRoutes(patterns: readonly string[], others: readonly string[]): void {
     routes = [...patterns];
+    elsewhere = [...others];
   }
 }
 

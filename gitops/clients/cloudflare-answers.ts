@@ -64,6 +64,16 @@ export const zoneAnswer = enveloped(
   }),
 );
 export const dnsUsageAnswer = enveloped(z.object({ record_quota: z.number().nullish() }));
+/** Google's tag gateway, a setting of the zone. */
+export const tagGatewayAnswer = enveloped(
+  z
+    .object({
+      enabled: z.boolean().nullish(),
+      endpoint: z.string().nullish(),
+      measurementId: z.string().nullish(),
+    })
+    .nullish(),
+);
 export const dnsPage = counted(dnsRecord);
 export const dnsBatchAnswer = enveloped(z.object({}).nullable());
 export const routesAnswer = enveloped(z.array(workersRoute));

@@ -23,10 +23,10 @@ interface ScriptCall {
   };
 }
 
-interface UsageCall {
+interface ZoneCall {
   readonly parameters: { readonly path: { readonly zone_id: string } };
   readonly get: {
-    readonly parameters: UsageCall['parameters'];
+    readonly parameters: ZoneCall['parameters'];
     readonly responses: ScriptCall['get']['responses'];
   };
 }
@@ -34,7 +34,9 @@ interface UsageCall {
 type NewerPaths = Readonly<
   Record<`/accounts/{account_id}/workers/scripts/{script_name}/${'settings' | 'script-settings'}`, ScriptCall>
 > &
-  Readonly<Record<'/zones/{zone_id}/dns_records/usage', UsageCall>>;
+  Readonly<
+    Record<`/zones/{zone_id}/${'dns_records/usage' | 'settings/google-tag-gateway/config'}`, ZoneCall>
+  >;
 
 /** One transaction, in the order deletes, puts, posts; at most `MAX_DNS_BATCH` operations in total. */
 interface DnsBatch {
@@ -118,6 +120,13 @@ export function cloudflareClient(options: CloudflareOptions) {
     async dnsRecordQuota(zoneId: string, signal: AbortSignal): Promise<number | null> {
       const call = api.GET('/zones/{zone_id}/dns_records/usage', { params: zonePath(zoneId), signal });
       return (await answer('dns', answers.dnsUsageAnswer, call)).result.record_quota ?? null;
+    },
+
+    /** Google's tag gateway, which Cloudflare puts before all hosts of the zone; `null`: it was never configured. */
+    async tagGateway(zoneId: string, signal: AbortSignal) {
+      const path = '/zones/{zone_id}/settings/google-tag-gateway/config';
+      const call = api.GET(path, { params: zonePath(zoneId), signal });
+      return (await answer('zones', answers.tagGatewayAnswer, call)).result ?? null;
     },
 
     dnsRecords(zoneId: string, filter: { name?: string }, signal: AbortSignal) {

@@ -4,6 +4,7 @@ import type { LoadedManifest } from '../manifest/containers.ts';
 import { describeSite } from '../manifest/description.ts';
 import { provenHosts } from '../manifest/schema.ts';
 import { readConfig } from './config.ts';
+import { type EdgePathDeps, edgePathOf } from './edge-path.ts';
 import { type NameDestinations, resolveNames } from './names.ts';
 import { nodeLookup } from './node-lookup.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
@@ -25,6 +26,8 @@ interface HostReportDeps extends NameDestinations {
   readonly previews: (manifest: LoadedManifest, signal: AbortSignal) => Promise<number>;
   /** Unset: this host can't ask the processing servers whether they reach their preview server. */
   readonly previewPath?: PreviewPathDeps;
+  /** Unset: nothing is known of the zone of the edge hostnames. */
+  readonly edgePath?: EdgePathDeps;
 }
 
 /** Reports what only this host can observe of a site. */
@@ -36,7 +39,16 @@ export type ReportSite = (manifest: LoadedManifest) => Promise<HostReport>;
  * whatever they resolve to: a client must not be able to make this host connect to an address of the client's choice.
  */
 export function hostReporter(deps: HostReportDeps): ReportSite {
-  const { host, hostAddresses, hopSecret, edgePublicUrl, proxy, lookup, previewPath: path } = deps;
+  const {
+    host,
+    hostAddresses,
+    hopSecret,
+    edgePublicUrl,
+    proxy,
+    lookup,
+    previewPath: path,
+    edgePath: way,
+  } = deps;
   return async (manifest) => {
     const site = describeSite(manifest, { edgePublicUrl, tlsPort: proxy.port });
     const edge = new URL(site.edge);
@@ -60,12 +72,13 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       lookup: nodeLookup(lookup),
       timeoutMs: TIMEOUT_MS,
     };
-    const [names, certificates, arrivals, previews, previewPath] = await Promise.all([
+    const [names, certificates, arrivals, previews, previewPath, edgePath] = await Promise.all([
       resolveNames(manifest, deps, lookup),
       Promise.all(endpoints.map((one) => readServedCertificate(one, TIMEOUT_MS))),
       Promise.all(targets.map((way) => measureArrival(way, visit))),
       countPreviews(manifest, deps),
       path === undefined ? undefined : checkPreviewPath(manifest, path, TIMEOUT_MS),
+      way === undefined ? undefined : edgePathOf(way, edge.hostname, TIMEOUT_MS),
     ]);
     if (socket === null) {
       certificates.push(
@@ -87,6 +100,7 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       config,
       previews,
       ...(previewPath === undefined ? {} : { previewPath }),
+      ...(edgePath === undefined ? {} : { edgePath }),
       names,
       certificates,
       arrivals,

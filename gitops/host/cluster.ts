@@ -73,7 +73,7 @@ export async function buildCluster(
     async reportSite(manifest) {
       const address = destination.current();
       const report = hostReporter({
-        ...reportSettings(env),
+        ...reportSettings(env, shared.cloudflare.client),
         hostAddresses: await addressesOf(address, lookup),
         otherAddresses: env.ACME_ADDRESSES,
         proxy: { address, port },

@@ -35,7 +35,7 @@ export async function buildMachine(
     profiles: services.edgeStore,
     containerLogs,
     reportSite: hostReporter({
-      ...reportSettings(env),
+      ...reportSettings(env, services.cloudflare.client),
       hostAddresses: [env.HOST_ADDRESS],
       otherAddresses: env.ACME_ADDRESSES,
       proxy: { address: reachableAddress(env.PROXY_LISTEN), port: env.PROXY_TLS_PORT },

@@ -6,6 +6,7 @@ import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.t
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
 import { checkEdgeNames } from '../host-report/edge-names.ts';
+import { checkEdgeRoutes, type EdgePathDeps } from '../host-report/edge-path.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
 import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
 import { checkWorkerBindings, checkWorkerLogs } from '../host-report/worker-checks.ts';
@@ -55,9 +56,14 @@ export async function createAppliers<Settings, Services extends object>(
   return appliers;
 }
 
+function edgePathDeps(env: Env, client: CloudflareClient): EdgePathDeps {
+  return { client, zoneId: env.CLOUDFLARE_ZONE_ID, script: env.EDGE_SCRIPT_NAME };
+}
+
 /** What every host's reports are made with. */
-export function reportSettings(env: Env) {
+export function reportSettings(env: Env, client: CloudflareClient) {
   return {
+    edgePath: edgePathDeps(env, client),
     host: env.HOST_NAME,
     hopSecret: env.HOP_SECRET,
     edgeTarget: env.EDGE_TARGET,
@@ -80,6 +86,7 @@ export function sharedPartChecks(env: Env, client: CloudflareClient) {
       checkDisk(env.STATE_DIR),
       url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup }),
       checkEdgeNames({ client, zoneId, edgePublicUrl, lookup: resolver }, hosts),
+      checkEdgeRoutes(edgePathDeps(env, client), hosts),
       checkWorkerLogs(worker),
       checkWorkerBindings(worker),
     ];

@@ -17,6 +17,7 @@ import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { kvDocuments } from '../../gitops/manifest/documents.ts';
 import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
 import { buildVendor } from '../../sites/demo/vendor/app.ts';
+import { EMULATOR_SCRIPT, startEmulator } from './cloudflare/emulator.ts';
 import { containersSettings } from './containers/stage.ts';
 import { loadedManifest } from './manifest.ts';
 import { HOP_SECRET, IDENTITY, proxyHome, put } from './proxy/proxy.ts';
@@ -118,6 +119,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     processRuntime({ entry: TAG_SERVER_ENTRY, caFileOf: async () => caFile, stopGraceSeconds: 1 }),
   );
   const manifest = siteManifest();
+  const cloudflare = await startEmulator();
   const report = hostReporter({
     host: 'tag-1',
     hopSecret: HOP_SECRET,
@@ -129,6 +131,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     lookup: dnsLookup([], 1_000),
     previews: runningPreviews(containers),
     previewPath: { containerSettings: { ...settings, edition }, gateway: async () => null },
+    edgePath: { client: cloudflare.client(), zoneId: cloudflare.zone.id, script: EMULATOR_SCRIPT },
   });
   const { signal } = new AbortController();
 
@@ -174,6 +177,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     async close() {
       await containers.close?.();
       await edge.close();
+      await cloudflare.close();
       await Promise.all([
         backend.close(),
         egress.close(),

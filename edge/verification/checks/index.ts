@@ -5,6 +5,7 @@ import { checkClientAddress } from './client-address.ts';
 import { checkConsent } from './consent.ts';
 import { checkCookieLifetime } from './cookie-lifetime.ts';
 import { checkCorsAllowed, checkCorsRefused } from './cors.ts';
+import { checkEdgeRoutes } from './edge-routes.ts';
 import { checkCookiesForwarded, checkQueryForwarded, checkUnderscorePaths } from './forwarding.ts';
 import { checkHostReport } from './host-report.ts';
 import { checkDns, checkServedCertificate } from './names.ts';
@@ -18,6 +19,7 @@ import { checkBoot, checkLoader, checkScript } from './tags.ts';
 export const SITE_CHECKS: Readonly<Record<CheckName, SiteCheck>> = {
   host_report: checkHostReport,
   container_config: checkContainerConfig,
+  edge_routes: checkEdgeRoutes,
   processing_health: checkProcessingHealth,
   preview_health: checkPreviewHealth,
   preview_url: checkPreviewUrl,

@@ -93,7 +93,7 @@ async function start(env: z.infer<typeof environment>) {
   });
   stack.defer(() => edge.close());
   await rememberRuntimes(childrenFile);
-  await edge.setRoutes(routePatterns(db));
+  await edge.setRoutes(...routePatterns(db, [env.EDGE_SCRIPT_NAME]));
 
   const bound = new Map(
     ([...KV_NAMESPACES, PROFILES] as const).map((name) => {
@@ -131,7 +131,7 @@ async function start(env: z.infer<typeof environment>) {
     points,
     kv: ({ id }) => bound.get(id) ?? sqliteKvStore(db, id, () => new Date()),
     buckets: { [RAW_LOG_BUCKET]: edge.rawLogs },
-    onRoutes: (patterns) => edge.setRoutes(patterns),
+    onRoutes: (patterns, elsewhere) => edge.setRoutes(patterns, elsewhere),
   });
   stack.defer(() => emulator.close());
   const api = await emulator.listen({ host: '127.0.0.1', port: env.CLOUDFLARE_PORT });

@@ -12,6 +12,15 @@ const query = z.object({
   'account.id': z.string().optional(),
 });
 
+const tagGateway = z.object({
+  enabled: z.boolean(),
+  endpoint: z.string().regex(/^\/[A-Za-z0-9]+$/),
+  hideOriginalIp: z.boolean(),
+  measurementId: z.string().min(1),
+  setUpTag: z.boolean().nullish(),
+});
+const configRow = z.object({ config: z.string() });
+
 /** `/zones`, read only: the emulator keeps the zones that it was started with. */
 export function zoneEndpoints(app: FastifyInstance, { db, zone, limits }: EmulatorContext): void {
   const account = accountId(db);
@@ -30,6 +39,20 @@ export function zoneEndpoints(app: FastifyInstance, { db, zone, limits }: Emulat
   });
 
   app.get('/zones/:zone_id', ({ params }) => success(describe(zone(params))));
+
+  // Only stored: nothing here sends the path's requests to Google.
+  const gateway = '/zones/:zone_id/settings/google-tag-gateway/config';
+  app.get(gateway, ({ params }) => {
+    const row = db.prepare('SELECT config FROM tag_gateways WHERE zone = ?').get(zone(params).id);
+    return success(row === undefined ? null : JSON.parse(configRow.parse(row).config));
+  });
+  app.put(gateway, ({ params, body }) => {
+    const { data } = tagGateway.safeParse(body);
+    if (data === undefined) throw new ApiError('malformedBody', 'Invalid configuration.');
+    const statement = 'INSERT OR REPLACE INTO tag_gateways (zone, config) VALUES (?, ?)';
+    db.prepare(statement).run(zone(params).id, JSON.stringify(data));
+    return success(data);
+  });
 }
 
 /** Free zones created since then may have 200 records, older ones 1,000 (docs/facts.md, Cloudflare API). */

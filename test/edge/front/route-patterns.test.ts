@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { matchRoute } from '../../../edge/front/route-patterns.ts';
+import { leadsToWorker, matchRoute } from '../../../edge/front/route-patterns.ts';
 
 describe('matchRoute', () => {
   test.each([
@@ -17,5 +17,21 @@ describe('matchRoute', () => {
     ['shop.example.net/A*', 'https://shop.example.net/ab', false],
   ])('%s matches %s: %s', (pattern, url, expected) => {
     expect(matchRoute([pattern], new URL(url))).toBe(expected);
+  });
+});
+
+describe('leadsToWorker', () => {
+  const url = new URL('https://shop.example.net/g/collect?v=2');
+  test.each([
+    [['shop.example.net/*'], [], true],
+    [['shop.example.net/*'], ['shop.example.net/g/*'], false],
+    [['shop.example.net/*'], ['shop.example.net/l/*'], true],
+    [['*.example.net/*'], ['shop.example.net/*'], false],
+    [['shop.example.net/*'], ['*.example.net/*'], true],
+    [['shop.example.net/g/*'], ['shop.example.net/*'], true],
+    [['shop.example.net/*'], ['https://shop.example.net/*'], false],
+    [[], [], false],
+  ])('of the routes %j beside %j: %s', (patterns, elsewhere, expected) => {
+    expect(leadsToWorker(patterns, elsewhere, url)).toBe(expected);
   });
 });

@@ -38,6 +38,7 @@ test('a verification finds no problem in a healthy site, and runs every check', 
   expect(report.checks.map(({ name, subject }) => `${name} ${subject ?? ''}`.trim())).toEqual([
     'host_report',
     'container_config',
+    'edge_routes',
     'processing_health',
     'preview_health',
     'preview_url',
@@ -402,6 +403,13 @@ describe('checks of the host report', () => {
       /Rename the paths/,
     ],
     [
+      'a Workers route before the worker',
+      (host) => ({ ...host, edgePath: { problem: 'the route shop/g/* leads past', fix: 'Delete it.' } }),
+      'edge_routes',
+      /shop\/g\/\* leads past/,
+      /Delete it/,
+    ],
+    [
       'preview servers that can’t be counted',
       (host) => ({ ...host, previews: { count: null, problem: 'the engine doesn’t answer' } }),
       'single_preview',
@@ -434,6 +442,7 @@ describe('checks of the host report', () => {
     ]);
     expect(report.checks.filter(({ status }) => status === 'skipped').map(({ name }) => name)).toEqual([
       'container_config',
+      'edge_routes',
       'single_preview',
       'cookies_forwarded',
       'dns',

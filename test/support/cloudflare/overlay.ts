@@ -2,7 +2,7 @@ import type { Overlay } from '../openapi.ts';
 
 /**
  * What the API has, but not the OpenAPI document by which the traffic is checked. Sources: the types of the official
- * SDK (npm cloudflare 7.3.0, resources/workers/scripts, resources/workers/domains and resources/dns/usage); for the last
+ * SDK (npm cloudflare 7.3.0, resources/workers/scripts, resources/workers/domains, resources/dns/usage and resources/google-tag-gateway); for the last
  * path, the calls of wrangler 4; for the query parameters and the optional members, what wrangler 4, certbot and
  * the SDK send.
  */
@@ -98,6 +98,11 @@ const secret = object({ name: text, type: { type: 'string', enum: ['secret_text'
   'type',
 ]);
 
+const tagGateway = object(
+  { enabled: yes, endpoint: text, hideOriginalIp: yes, measurementId: text, setUpTag: nullable(yes) },
+  ['enabled', 'endpoint', 'hideOriginalIp', 'measurementId'],
+);
+
 const json = (schema: object) => ({ content: { 'application/json': { schema } } });
 const failure = json({ $ref: '#/components/schemas/workers_api-response-common-failure' });
 
@@ -158,6 +163,10 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
           'record_usage',
         ]),
       ),
+    },
+    '/zones/{zone_id}/settings/google-tag-gateway/config': {
+      get: operation(nullable(tagGateway)),
+      put: operation(tagGateway, json(tagGateway)),
     },
     [`${account}/workers/services/{script_name}`]: {
       get: operation(

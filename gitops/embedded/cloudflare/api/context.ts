@@ -20,8 +20,8 @@ export interface EmulatorDeps {
   readonly kv: (namespace: Namespace) => KvStore;
   /** R2 buckets by name. */
   readonly buckets?: Readonly<Record<string, ObjectStore>>;
-  /** Called at each change of the routes, before it is answered, with all patterns that lead to a script. */
-  readonly onRoutes: (patterns: readonly string[]) => Promise<void>;
+  /** Called at each change of the routes, before it is answered, see `routePatterns`. */
+  readonly onRoutes: (patterns: readonly string[], elsewhere: readonly string[]) => Promise<void>;
   /** The clock of the rate limits and of all dates. */
   readonly now?: () => Date;
   /** Default: the real ones. */
@@ -50,17 +50,26 @@ const zoneParams = z.object({ zone_id: z.string() });
 const accountParams = z.object({ account_id: z.string() });
 const bucketParams = z.object({ bucket_name: z.string() });
 const namespaceParams = z.object({ namespace_id: z.string() });
-const patternRow = z.object({ pattern: z.string() });
+const patternRow = z.object({ pattern: z.string(), script: z.string().nullable() });
 
-/** All patterns that lead to a script, of routes and of Workers domains. A route without a script is a bypass. */
-export function routePatterns(db: DatabaseSync): string[] {
-  return db
+/**
+ * The patterns of routes and of Workers domains: those that lead to one of these scripts, and the others. A route without
+ * a script bypasses the workers.
+ */
+export function routePatterns(
+  db: DatabaseSync,
+  scripts: readonly string[],
+): readonly [patterns: string[], elsewhere: string[]] {
+  const all = db
     .prepare(
-      `SELECT pattern FROM routes WHERE script IS NOT NULL
-       UNION SELECT hostname || '/*' FROM domains ORDER BY pattern`,
+      `SELECT pattern, script FROM routes
+       UNION SELECT hostname || '/*', service FROM domains ORDER BY pattern`,
     )
     .all()
-    .map((row) => patternRow.parse(row).pattern);
+    .map((row) => patternRow.parse(row));
+  const isServed = ({ script }: z.infer<typeof patternRow>) => script !== null && scripts.includes(script);
+  const [served, others] = [all.filter(isServed), all.filter((row) => !isServed(row))];
+  return [served.map(({ pattern }) => pattern), others.map(({ pattern }) => pattern)];
 }
 
 export function createContext(deps: EmulatorDeps, now: () => Date): EmulatorContext {
@@ -105,7 +114,7 @@ export function createContext(deps: EmulatorDeps, now: () => Date): EmulatorCont
       if (store === undefined) throw new ApiError('unknownBucket', 'The specified bucket does not exist.');
       return store;
     },
-    routesChanged: () => onRoutes(routePatterns(db)),
+    routesChanged: () => onRoutes(...routePatterns(db, deps.scripts)),
   };
   return context;
 }

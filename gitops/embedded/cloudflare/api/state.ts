@@ -28,6 +28,7 @@ const SCHEMA = `
     body TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS fallback_origins (
     zone TEXT PRIMARY KEY REFERENCES zones, origin TEXT NOT NULL, created_at TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS tag_gateways (zone TEXT PRIMARY KEY REFERENCES zones, config TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS scripts (name TEXT PRIMARY KEY, settings TEXT NOT NULL, created_on TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS versions (
     id TEXT PRIMARY KEY, script TEXT NOT NULL, number INTEGER NOT NULL, created_on TEXT NOT NULL, body TEXT NOT NULL,

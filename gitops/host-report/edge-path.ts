@@ -1,0 +1,162 @@
+import { withinTime } from '../base/time-limit.ts';
+import type { CloudflareClient } from '../clients/cloudflare.ts';
+import type { WorkersRoute } from '../clients/cloudflare-answers.ts';
+import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
+import type { PartCheck } from '../report/report.ts';
+import { checkPart } from './check-part.ts';
+
+/** What stands between visitors and the worker. */
+export interface EdgePath {
+  /** `null`: nothing, as far as it could be read. */
+  readonly problem: string | null;
+  readonly fix: string | null;
+}
+
+export interface EdgePathDeps {
+  readonly client: Pick<CloudflareClient, 'routes' | 'tagGateway'>;
+  readonly zoneId: string;
+  readonly script: string;
+}
+
+/** Routes that a message lists. */
+const MAX_LISTED = 5;
+
+/**
+ * Finds what takes requests of these edge hostnames before they reach the worker: more specific Workers routes without
+ * a script or with another one, and Google's tag gateway, which Cloudflare puts before all hosts of the zone.
+ */
+export async function checkEdgePath(
+  { client, zoneId, script }: EdgePathDeps,
+  hosts: readonly string[],
+  signal: AbortSignal,
+): Promise<EdgePath & { readonly unread: string | null }> {
+  const [routes, gateway] = await Promise.all([
+    client.routes(zoneId, signal),
+    client.tagGateway(zoneId, signal).catch((error: unknown) => {
+      if (!(error instanceof CloudflareRefusal)) throw error;
+      return error;
+    }),
+  ]);
+  const caught = routesBefore(routes, script, hosts);
+  const problems: string[] = [];
+  const fixes: string[] = [];
+  if (caught.length > 0) {
+    const shown = caught.slice(0, MAX_LISTED).map(({ route, host }) => {
+      const leads = route.script ? `to the worker ${route.script}` : 'past all workers (it has no script)';
+      return `the Workers route ${route.pattern} leads requests of ${host} ${leads}`;
+    });
+    const more = caught.length > MAX_LISTED ? `; and ${caught.length - MAX_LISTED} more routes` : '';
+    problems.push(`${shown.join('; ')}${more}`);
+    fixes.push(
+      'Delete the named route in Cloudflare’s dashboard (the zone, Workers Routes), or let its pattern not match edge hostnames.',
+    );
+  }
+  if (!(gateway instanceof CloudflareRefusal) && gateway?.enabled) {
+    problems.push(
+      `Google’s tag gateway is switched on for the zone (${gateway.endpoint ?? 'its path'}, ${gateway.measurementId ?? 'a tag'}): Cloudflare handles that path on every host before the worker`,
+    );
+    fixes.push(
+      'Switch it off in Cloudflare’s dashboard (the zone, Google tag gateway), or use another zone for EDGE_DOMAIN.',
+    );
+  }
+  return {
+    problem: problems.length === 0 ? null : problems.join('; '),
+    fix: fixes.length === 0 ? null : fixes.join(' '),
+    unread:
+      gateway instanceof CloudflareRefusal && gateway.meaning === 'unauthorized'
+        ? 'give CLOUDFLARE_API_TOKEN the permission Zone Settings: Read to check Google’s tag gateway, too'
+        : null,
+  };
+}
+
+/** The same as a part's check. Never throws. */
+export async function checkEdgeRoutes(deps: EdgePathDeps, hosts: readonly string[]): Promise<PartCheck> {
+  let found: EdgePath | null = null;
+  return await checkPart('edge_routes', {
+    fix: 'Check that Cloudflare’s API answers, and that CLOUDFLARE_API_TOKEN may read the zone’s Workers routes.',
+    async ask(signal) {
+      const { unread, ...path } = await checkEdgePath(deps, hosts, signal);
+      found = path;
+      if (path.problem !== null) throw new Error(path.problem);
+      const passed = 'no other Workers route takes requests of the edge hostnames';
+      return unread === null ? `${passed}, and Google’s tag gateway is off` : `${passed}; ${unread}`;
+    },
+    explain(error) {
+      if (found?.problem == null) return null;
+      return { status: 'failed', detail: error instanceof Error ? error.message : '', fix: found.fix };
+    },
+  });
+}
+
+/** The same of one site, within a time limit; `undefined`: Cloudflare's API didn't answer. */
+export async function edgePathOf(
+  deps: EdgePathDeps,
+  host: string,
+  timeoutMs: number,
+): Promise<EdgePath | undefined> {
+  try {
+    const ask = async (signal: AbortSignal) => await checkEdgePath(deps, [host], signal);
+    const { problem, fix } = await withinTime(timeoutMs, ask);
+    return { problem, fix };
+  } catch {
+    return undefined;
+  }
+}
+
+/** A route pattern in its parts. */
+interface Pattern {
+  /** Without `*` at its beginning. */
+  readonly name: string;
+  readonly isWildcard: boolean;
+  /** It is only for `http` or `https`. */
+  readonly hasScheme: boolean;
+  /** Without `*` at its end; `null`: every path. */
+  readonly path: string | null;
+}
+
+function readPattern(pattern: string): Pattern {
+  const bare = pattern.replace(/^https?:\/\//i, '');
+  const slash = bare.indexOf('/');
+  const host = (slash === -1 ? bare : bare.slice(0, slash)).toLowerCase();
+  const path = slash === -1 ? '/' : bare.slice(slash);
+  return {
+    name: host.replace(/^\*/, ''),
+    isWildcard: host.startsWith('*'),
+    hasScheme: bare !== pattern,
+    path: path === '/*' ? null : path.replace(/\*$/, ''),
+  };
+}
+
+/**
+ * The routes that take requests of these hosts from the worker `script`, pure; each with the first of its hosts. The most
+ * specific route of a request counts (docs/facts.md, Cloudflare Workers). A route for some paths of many hosts counts
+ * here, too: which one Cloudflare prefers, that route or one for all paths of a single host, is not documented.
+ */
+export function routesBefore(
+  routes: readonly WorkersRoute[],
+  script: string,
+  hosts: readonly string[],
+): { readonly route: WorkersRoute; readonly host: string }[] {
+  const read = routes.map((route) => ({ route, pattern: readPattern(route.pattern) }));
+  const ours = read.filter(({ route, pattern }) => route.script === script && pattern.path === null);
+  return read.flatMap(({ route, pattern }) => {
+    // The edge serves nothing under `/` itself.
+    if (route.script === script || pattern.path === '/') return [];
+    const host = hosts.find(
+      (one) =>
+        isFor(pattern, one) &&
+        (pattern.path !== null ||
+          !ours.some(({ pattern: own }) => isFor(own, one) && rank(own) > rank(pattern))),
+    );
+    return host === undefined ? [] : [{ route, host }];
+  });
+}
+
+function isFor({ name, isWildcard }: Pattern, host: string): boolean {
+  return isWildcard ? host.endsWith(name) : host === name;
+}
+
+/** How specific a pattern's host is: a single host more than any wildcard, a longer wildcard more than a shorter one. */
+function rank({ name, isWildcard, hasScheme }: Pattern): number {
+  return (isWildcard ? name.length : 1_000) + (hasScheme ? 0.5 : 0);
+}
