@@ -22,6 +22,8 @@ interface EgressOptions {
   readonly ca: readonly string[];
   /** Port on 127.0.0.1; 0 picks a free one. */
   readonly port?: number;
+  /** The port of the edge that sends its requests here. Unset: it passes requests on to the schemes' ports only. */
+  readonly edgePort?: () => number;
   readonly connectTimeoutMs?: number;
   /** Time until a name without an origin fails; default: `connectTimeoutMs`. */
   readonly silenceMs?: number;
@@ -37,14 +39,16 @@ export interface Egress {
  * The forward proxy behind the embedded edge. It accepts requests with an absolute target, resolves the host by the
  * zones' records, connects, verifies the TLS certificate, and streams both ways with end-to-end headers. If an origin
  * gives no answer, the proxy answers with Cloudflare's status. A request that the edge's worker passes on is sent to
- * the name's origin, and fails after the time limit if the name has none. Any other request for a name without an
- * origin is resolved by the system, like a visitor's. CONNECT is not supported: the worker's runtime expects its proxy
- * to do TLS.
+ * the name's origin, and fails after the time limit if the name has none. Its client has chosen host and port, and most
+ * names of one machine lead to loopback: so no port but the scheme's and the edge's own gets it. Any other request for a
+ * name without an origin is resolved by the system, like a visitor's. CONNECT is not supported: the worker's runtime
+ * expects its proxy to do TLS.
  */
 export async function startEgress({
   resolve,
   ca,
   port = 0,
+  edgePort,
   connectTimeoutMs = CONNECT_TIMEOUT_MS,
   silenceMs = connectTimeoutMs,
 }: EgressOptions): Promise<Egress> {
@@ -57,7 +61,8 @@ export async function startEgress({
     agents,
     connectTimeoutMs,
     silenceMs,
-    isDiscarded: (host, { headers }) => headers[VIA] !== undefined && resolve(host) === DISCARDED,
+    isDiscarded: (host) => resolve(host) === DISCARDED,
+    edgePort,
   };
   // workerd sends the host in the target only.
   const server = http.createServer({ requireHostHeader: false }, (request, response) =>
@@ -85,8 +90,9 @@ interface Ways {
   readonly agents: Readonly<Record<'http:' | 'https:', http.Agent>>;
   readonly connectTimeoutMs: number;
   readonly silenceMs: number;
-  /** Whether a request's packets to that host are dropped. */
-  readonly isDiscarded: (host: string, request: IncomingMessage) => boolean;
+  /** Whether packets to that host are dropped. */
+  readonly isDiscarded: (host: string) => boolean;
+  readonly edgePort: (() => number) | undefined;
 }
 
 function forward(request: IncomingMessage, response: ServerResponse, ways: Ways): void {
@@ -102,7 +108,12 @@ function forward(request: IncomingMessage, response: ServerResponse, ways: Ways)
     response
       .writeHead(statusOfFailure(error), { 'content-type': 'text/plain' })
       .end(`${hostname} can't be reached: ${error.message}\n`);
-  if (ways.isDiscarded(hostname, request)) {
+  const isPassedOn = request.headers[VIA] !== undefined;
+  if (isPassedOn && port !== (protocol === 'https:' ? 443 : 80) && port !== ways.edgePort?.()) {
+    fail(Object.assign(new Error(`requests aren't passed on to port ${port}`), { code: 'ECONNREFUSED' }));
+    return;
+  }
+  if (isPassedOn && ways.isDiscarded(hostname)) {
     const timer = setTimeout(() => fail(noConnection()), ways.silenceMs);
     response.once('close', () => clearTimeout(timer));
     return;

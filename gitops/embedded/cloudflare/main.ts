@@ -68,7 +68,13 @@ async function start(env: z.infer<typeof environment>) {
   const zone = ensureZone(db, env.EDGE_DOMAIN, new Date());
 
   const ca = env.EGRESS_CA_FILE === undefined ? [] : [await readFile(env.EGRESS_CA_FILE, 'utf8')];
-  const egress = await startEgress({ resolve: zoneResolver(db), ca, silenceMs: limitsOf(env).silenceMs });
+  let edgePort = env.EDGE_PORT;
+  const egress = await startEgress({
+    resolve: zoneResolver(db),
+    ca,
+    edgePort: () => edgePort,
+    silenceMs: limitsOf(env).silenceMs,
+  });
   stack.defer(() => egress.close());
 
   const limits = limitsOf(env);
@@ -92,6 +98,7 @@ async function start(env: z.infer<typeof environment>) {
       : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),
   });
   stack.defer(() => edge.close());
+  edgePort = Number(edge.url.port);
   await rememberRuntimes(childrenFile);
   await edge.setRoutes(...routePatterns(db, [env.EDGE_SCRIPT_NAME]));
 

@@ -166,6 +166,7 @@ describe('the egress proxy', () => {
         resolve: () => '100::',
         ca: [certificate.ca],
         connectTimeoutMs: 50,
+        edgePort: () => origin,
       });
       open.push(originless);
       const { host, port } = originless;
@@ -175,6 +176,31 @@ describe('the egress proxy', () => {
       // A visitor's request without that header reaches the edge, which is this server.
       expect((await send(url('/'), { host, port })).status).toBe(200);
       expect(asked).toBe(1);
+    });
+
+    test.each([`https://${HOST}`, `http://${HOST}`, 'http://127.0.0.1'])(
+      'a request that a worker passes on to another port of %s than the scheme’s and the edge’s: 521',
+      async (to) => {
+        let asked = 0;
+        handler = (_request, response) => {
+          asked += 1;
+          response.end();
+        };
+        const headers = { host: HOST, 'cf-ew-via': '1' };
+        expect((await send(`${to}:${origin}/metrics`, { headers })).status).toBe(521);
+        expect(asked).toBe(0);
+      },
+    );
+
+    test('a request that a worker passes on to the edge’s own port: the answer from there', async () => {
+      const own = await startEgress({
+        resolve: () => '127.0.0.1',
+        ca: [certificate.ca],
+        edgePort: () => origin,
+      });
+      open.push(own);
+      const headers = { host: HOST, 'cf-ew-via': '1' };
+      expect((await send(url('/'), { host: own.host, port: own.port, headers })).status).toBe(200);
     });
   });
 
