@@ -55,7 +55,11 @@ export const hostname = z
     (name) => {
       const labels = name.split('.');
       return (
-        labels.length >= 2 && labels.every((label) => LABEL.test(label)) && parseHost(name).isIp !== true
+        labels.length >= 2 &&
+        labels.every((label) => LABEL.test(label)) &&
+        parseHost(name).isIp !== true &&
+        // A URL has other spellings of addresses: 0x7f.1 is 127.0.0.1.
+        URL.parse(`http://${name}/`)?.hostname === name
       );
     },
     {
@@ -85,6 +89,12 @@ export const givenDomain = z
     }
   })
   .pipe(ownableDomain);
+
+/** An id has one spelling, because texts are compared: databases take a UUID in upper case for the same one. */
+export const canonicalId = z.uuid().refine((id) => id === id.toLowerCase(), 'must be in lower case');
+
+/** An id as a request gives it. */
+export const givenId = z.uuid().toLowerCase();
 
 export const siteId = z
   .string()
@@ -166,8 +176,8 @@ const armored = (most: number) =>
 const shape = z.strictObject({
   version: z.literal(MANIFEST_VERSION),
   site: siteId,
-  client: z.uuid(),
-  container: z.uuid(),
+  client: canonicalId,
+  container: canonicalId,
   name: displayName,
   host: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/, 'must be 1 to 24 of a-z, 0-9 and -'),
   state: z.enum(['present', 'absent']).default('present'),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { givenConsent } from '../manifest/consent.ts';
 import { givenResources } from '../manifest/resources/schema.ts';
-import { givenName, givenDomain as host, modules, webTagId } from '../manifest/schema.ts';
+import { givenId, givenName, givenDomain as host, modules, webTagId } from '../manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
 
 /** Flags by name, as a request gives them. */
@@ -76,8 +76,8 @@ export const givenContainerResources = givenResources.optional().meta({
 /** The body of `POST /server-containers`. */
 export const givenContainer = z
   .strictObject({
-    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
-    client: z.uuid().optional().meta({ description: 'required, unless `clientId` names it' }),
+    clientId: givenId.optional().meta({ description: 'the same as `client`', deprecated: true }),
+    client: givenId.optional().meta({ description: 'required, unless `clientId` names it' }),
     name: givenName,
     ...givenPages,
     containerConfigB64,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenName } from '../manifest/schema.ts';
+import { givenId, givenName } from '../manifest/schema.ts';
 import { isTokenSubject } from './token-subject.ts';
 
 export const STORED_ROLES = ['owner', 'admin', 'editor', 'viewer', 'reader', 'member'] as const;
@@ -39,6 +39,6 @@ export const memberList = z
 /** The body of `POST /clients`. */
 export const givenClient = z.strictObject({
   name: givenName,
-  organisation: z.uuid().optional(),
+  organisation: givenId.optional(),
   members: memberList,
 });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
+  givenId,
   givenName,
   givenDomain as host,
   imageReference,
@@ -111,7 +112,7 @@ export const newLoaderToken = z
   })
   .meta(examples({ 'thirty days': {}, 'a date': { graceUntil: '2030-01-31' } }));
 
-export const domainParams = z.strictObject({ id: z.uuid(), domain: host });
+export const domainParams = z.strictObject({ id: givenId, domain: host });
 export const newForwarderToken = z
   .strictObject({
     graceUntil: z

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { givenDomain } from '../../gitops/manifest/schema.ts';
+import { givenDomain, givenId } from '../../gitops/manifest/schema.ts';
 import { proofView } from '../view/container-view.ts';
 
-export const domainStateParams = z.strictObject({ id: z.uuid(), domain: givenDomain });
+export const domainStateParams = z.strictObject({ id: givenId, domain: givenDomain });
 
 const record = z.object({ type: z.enum(['CNAME', 'A', 'AAAA', 'TXT']), name: z.string(), value: z.string() });
 

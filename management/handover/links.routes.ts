@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { newSecret } from '../access/secret-token.ts';
 import { demandRoleIn } from '../access/tenants.ts';
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
@@ -31,7 +32,7 @@ const MOST_OPEN = 100;
 export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
   const { db, clock, settings } = context;
   const tags = ['domains'];
-  const params = z.strictObject({ id: z.uuid() });
+  const params = z.strictObject({ id: givenId });
   const refusals = ['invalid_request', 'forbidden', 'unknown_client'] as const;
 
   return async (app) => {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
 
@@ -56,7 +57,7 @@ export const linkPage = pageSchema(linkView)
     id: 'HandoverLinkList',
     description: 'the links that haven’t expired',
   });
-export const linkParams = z.strictObject({ id: z.uuid(), link: z.uuid() });
+export const linkParams = z.strictObject({ id: givenId, link: z.uuid() });
 export const linkQuery = z.strictObject(pageQuery);
 export const pageParams = z.object({ secret: z.string().max(100) });
 export const pageQuerySchema = z.object({ check: z.string().optional() });

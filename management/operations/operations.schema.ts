@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { STATUS_REASONS, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEP_STATES } from '../lifecycle/steps.ts';
 import { pageSchema, sequenceQuery } from '../view/page.ts';
@@ -35,7 +36,7 @@ export const operationView = z
   })
   .meta({ id: 'Operation' });
 
-export const operationParams = z.strictObject({ id: z.uuid() });
+export const operationParams = z.strictObject({ id: givenId });
 export const operationQuery = z.strictObject({
   wait: z.coerce.number().min(0).max(30).default(0).meta({
     description: 'seconds: the answer comes when the operation ends, at the latest after this time',

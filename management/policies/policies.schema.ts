@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LARGEST_POLICY } from '../../gitops/manifest/policy/policy-script.ts';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 
 export const newPolicy = z
@@ -34,4 +35,4 @@ export const policyHeaders = z.looseObject({
       'the `etag` of the script as it was read; if the script has changed since, the answer is 412. `*`, or no header: no check',
   }),
 });
-export const policyParams = z.strictObject({ id: z.uuid() });
+export const policyParams = z.strictObject({ id: givenId });

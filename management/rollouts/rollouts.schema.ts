@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { imageReference, siteId } from '../../gitops/manifest/schema.ts';
+import { givenId, imageReference, siteId } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import {
   ROLLOUT_REASONS,
@@ -41,7 +41,7 @@ export const newRollout = z
     }),
   );
 
-export const rolloutParams = z.strictObject({ id: z.uuid() });
+export const rolloutParams = z.strictObject({ id: givenId });
 
 const reason = z
   .enum(Object.keys(ROLLOUT_REASONS) as [RolloutReason, ...RolloutReason[]]) // Object.keys drops the key type

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
 
@@ -44,7 +45,7 @@ export const invitationQuery = z.strictObject({
   organisation: z.uuid().optional(),
   ...pageQuery,
 });
-export const invitationParams = z.strictObject({ id: z.uuid(), invitation: z.uuid() });
+export const invitationParams = z.strictObject({ id: givenId, invitation: z.uuid() });
 
 export const acceptance = z
   .strictObject({ token: z.string().min(1).max(100) })

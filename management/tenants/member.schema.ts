@@ -1,8 +1,9 @@
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { memberSubject, storedMember } from '../../gitops/requests/members.ts';
 import { examples } from '../http/examples.ts';
 
-export const memberParams = z.strictObject({ id: z.uuid(), subject: memberSubject });
+export const memberParams = z.strictObject({ id: givenId, subject: memberSubject });
 export const memberRole = z
   .strictObject({ role: storedMember.shape.role })
   .meta(examples({ 'an admin': { role: 'admin' } }));

@@ -1,7 +1,7 @@
 import { parseDocument, stringify } from 'yaml';
 import { z } from 'zod';
 import { refuseHostileYaml } from '../../gitops/manifest/limits.ts';
-import { givenName } from '../../gitops/manifest/schema.ts';
+import { canonicalId, givenName } from '../../gitops/manifest/schema.ts';
 import { memberSubject, STORED_ROLES, type StoredRole } from '../../gitops/requests/members.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import { demandTag, shortDigest } from '../view/etag.ts';
@@ -39,9 +39,9 @@ const members = z
 
 const tenantFile = z.strictObject({
   version: z.literal(1),
-  id: z.uuid(),
+  id: canonicalId,
   name: givenName,
-  organisation: z.uuid().optional(),
+  organisation: canonicalId.optional(),
   archivedAt: z.iso.datetime().optional(),
   members: members.default({}),
 });

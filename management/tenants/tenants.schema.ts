@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenName } from '../../gitops/manifest/schema.ts';
+import { givenId, givenName } from '../../gitops/manifest/schema.ts';
 import { givenClient, memberList } from '../../gitops/requests/members.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
@@ -46,7 +46,7 @@ export const newOrganisation = z
 export const clientPatch = z
   .strictObject({
     name: givenName.optional(),
-    organisation: z.uuid().nullable().optional().meta({ description: 'only operators may change it' }),
+    organisation: givenId.nullable().optional().meta({ description: 'only operators may change it' }),
   })
   .meta(examples({ 'another name': { name: 'Acme Ltd' }, 'an organisation': { organisation: EXAMPLE_ID } }));
 
@@ -54,7 +54,7 @@ export const organisationPatch = z
   .strictObject({ name: givenName })
   .meta(examples({ 'another name': { name: 'Agency Ltd' } }));
 
-export const tenantParams = z.strictObject({ id: z.uuid() });
+export const tenantParams = z.strictObject({ id: givenId });
 
 const q = z
   .string()

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenName } from '../../gitops/manifest/schema.ts';
+import { givenId, givenName } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
 
@@ -62,7 +62,7 @@ export const tokenPage = pageSchema(serviceToken).meta({
   id: 'ServiceTokenList',
   description: 'the newest first',
 });
-export const tokenParams = z.strictObject({ id: z.uuid() });
+export const tokenParams = z.strictObject({ id: givenId });
 export const tokenQuery = z.strictObject({
   client: z.uuid().optional(),
   organisation: z.uuid().optional(),

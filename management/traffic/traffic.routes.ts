@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { sql } from 'kysely';
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { demandContainerOrOperator } from '../access/containers.ts';
 import type { Purpose } from '../access/roles.ts';
 import { demandRoleIn, isOperator } from '../access/tenants.ts';
@@ -23,7 +24,7 @@ const DAY_MS = 86_400_000;
 const MOST_POINTS = 3_000;
 /** Times of later years have a form that the database doesn't read. */
 const LATEST = Date.parse('9999-01-01T00:00:00Z');
-const params = z.strictObject({ id: z.uuid() });
+const params = z.strictObject({ id: givenId });
 const tags = ['traffic'];
 
 /** Sums of the requests by time, and their deletion. */

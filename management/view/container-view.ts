@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { PRODUCTS } from '../../gitops/requests/products.ts';
 import { PROOF_STATUSES } from '../lifecycle/proof.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
-export const containerParams = z.strictObject({ id: z.uuid() });
+export const containerParams = z.strictObject({ id: givenId });
 
 /** The headers of every request that changes a container. */
 export const changeHeaders = z.looseObject({

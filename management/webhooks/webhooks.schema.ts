@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { givenId } from '../../gitops/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import { EVENT_KINDS, type EventKind } from '../lifecycle/status.ts';
 import { pageSchema, sequenceQuery } from '../view/page.ts';
@@ -114,8 +115,8 @@ export const webhookHeaders = z.looseObject({
     .optional()
     .meta({ description: '`etag` of a GET: refused if the webhook has changed since' }),
 });
-export const webhookParams = z.strictObject({ id: z.uuid() });
-export const deliveryParams = z.strictObject({ id: z.uuid(), delivery: z.uuid() });
+export const webhookParams = z.strictObject({ id: givenId });
+export const deliveryParams = z.strictObject({ id: givenId, delivery: z.uuid() });
 export const webhooksQuery = z.strictObject({
   ...sequenceQuery,
   client: z.uuid().optional(),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { World } from '../support/management/world.ts';
+import { creation, World } from '../support/management/world.ts';
 
 let world: World;
 let client: string;
@@ -55,6 +55,21 @@ test.each([
   expect(dry.body.plan.changes).toMatchObject([{ path: 'script', to: null }]);
   expect((await call('DELETE', path, as)).status).toBe(204);
   expect((await call('GET', path, as)).status).toBe(404);
+});
+
+test('an id in upper case names the same client, in git too', async () => {
+  const path = `/clients/${client.toUpperCase()}`;
+  expect((await call('PUT', `${path}/policy`, 'admin', { script: SCRIPT })).status).toBe(200);
+  expect(await file(`clients/${client}.policy.js`)).toBe(SCRIPT);
+  const put = await call('PUT', `${path}/members/late`, 'owner', { role: 'viewer' });
+  expect([put.status, await file(`clients/${client}.yaml`)]).toEqual([
+    200,
+    expect.stringContaining('- late'),
+  ]);
+  expect((await call('DELETE', `${path}/policy`, 'admin')).status).toBe(204);
+  const body = creation(client.toUpperCase(), 'upper.example');
+  const made = await world.call('POST', '/server-containers', { as: 'owner', body });
+  expect([made.status, made.body.client]).toEqual([202, client]);
 });
 
 test.each([

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenName } from '../../../gitops/manifest/schema.ts';
+import { givenId, givenName } from '../../../gitops/manifest/schema.ts';
 import { containerConfigB64, givenPages, pagesOf } from '../../../gitops/requests/container.ts';
 import { examples } from '../../http/examples.ts';
 
@@ -10,8 +10,8 @@ export const newClone = z
     containerConfigB64: containerConfigB64
       .optional()
       .meta({ description: 'without it, the clone has the configuration of the original' }),
-    clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
-    client: z.uuid().optional().meta({ description: 'without it, the clone belongs to the same client' }),
+    clientId: givenId.optional().meta({ description: 'the same as `client`', deprecated: true }),
+    client: givenId.optional().meta({ description: 'without it, the clone belongs to the same client' }),
   })
   .transform((body, context) => {
     const issue = (path: PropertyKey[], message: string) =>

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { givenId } from '../../../gitops/manifest/schema.ts';
 import { demandNotArchived, demandRole } from '../../access/roles.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
@@ -15,9 +16,9 @@ const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
 
 const transfer = z
   .strictObject({
-    containers: z.array(z.uuid()).min(1).max(100),
-    to: z.uuid().meta({ description: 'id of the client that gets them' }),
-    ifMatch: z.record(z.uuid(), z.string().max(1024)).default({}).meta({
+    containers: z.array(givenId).min(1).max(100),
+    to: givenId.meta({ description: 'id of the client that gets them' }),
+    ifMatch: z.record(givenId, z.string().max(1024)).default({}).meta({
       description: 'by container id, the `etag` of a GET: a container that has changed since is refused',
     }),
   })
@@ -51,7 +52,7 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
           summary: 'Give containers to another client; needs the role owner in both',
           description: 'Containers with a registrable domain in common are refused unless all are listed.',
           tags: ['clients'],
-          params: z.strictObject({ id: z.uuid() }),
+          params: z.strictObject({ id: givenId }),
           querystring: dryRunQuery,
           body: transfer,
           response: {

@@ -103,6 +103,51 @@ describe('parseManifest', () => {
     }
   });
 
+  // Two texts of one identity would pass every comparison of claims, and be one thing to a database, a resolver or a browser.
+  test.each([
+    ['container', /container: 3f0a6679/, 'container: 3F0A6679', 'in lower case'],
+    ['client', /client: 7c9e6679/, 'client: 7C9E6679', 'in lower case'],
+    ['site', /site: acme-shop/, 'site: Acme-Shop', 'of a-z'],
+    ['host', 'host: tag-1', 'host: TAG-1', 'of a-z'],
+    ...[
+      'ACME-shop.example.net',
+      'acme-shop.example.net.',
+      'acme-shop.example.\u212Aom',
+      'a\u0308.example.net',
+      '\u00e4.example.net',
+      'acme\u3002example.net',
+      'xn--acme-.example.net',
+      'xn--MNCHEN-3YA.example.net',
+      '127.0.0.1',
+      '127.1',
+      '0177.0.0.01',
+      '0x7f.1',
+      '1.2.3.04',
+    ].map((name): [string, RegExp, string, string] => [
+      'hostnames.edge',
+      /edge: .*/,
+      `edge: "${name}"`,
+      'must be a lower-case host name',
+    ]),
+    ['domains.0.domain', 'domain: acme-shop.example', 'domain: 0x7f.0.0.1', 'must be a lower-case host name'],
+    ['domains.0.webTagId', 'GTM-ABC1234', 'GTM-abc1234', 'GTM-ABC1234'],
+    ['image', /sha256:a+/, `sha256:${'A'.repeat(64)}`, 'pinned'],
+  ])('accepts one spelling of %s only: not %s → %s', (path, own, other, message) => {
+    const parsed = parseManifest(text.replace(own, other), 'acme-shop.yaml');
+    const problems = parsed.ok ? [] : parsed.problems;
+    expect(problems).toContainEqual(
+      expect.objectContaining({ path, message: expect.stringContaining(message) }),
+    );
+  });
+
+  test('accepts an international name in its A-labels, and a name with digits', () => {
+    for (const edge of ['xn--mnchen-3ya.example.net', '1.2.example', '127.0.0.1.example.net']) {
+      expect(parseManifest(text.replace(/edge: .*/, `edge: ${edge}`), 'acme-shop.yaml')).toMatchObject({
+        ok: true,
+      });
+    }
+  });
+
   test.each([
     ['300 KiB of text', `# ${'x'.repeat(300 * 1024)}`],
     ['ten thousand open brackets', '['.repeat(10_000)],
