@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { sql } from 'kysely';
 import { z } from 'zod';
-import type { PlanReport } from '../../gitops/report/report.ts';
+import { counted } from '../../gitops/base/text.ts';
+import type { PartCheck, PlanReport } from '../../gitops/report/report.ts';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
@@ -10,6 +11,9 @@ import { keyFrom, listPage } from '../view/page.ts';
 import { driftList, driftQuery, hostList, hostsQuery } from './instance.schema.ts';
 import { instanceOf } from './provisioner.ts';
 import { containerIds } from './sites.repository.ts';
+
+/** The most sites that a check names. */
+const MOST_NAMED = 20;
 
 /** The host and what was changed on it from outside, for operators. */
 export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
@@ -30,6 +34,23 @@ export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
     return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
   }
 
+  /** Whether the host has sites that no container shows, because git gives them an unknown client or another's id. */
+  async function unknownSites(
+    all: readonly { readonly site: string; readonly reason: string }[],
+  ): Promise<PartCheck> {
+    const present = all.filter(({ reason }) => reason !== 'Removed').map(({ site }) => site);
+    const known = await containerIds(db, present);
+    const unknown = present.filter((site) => !known.has(site));
+    const passed = { name: 'containers', status: 'passed', fix: null } as const;
+    if (unknown.length === 0) return { ...passed, detail: 'every site of the host has its container here' };
+    return {
+      name: 'containers',
+      status: 'failed',
+      detail: `the host has ${counted(unknown.length, 'site')} that no container here shows: ${unknown.slice(0, MOST_NAMED).join(', ')}${unknown.length > MOST_NAMED ? ' …' : ''}`,
+      fix: 'In the file of each, name a client that has a file clients/<id>.yaml, and a container id that no other site has; or remove the site.',
+    };
+  }
+
   /** `unreachable`: the host doesn't answer. */
   async function reported(requestId: string) {
     const instance = instanceOf(context, requestId);
@@ -44,7 +65,7 @@ export function hostsRoutes(context: Context): FastifyPluginAsyncZod {
         problem: problem ?? source?.message ?? null,
         revision,
         quotas,
-        checks,
+        checks: [...checks, await unknownSites(sites)],
         sites: Object.fromEntries([...counts].map(([reason, all]) => [reason, all.length])),
       };
     } catch (error) {

@@ -20,7 +20,7 @@ const stateSchema = z.object({
   problem: z.string().nullable().default(null),
   source: z.object({ since: z.string(), seconds: z.number(), message: z.string() }).nullable().default(null),
   quotas: quotasSchema.shape.quotas.catch([]),
-  sites: z.array(z.object({ reason: z.string() })),
+  sites: z.array(z.object({ site: z.string(), reason: z.string() })),
 });
 
 const certificatesSchema = z.object({

@@ -272,6 +272,26 @@ test('the commits of the instance are listed: operators get all, others those of
   expect((await commits('stranger', `?client=${client}`)).code).toBe('unknown_client');
 });
 
+test('a host shows the sites that it serves and no container here has, until they are gone', async () => {
+  const unknown = async () => {
+    const { checks } = (await read('/hosts')).body.items[0];
+    return checks.find(({ name }: { name: string }) => name === 'containers');
+  };
+  expect(await unknown()).toMatchObject({ status: 'passed', fix: null });
+  // The client has no file in git.
+  const theirs = daemon.manifest('stray', 31, { client: '7c9e6679-7425-40de-944b-e07fc1f90aff' });
+  await daemon.push('stray', theirs);
+  await daemon.reaches('stray', 'Ready');
+  expect(await unknown()).toMatchObject({
+    status: 'failed',
+    detail: expect.stringContaining('stray'),
+    fix: expect.stringContaining('clients/'),
+  });
+  await daemon.push('stray', { ...theirs, state: 'absent' });
+  await daemon.reaches('stray', 'Removed');
+  expect(await unknown()).toMatchObject({ status: 'passed' });
+});
+
 test('the answers about hosts, drift and resources say that the provisioner doesn’t answer', async () => {
   await daemon.app.close();
   expect((await read('/hosts')).body.items).toMatchObject([{ state: 'unreachable', ports: { size: 50 } }]);
