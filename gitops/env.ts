@@ -42,6 +42,9 @@ const sharedSettings = z.object({
   CLOUDFLARE_ZONE_ID: z.string(),
   CLOUDFLARE_RATE: z.coerce.number().positive().default(3.5),
   EDGE_DOMAIN: z.string(),
+  /** Unset: EDGE_DOMAIN. */
+  ORIGIN_DOMAIN: optionalText,
+  PLATFORM_DOMAINS: textList.default([]),
   EDGE_PUBLIC_URL: optionalText.pipe(edgePublicUrl),
   /** `<address>` or `<address>:<port>`; none: the system's. */
   DNS_RESOLVERS: textList.default([]),

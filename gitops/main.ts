@@ -74,6 +74,11 @@ async function start(
   const reader = new DesiredStateReader(repo, {
     host,
     ageIdentity,
+    zones: {
+      edgeDomain: env.EDGE_DOMAIN,
+      originDomain: env.ORIGIN_DOMAIN ?? env.EDGE_DOMAIN,
+      platformDomains: env.PLATFORM_DOMAINS,
+    },
     appliedRevision: (site) => loop.status(site)?.applied ?? null,
   });
   const { loop, operations } = savedLoop(file, known, {

@@ -27,7 +27,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   UnsupportedVersion: 'Upgrade Tagyard on this host, or run tagyard revert for the site.',
   UndecryptableConfig:
     'Encrypt the named secret to this host’s AGE_RECIPIENT, or restore the host’s AGE_IDENTITY_FILE.',
-  NameTaken: 'Give one of the two sites another name, port or token, or remove one.',
+  NameTaken: 'Give the site, or the one that the message names, another name, port or token, or remove one.',
   Conflict: 'Remove the foreign object, or set adopt: true in the manifest to take it over.',
   Suspended: 'Run tagyard resume for the site when its changes may be applied.',
   Blocked:

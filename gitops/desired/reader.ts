@@ -1,5 +1,6 @@
 import { limit } from '../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
+import { refusedNames } from '../manifest/own-zones.ts';
 import type { Reason } from '../report/report.ts';
 import type { SiteBlob } from '../sites-repo/listing.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
@@ -111,6 +112,7 @@ export class DesiredStateReader {
     const context = { revision, current: this.#current, repo: this.#repo, settings: this.#settings };
     const inForce = await readInForce(unreadable, context);
     for (const { site, blob } of unreadable) fresh.set(site, { blob, reading: inForce.get(site) ?? null });
+    await this.#refuseOwnNames(fresh);
     const readings: Readings = new Map();
     const sites = new Map<string, DesiredSite>();
     const onOtherHosts = new Map<string, OtherHostSite>();
@@ -141,6 +143,29 @@ export class DesiredStateReader {
       });
     }
     return { fresh, unreadable };
+  }
+
+  /**
+   * Stalls sites with names that are the installation's own, as the API refuses them. Names that this host has already
+   * applied to a site stay valid, because it may have them from before this rule.
+   */
+  async #refuseOwnNames(fresh: Readings): Promise<void> {
+    const refused = new Map<string, Map<string, string>>();
+    for (const { reading } of fresh.values()) {
+      if (reading === null || !('here' in reading) || reading.here.manifest?.state !== 'present') continue;
+      const names = refusedNames(reading.here.manifest, this.#settings.zones, this.#settings.host);
+      if (names.size > 0) refused.set(reading.here.site, names);
+    }
+    if (refused.size === 0) return;
+    const applied = await appliedManifests([...refused.keys()], this.#repo, this.#settings);
+    for (const [site, names] of refused) {
+      const before = applied.get(site);
+      const kept = new Set(before && refusedNames(before, this.#settings.zones, this.#settings.host).keys());
+      const message = [...names].find(([name]) => !kept.has(name))?.[1];
+      const { blob = '' } = fresh.get(site) ?? {};
+      if (message !== undefined)
+        fresh.set(site, { blob, reading: { here: stalledByName(site, blob, message) } });
+    }
   }
 
   /**
@@ -196,9 +221,12 @@ export class DesiredStateReader {
     const { blob = '' } = sites.get(site) ?? {};
     const before = this.#current?.sites.get(site);
     const isSame = before?.blob === blob && before.stalled?.message === message;
-    const stalled = { reason: 'NameTaken' satisfies Reason, message } as const;
-    sites.set(site, isSame ? before : { site, blob, manifest: null, stalled });
+    sites.set(site, isSame ? before : stalledByName(site, blob, message));
   }
+}
+
+function stalledByName(site: string, blob: string, message: string): DesiredSite {
+  return { site, blob, manifest: null, stalled: { reason: 'NameTaken' satisfies Reason, message } };
 }
 
 function liveManifests(sites: ReadonlyMap<string, DesiredSite>): LoadedManifest[] {

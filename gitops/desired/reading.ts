@@ -1,4 +1,5 @@
 import { canonicalContainerConfig } from '../manifest/container-config.ts';
+import type { OwnZones } from '../manifest/own-zones.ts';
 import { describeProblem } from '../manifest/problem.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
@@ -14,6 +15,8 @@ export interface DesiredStateSettings {
   readonly host: string;
   /** `AGE-SECRET-KEY-1…` of this host. */
   readonly ageIdentity: string;
+  /** Names in them are the installation's own (`refusedNames`). */
+  readonly zones: OwnZones;
   /** The last revision at which all of a site was applied here; `null`: none. Default: none for every site. */
   appliedRevision?(site: string): string | null;
 }

@@ -23,7 +23,7 @@ export const REASONS = {
   InvalidManifest: 'the newest manifest is invalid; the last valid one stays applied',
   UnsupportedVersion: 'the manifest needs a newer release; the last valid one stays applied',
   UndecryptableConfig: 'a secret of the manifest is not encrypted to this host’s age recipient',
-  NameTaken: 'another site claimed a name, port or token of this manifest first',
+  NameTaken: 'a name, port or token of this manifest is the installation’s, or another site claimed it first',
   Conflict: 'an object with a desired name is not owned by this host',
   Suspended: 'the manifest says suspend: pending changes are reported, nothing is changed',
   Blocked: 'a guard blocks changes; the message says what lifts it',

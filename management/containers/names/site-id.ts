@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { isReservedLabel } from './reserved-labels.ts';
+import { isKeptLabel } from '../../../gitops/manifest/own-zones.ts';
 
 /** Short enough for a DNS label of 63 characters after a random suffix and `-preview` are appended. */
 const LONGEST = 40;
@@ -24,7 +24,7 @@ export function slug(name: string): string {
  * host's own address.
  */
 export function needsSuffix(id: string, host: string): boolean {
-  return /-(?:origin|preview)$/.test(id) || id === host || isReservedLabel(id);
+  return /-(?:origin|preview)$/.test(id) || isKeptLabel(id, host);
 }
 
 /** The id with a random suffix. Use it if `needsSuffix` is true, or another site has, or ever had, the id. */

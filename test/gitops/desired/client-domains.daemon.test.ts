@@ -12,7 +12,7 @@ import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
-import { loadedManifest } from '../../support/manifest.ts';
+import { loadedManifest, ZONES } from '../../support/manifest.ts';
 
 const OTHER_CLIENT = '7c9e6679-7425-40de-944b-e07fc1f90aff';
 
@@ -138,6 +138,7 @@ test('a read fails if git lost an applied file, but not if git lacks the applied
   const stalled = async (appliedRevision: string) => {
     const reader = new DesiredStateReader(repo, {
       host: 'tag-1',
+      zones: ZONES,
       ageIdentity,
       appliedRevision: (site) => (site === 'acme' ? appliedRevision : null),
     });

@@ -100,3 +100,46 @@ describe('a name that two sites claim', () => {
     });
   });
 });
+
+describe('a name that is the installation’s own', () => {
+  test.each([
+    ['edge: acme.example.net', 'edge: example.net', 'is the zone of all sites’ hostnames'],
+    ['origin: acme-origin.example.net', 'origin: example.net', 'is the zone of all sites’ hostnames'],
+    ['edge: acme.example.net', 'edge: tags.acme.example', 'is not in example.net (EDGE_DOMAIN)'],
+    ['edge: acme.example.net', 'edge: evil-example.net', 'is not in example.net (EDGE_DOMAIN)'],
+    ['edge: acme.example.net', 'edge: login.example.net', 'is kept for the operator'],
+    ['edge: acme.example.net', 'edge: ns1.example.net', 'is kept for the operator'],
+    ['edge: acme.example.net', 'edge: acme.login.example.net', 'is kept for the operator'],
+    ['preview: acme-preview.example.net', 'preview: tag-1.example.net', 'is kept for the operator'],
+    ['domain: acme.example', 'domain: example.net', 'is in example.net, where sites get their own'],
+    ['domain: acme.example', 'domain: rival.example.net', 'is in example.net, where sites get their own'],
+  ])('is given to no site by git: not %s → %s', async (own, other, said) => {
+    const valid = formatManifest(daemon.manifest('acme', 1));
+    await daemon.push('acme', valid);
+    const before = await daemon.reaches('acme', 'Ready');
+    await daemon.push('acme', valid.replace(own, other));
+    const status = await daemon.reaches('acme', 'NameTaken');
+    expect(status).toMatchObject({ message: expect.stringContaining(said), applied: before?.applied });
+    // A version that can't be read puts no refused one in force.
+    await daemon.push('acme', 'version: 1\n');
+    await daemon.reaches('acme', 'NameTaken');
+    await daemon.push('acme', valid);
+    await daemon.reaches('acme', 'Ready');
+  });
+
+  test('stays with a site to which an older release applied it, with other edits', async () => {
+    const manifest = daemon.manifest('acme', 1);
+    const edge = 'login.example.net';
+    const { revision } = await daemon.push('acme', {
+      ...manifest,
+      hostnames: { ...manifest.hostnames, edge },
+    });
+    const status = { ...(await daemon.reaches('acme', 'NameTaken')), applied: revision };
+    await daemon.restart({ known: { revision, sites: [status] as never } });
+    const hostnames = { ...manifest.hostnames, edge };
+    await daemon.push('acme', { ...manifest, hostnames, name: 'Edited' });
+    expect(await daemon.reaches('acme', 'Ready')).toMatchObject({ applied: daemon.loop.revision });
+    await daemon.push('acme', { ...manifest, hostnames: { ...hostnames, edge: 'example.net' } });
+    await daemon.reaches('acme', 'NameTaken');
+  });
+});

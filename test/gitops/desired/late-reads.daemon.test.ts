@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { ZONES } from '../../support/manifest.ts';
 
 let daemon: MemoryDaemon;
 let reader: DesiredStateReader;
@@ -23,7 +24,7 @@ beforeEach(async () => {
     if (revision === older) await released.promise;
     return await tree(revision);
   };
-  reader = new DesiredStateReader(repo, { host: 'tag-1', ageIdentity });
+  reader = new DesiredStateReader(repo, { host: 'tag-1', zones: ZONES, ageIdentity });
 });
 afterEach(() => daemon.close());
 

@@ -10,7 +10,7 @@ import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
-import { manifestInput } from '../../support/manifest.ts';
+import { manifestInput, ZONES } from '../../support/manifest.ts';
 
 let dir: string;
 let bare: string;
@@ -78,8 +78,8 @@ test.each<[string, (number: number) => string]>([
     const broken = Array.from({ length: count }, (_, number) => [`${nameOf(number)}.yaml`, 'x: [']);
     const second = commit(new Map(broken as [string, string][]), first);
     const repo = await openSitesRepo({ url: bare, cacheDir: dir });
-    const reader = new DesiredStateReader(repo, { host: 'tag-1', ageIdentity });
-    const fresh = new DesiredStateReader(repo, { host: 'tag-1', ageIdentity });
+    const reader = new DesiredStateReader(repo, { host: 'tag-1', zones: ZONES, ageIdentity });
+    const fresh = new DesiredStateReader(repo, { host: 'tag-1', zones: ZONES, ageIdentity });
     await reader.read(first);
     counts.push(await processesOf(() => reader.read(second)));
     counts.push(await processesOf(() => fresh.read(second)));
@@ -142,7 +142,12 @@ describe('a name that many sites claim', () => {
       const repo = await openSitesRepo({ url: bare, cacheDir: dir });
       // Each site was applied at a revision of its own.
       const appliedRevision = (site: string) => before[Number(site.split('-')[1])] ?? null;
-      const reader = new DesiredStateReader(repo, { host: 'tag-1', ageIdentity, appliedRevision });
+      const reader = new DesiredStateReader(repo, {
+        host: 'tag-1',
+        zones: ZONES,
+        ageIdentity,
+        appliedRevision,
+      });
       let lost = new Set<string>();
       counts.push(
         await processesOf(async () => {

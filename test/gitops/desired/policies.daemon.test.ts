@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+import { ZONES } from '../../support/manifest.ts';
 
 const ACME = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
 const OTHER = '00000000-0000-4000-8000-000000000001';
@@ -14,7 +15,11 @@ beforeEach(async () => {
   await daemon.push('one', daemon.manifest('one', 0, { client: ACME }));
   await daemon.push('two', daemon.manifest('two', 1, { client: OTHER }));
   await daemon.reaches('two', 'Ready');
-  reader = new DesiredStateReader(daemon.repo, { host: 'tag-1', ageIdentity: daemon.ageIdentity });
+  reader = new DesiredStateReader(daemon.repo, {
+    host: 'tag-1',
+    zones: ZONES,
+    ageIdentity: daemon.ageIdentity,
+  });
 });
 afterEach(() => daemon.close());
 

@@ -4,7 +4,7 @@ import { readSiteFile } from '../../../gitops/desired/reading.ts';
 import { readConfig } from '../../../gitops/host-report/config.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
-import { manifestInput } from '../../support/manifest.ts';
+import { manifestInput, ZONES } from '../../support/manifest.ts';
 
 /** A configuration with padding, and with digits that are different in the base64url alphabet. */
 const CANONICAL = Buffer.from('id=GTM-SERVER1&env=1&auth=~~?>>>').toString('base64');
@@ -23,7 +23,7 @@ async function given(text: string) {
     blob: 'blob',
     text: formatManifest(manifestInput('acme-shop', 0, { containerConfig: encrypted })),
   };
-  const read = await readSiteFile(file, { host: 'tag-1', ageIdentity });
+  const read = await readSiteFile(file, { host: 'tag-1', zones: ZONES, ageIdentity });
   if (!('reading' in read) || read.reading === null || !('here' in read.reading)) throw new Error('not here');
   const { manifest, stalled } = read.reading.here;
   if (manifest === null) throw new Error('no manifest');

@@ -250,7 +250,7 @@ describe('the HTTP interface', () => {
     await call(
       'POST',
       '/provision?wait=10',
-      manifest('acme', 1, { hostnames: { ...hostnames, edge: 'tags.acme.example' } }),
+      manifest('acme', 1, { hostnames: { ...hostnames, edge: 'acme-two.example.net' } }),
     );
     const answer = await call('POST', '/custom-domain', { site: 'acme', domain });
     expect(answer).toMatchObject({ status, body: { code, errors: [{ path }] } });

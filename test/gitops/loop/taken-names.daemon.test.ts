@@ -7,7 +7,7 @@ import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
-const NAME = 'portal.example.net';
+const NAME = 'wares.example.net';
 const SITE_ROUTE = `${NAME}/*`;
 const WILDCARD_ROUTE = '*.example.net/*';
 const FOREIGN = { name: NAME, type: 'A', content: '203.0.113.7', proxied: true };
@@ -44,16 +44,16 @@ describe.each([
       Number.POSITIVE_INFINITY,
     );
   const create = (extra: Parameters<MemoryDaemon['manifest']>[2] = {}) =>
-    daemon.push('portal', daemon.manifest('portal', 1, extra));
+    daemon.push('wares', daemon.manifest('wares', 1, extra));
 
   test.each([
     ['without a mark', FOREIGN],
     ['of another site of the instance', { ...FOREIGN, comment: 'tgy1 test tag-2 other 0011aabb' }],
-    ['without a mark, at its origin', { ...FOREIGN, name: 'portal-origin.example.net', proxied: false }],
+    ['without a mark, at its origin', { ...FOREIGN, name: 'wares-origin.example.net', proxied: false }],
   ])('by a record %s is not served until the record is gone', async (_which, record) => {
     await zone.plant(record);
     await create();
-    const { message } = (await daemon.reaches('portal', 'Conflict')) ?? {};
+    const { message } = (await daemon.reaches('wares', 'Conflict')) ?? {};
     expect(await keys('ROUTES')).toEqual([]);
     expect(await routes()).toEqual([]);
     expect(message).toContain(record.name);
@@ -65,7 +65,7 @@ describe.each([
 
     zone.forget(record.name.replace('.example.net', ''));
     await daemon.fullPass();
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
   });
@@ -73,7 +73,7 @@ describe.each([
   test('fails the operation that asks for it, before and after its other parts exist', async () => {
     await zone.plant(FOREIGN);
     const provision = async () =>
-      (await daemon.call('POST', '/provision?wait=20', daemon.manifest('portal', 1))).body.operation;
+      (await daemon.call('POST', '/provision?wait=20', daemon.manifest('wares', 1))).body.operation;
     const refused = { status: 'failed', reason: expect.stringMatching(`^Conflict: .*${NAME}`) };
     // A retryable failure doesn't end the operation before the conflict does.
     const failures = [new RetryableError('the engine restarts')];
@@ -85,14 +85,14 @@ describe.each([
     expect((await daemon.call('GET', `/operations/${first.id}`)).body).toEqual(first);
     expect(await provision()).toMatchObject(refused);
     // `applied` stays `null`, because a part of what the revision asks for isn't applied.
-    expect(daemon.loop.status('portal')?.applied).toBeNull();
+    expect(daemon.loop.status('wares')?.applied).toBeNull();
   });
 
   test('is not served while DNS can’t be observed', async () => {
     await zone.plant(FOREIGN);
     hideRecords();
     await create();
-    await daemon.reaches('portal', 'ObserveFailed');
+    await daemon.reaches('wares', 'ObserveFailed');
     await daemon.fullPass();
     expect(await keys('ROUTES')).toEqual([]);
     expect(await routes()).toEqual([]);
@@ -102,16 +102,16 @@ describe.each([
       ['unobserved'],
       ['unobserved'],
     ]);
-    expect(daemon.loop.status('portal')?.resources.filter(({ target }) => target === 'dns')).toEqual(
+    expect(daemon.loop.status('wares')?.resources.filter(({ target }) => target === 'dns')).toEqual(
       Array(3).fill(expect.objectContaining({ state: 'pending', hash: null })),
     );
 
     world.faulty.heal();
-    await daemon.reaches('portal', 'Conflict');
+    await daemon.reaches('wares', 'Conflict');
     expect(await keys('ROUTES')).toEqual([]);
-    zone.forget('portal');
+    zone.forget('wares');
     await daemon.fullPass();
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
   });
@@ -121,41 +121,41 @@ describe.each([
     await daemon.reaches('shop', 'Ready');
     await zone.plant(FOREIGN);
     await create();
-    await daemon.reaches('portal', 'Conflict');
+    await daemon.reaches('wares', 'Conflict');
     expect(await keys('ROUTES')).toEqual(['shop.example.net']);
     expect(await routes()).toEqual([mode === 'site' ? 'shop.example.net/*' : WILDCARD_ROUTE]);
   });
 
   test('is still served if it ran before, also with a new manifest', async () => {
     await create();
-    await daemon.reaches('portal', 'Ready');
-    zone.forget('portal');
+    await daemon.reaches('wares', 'Ready');
+    zone.forget('wares');
     await zone.plant(FOREIGN);
     await daemon.fullPass();
-    await daemon.reaches('portal', 'Conflict');
+    await daemon.reaches('wares', 'Conflict');
     const marks = async () => (await world.store.keys('ROUTES', signal)).map(({ metadata }) => metadata);
     const before = await marks();
-    const { hostnames } = daemon.manifest('portal', 1);
-    await create({ hostnames: { ...hostnames, origin: 'portal-new.example.net' } });
+    const { hostnames } = daemon.manifest('wares', 1);
+    await create({ hostnames: { ...hostnames, origin: 'wares-new.example.net' } });
     await eventually(async () => expect(await marks()).not.toEqual(before));
-    await daemon.reaches('portal', 'Conflict');
+    await daemon.reaches('wares', 'Conflict');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
   });
 
   test('is still served under its earlier name after its manifest has renamed it', async () => {
-    const named = (edge: string) => ({ hostnames: { ...daemon.manifest('portal', 1).hostnames, edge } });
+    const named = (edge: string) => ({ hostnames: { ...daemon.manifest('wares', 1).hostnames, edge } });
     await create(named('old.example.net'));
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     await zone.plant(FOREIGN);
     await create(named(NAME));
-    await daemon.reaches('portal', 'Conflict');
+    await daemon.reaches('wares', 'Conflict');
     expect(await keys('ROUTES')).toEqual(['old.example.net']);
     expect(await zone.records()).toContainEqual(expect.stringContaining('old.example.net AAAA'));
     expect(await routes()).toEqual([mode === 'site' ? 'old.example.net/*' : WILDCARD_ROUTE]);
-    zone.forget('portal');
+    zone.forget('wares');
     await daemon.fullPass();
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
   });
@@ -163,7 +163,7 @@ describe.each([
   test('takes it over if its manifest says so', async () => {
     await zone.plant(FOREIGN);
     await create({ adopt: true });
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     expect(await keys('ROUTES')).toEqual([NAME]);
     expect(await routes()).toEqual([route]);
   });
@@ -173,7 +173,7 @@ describe.each([
     ['is repaired after a restart', async () => await daemon.restart()],
   ])('by its own records only (ready before) %s while DNS can’t be observed', async (_what, meanwhile) => {
     await create();
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     hideRecords();
     await meanwhile();
     await world.client.deleteKv(await world.store.id('ROUTES', signal), [NAME], signal);
@@ -185,9 +185,9 @@ describe.each([
     await daemon.restart({ drift: { dns: 'warn' } });
     hideRecords();
     await create();
-    await daemon.reaches('portal', 'ObserveFailed');
+    await daemon.reaches('wares', 'ObserveFailed');
     world.faulty.heal();
-    await daemon.reaches('portal', 'Ready');
+    await daemon.reaches('wares', 'Ready');
     expect(await zone.records()).toHaveLength(3);
   });
 });

@@ -6,6 +6,7 @@ import { ContainerLogs } from '../../../gitops/container-logs/container-logs.ts'
 import type { Settings } from '../../../management/context/context.ts';
 import { type LoopOptions, type MemoryDaemon, memoryDaemon, SECRET } from '../gitops/memory-daemon.ts';
 import { type RawLogsBucket, startRawLogs } from '../management/raw-logs.ts';
+import { WORLD_ZONES } from '../management/world.ts';
 import { ConsoleStage } from './stage.ts';
 
 interface FullStage {
@@ -38,7 +39,10 @@ export async function openFullStage(settings: Partial<Settings> = {}): Promise<F
     deleteUntil: (...call) => logs().deleteUntil(...call),
     refusals: () => logs().refusals(),
   };
-  const [daemon, bucket] = await Promise.all([memoryDaemon({ containerLogs }), startRawLogs()]);
+  const [daemon, bucket] = await Promise.all([
+    memoryDaemon({ containerLogs, zones: WORLD_ZONES }),
+    startRawLogs(),
+  ]);
   const stage = await ConsoleStage.open({
     bare: daemon.sitesRepo,
     daemon: { url: await daemon.app.listen({ host: '127.0.0.1', port: 0 }), secret: SECRET },

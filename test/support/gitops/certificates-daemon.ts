@@ -31,7 +31,7 @@ import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { KNOT_ZONE, startKnot } from '../dns/knot.ts';
 import { eventually } from '../eventually.ts';
-import { manifestInput } from '../manifest.ts';
+import { manifestInput, ZONES } from '../manifest.ts';
 import { type PebbleOptions, startPebble } from '../pebble.ts';
 import { type Ask, ask, IDENTITY, proxyHome } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';
@@ -116,7 +116,7 @@ export async function certificatesDaemon(
     });
     const provider = rfc2136Dns({ client, zone: KNOT_ZONE });
     const operations = new Operations([], () => undefined);
-    const reader = new DesiredStateReader(repo, { host: IDENTITY.host, ageIdentity });
+    const reader = new DesiredStateReader(repo, { host: IDENTITY.host, zones: ZONES, ageIdentity });
     const loop = new Loop({
       repo,
       reader,

@@ -13,6 +13,7 @@ import type { DaemonDeps } from '../../../gitops/http/deps.ts';
 import { Loop, type LoopDeps } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
+import type { OwnZones } from '../../../gitops/manifest/own-zones.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { frozenBy } from '../../../gitops/pass/freeze.ts';
@@ -21,7 +22,7 @@ import type { SiteCondition } from '../../../gitops/report/site-condition.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { eventually } from '../eventually.ts';
-import { manifestInput } from '../manifest.ts';
+import { manifestInput, ZONES } from '../manifest.ts';
 import { TARGETS, TRAITS } from './targets.ts';
 
 export const SECRET = 'an infra secret';
@@ -43,7 +44,7 @@ export type LoopOptions = Partial<
  * map, except for the targets of `real`.
  */
 export async function memoryDaemon(
-  { pollSeconds, containerLogs, ...options }: LoopOptions = {},
+  { pollSeconds, containerLogs, zones = ZONES, ...options }: LoopOptions & { zones?: OwnZones } = {},
   real: readonly Applier[] = [],
 ) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-daemon-'));
@@ -121,6 +122,7 @@ export async function memoryDaemon(
     const reader = new DesiredStateReader(repo, {
       host: HOST,
       ageIdentity,
+      zones,
       appliedRevision: (site) => loop.status(site)?.applied ?? null,
     });
     const loop = new Loop({
