@@ -130,13 +130,23 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       notes,
     });
     const call = { request, served, header, site, ownHosts, enabled, contextOf, guard };
-    const match = await router(path);
+    let match = await router(path);
+    // Frameworks of pages redirect to a path with a slash, which the path without the prefix has then, too.
+    const slashless = prefix !== '' && /.\/$/.test(path) ? path.slice(0, -1) : null;
+    if (match === undefined && slashless !== null) {
+      match = await router(slashless);
+      if (match !== undefined) arrival.takeOffSlash();
+    }
     // A route of many paths, such as `/_/*`, takes precedence over what plugins own under the prefix.
     const prefixed =
       prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call, path, requested.search) : undefined;
     if (prefixed) return prefixed;
     notes.route = match?.path ?? '';
-    const handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
+    let handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
+    if (handling === undefined && match === undefined && slashless !== null) {
+      arrival.takeOffSlash();
+      handling = dispatchDynamic(call, slashless);
+    }
     if (!handling) throw new EdgeError('not_found');
     return handling;
   }

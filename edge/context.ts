@@ -9,7 +9,6 @@ import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
 import { NOWHERE } from './http/place.ts';
-import { keepCookies } from './http/prefix.ts';
 import { type Hop, hostnameOf, publicUrl } from './http/public-url.ts';
 import { type MemberRequest, type RequestMembers, requestMembers } from './request-members.ts';
 import type { ConfigStores } from './stores/config-store.ts';
@@ -146,21 +145,17 @@ class Context implements PluginContext {
     this.consent = members.consent;
     this.bootstrap = members.bootstrap;
     this.fetchOrigin = (pathAndQuery, init) => {
+      const { origin, reachesTagServer: passesCookie } = resolved;
       const dependencies = {
         ...services,
-        origin: resolved.origin,
+        origin,
         url: this.url,
         visitor,
+        passesCookie,
         notes,
         now: guard.now,
       };
-      if (prefix === '' || resolved.keyCookies.length === 0) {
-        return fetchOrigin(pathAndQuery, init, dependencies);
-      }
-      // The value of such a cookie is the key of a visitor's record, and belongs to the pages' own server.
-      const headers = new Headers(init.headers);
-      keepCookies(headers, (name) => !resolved.keyCookies.includes(name));
-      return fetchOrigin(pathAndQuery, { ...init, headers }, dependencies);
+      return fetchOrigin(pathAndQuery, init, dependencies);
     };
     this.log = members.log;
     this.report = (event) => guard.log(event, { plugin: plugin.name, site: site.siteId });

@@ -40,8 +40,10 @@ export interface ResolvedSite {
   readonly keyCookies: readonly string[];
   /** The prefixes under which the active domains' own servers forward requests. */
   readonly prefixes: Prefixes;
-  /** Tells which cookies of a request under a prefix reach the plugins and the tag server. */
+  /** Tells which cookies of a request under a prefix reach the plugins. */
   readonly passesCookie: PassesCookie;
+  /** Tells which cookies of any request reach the tag server. */
+  readonly reachesTagServer: PassesCookie;
   /** The request's lookup of EDGE_CONFIG, where it is late and the site was resolved without it. */
   readonly lateConfig?: Promise<Lookup<EdgeConfigDocument>>;
 }
@@ -87,10 +89,15 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     const wantedCookies = enabled.flatMap(({ plugin, settings }) =>
       valueOr(plugin.name, () => plugin.wantedCookies?.(settings) ?? [], [], log),
     );
+    const named = enabled.flatMap(({ plugin, settings }) =>
+      valueOr(plugin.name, () => plugin.tagServerCookies?.(settings) ?? [], [], log),
+    );
     const keyNames = ({ plugin, settings }: Enabled) =>
       valueOr(plugin.name, () => plugin.keyCookies?.(settings), undefined, log);
     const keepers = deriving.filter((keeper) => keyNames(keeper)?.length !== 0);
     const keyCookies = keepers.flatMap((keeper) => keyNames(keeper) ?? []);
+    const isNamed = cookieFilter(named);
+    const isUsual = cookieFilter([...FORWARDED_COOKIES, ...wantedCookies]);
     return {
       registry,
       config,
@@ -117,7 +124,9 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
       wantedCookies,
       keyCookies,
       prefixes: prefixesOf(domains),
-      passesCookie: cookieFilter([...FORWARDED_COOKIES, ...wantedCookies, ...keyCookies]),
+      passesCookie: cookieFilter([...FORWARDED_COOKIES, ...wantedCookies, ...keyCookies, ...named]),
+      // The value of a key cookie is the key of a visitor's record, and belongs to the pages' own server.
+      reachesTagServer: (name) => isNamed(name) || (isUsual(name) && !keyCookies.includes(name)),
     };
   }
 

@@ -267,6 +267,8 @@ interface PluginBase<Settings> {
   readonly pageScript?: string;
   /** Cookie names (or prefixes ending in `*`) that the loader sends with the bootstrap. It sends no others. */
   wantedCookies?(settings: Settings): readonly string[];
+  /** Cookie names (or prefixes ending in `*`) that the tag server gets in addition to the usual ones. */
+  tagServerCookies?(settings: Settings): readonly string[];
   /** Runs before the route. The first Response wins. */
   before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
   /** Runs after the route, in reverse order. */

@@ -21,9 +21,9 @@ export const ROUTE_PATHS: readonly string[] = /* @__PURE__ */ [
 ].flat();
 
 /**
- * The cookies of a domain's own pages that are forwarded under its prefix: those of the edge and of the tag server, and
- * the ids that usual tags read. A site's plugins can add others. All the rest, such as a shop's session, are for the
- * domain's own server only. An entry is a name, or a prefix of names if it ends with `*`.
+ * The cookies that a tag server gets: those of the edge and of the tag server, and the ids that usual tags read. A site's
+ * plugins can add others. All the rest, such as a shop's session or another vendor's trackers, are for others; below a
+ * prefix the edge gets none of them. An entry is a name, or a prefix of names if it ends with `*`.
  */
 export const FORWARDED_COOKIES: readonly string[] = [
   '_fpid',

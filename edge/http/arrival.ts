@@ -29,6 +29,8 @@ export interface Arrival {
   readonly path: string;
   /** `/m3trics1`, or empty. */
   readonly prefix: string;
+  /** Takes the slash at the end of the path off the request that plugins get; called before `served`. */
+  readonly takeOffSlash: () => void;
   readonly hop: Hop;
 }
 
@@ -63,14 +65,16 @@ export async function arrive(
       bodyHolder: served,
       path: pathname,
       prefix: '',
+      takeOffSlash: () => undefined,
       hop: peer,
     };
   }
   const stated = isProxied ? peer : await readForwarder(headers, prefixes.get(prefix) ?? [], now());
   let copy: Request | undefined;
+  let isSlashless = false;
   return {
     served() {
-      copy ??= withoutPrefix(request, prefix, passesCookie);
+      copy ??= withoutPrefix(request, prefix, passesCookie, isSlashless);
       return copy;
     },
     header(name) {
@@ -81,6 +85,9 @@ export async function arrive(
     bodyHolder: () => (copy?.body ? copy : request),
     path: pathname.slice(prefix.length) || '/',
     prefix,
+    takeOffSlash() {
+      isSlashless = true;
+    },
     // Without a proof the peer may be the domain's server, not the visitor.
     hop: stated ?? { ...peer, place: NOWHERE, isTrusted: false },
   };

@@ -17,7 +17,7 @@ export const EDGE_ERRORS = {
   unknown_site: { status: 404, title: 'The page is not on an active domain of this site' },
   unknown_container: { status: 404, title: 'No container of this site has this token' },
   method_not_allowed: { status: 405, title: 'This path does not allow this method' },
-  body_too_large: { status: 413, title: 'The body is larger than 64 KiB' },
+  body_too_large: { status: 413, title: 'The body is larger than this path allows' },
   internal: { status: 500, title: 'Something went wrong here' },
   upstream_failed: { status: 502, title: 'The upstream server gave no valid answer' },
   store_unavailable: { status: 503, title: 'The stores of the site cannot be read now' },

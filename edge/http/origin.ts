@@ -3,7 +3,8 @@ import { noteHit } from '../logs/hit.ts';
 import type { Notes } from '../logs/request-record.ts';
 import { EdgeError } from './errors.ts';
 import { placeHeaders } from './place.ts';
-import { FORWARDER_HEADERS, HOP_HEADER, isClaim } from './request-headers.ts';
+import { keepCookies, type PassesCookie } from './prefix.ts';
+import { FORWARDER_HEADERS, HOP_HEADER, isClaim, MAX_BODY_OCTETS } from './request-headers.ts';
 
 /** Headers for the next hop only (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = /^(?:connection|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade)$/;
@@ -32,6 +33,8 @@ interface OriginDependencies {
   /** The request's URL as the browser sees it. */
   readonly url: URL;
   readonly visitor: Omit<PluginContext['visitor'], 'isTrusted'>;
+  /** Which of the request's cookies the tag server gets. */
+  readonly passesCookie: PassesCookie;
   readonly fetch: typeof fetch;
   readonly hopSecret: string | undefined;
   /** Milliseconds until the answer must begin. */
@@ -42,16 +45,22 @@ interface OriginDependencies {
 
 /**
  * Sends a request to a site's origin. The host is always that of `origin`; redirects are returned, not followed. A
- * request whose connection failed is sent once more. Throws `upstream_failed` if no answer begins in time.
+ * request whose connection failed is sent once more. Throws `body_too_large`, and `upstream_failed` if no answer begins
+ * in time.
  */
 export async function fetchOrigin(
   pathAndQuery: string,
   request: OriginRequest,
-  { fetch, hopSecret, origin, originTimeout, now, url, visitor, notes }: OriginDependencies,
+  { fetch, hopSecret, origin, originTimeout, now, url, visitor, passesCookie, notes }: OriginDependencies,
 ): Promise<Response> {
   if (!pathAndQuery.startsWith('/')) throw new TypeError('no path');
   const { method } = request;
+  // The proxy in front of the tag server ends a longer body whose length isn't stated.
+  if (Number(request.headers.get('content-length')) > MAX_BODY_OCTETS) {
+    throw new EdgeError('body_too_large', { detail: 'The tag server takes bodies of at most 8 MiB' });
+  }
   const outgoing = outgoingHeaders(request.headers, { ...visitor, url, notes }, hopSecret);
+  keepCookies(outgoing, passesCookie);
   const bodiless = method === 'GET' || method === 'HEAD';
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), originTimeout);

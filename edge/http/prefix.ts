@@ -51,14 +51,21 @@ export const DROPPED: readonly string[] = ['authorization', ...Object.values(FOR
  * The request as if there were no prefix. The browser addressed it to the pages' own server, so the credentials for
  * that server and the forwarder's headers are removed, and of the cookies only those that `passes` accepts are kept.
  * Takes over a body that has not been read, except that of a GET or HEAD, which means nothing (RFC 9110, 9.3.1).
+ * `isSlashless`: also without the slash at the end of the path.
  */
-export function withoutPrefix(request: Request, prefix: string, passes: PassesCookie): Request {
+export function withoutPrefix(
+  request: Request,
+  prefix: string,
+  passes: PassesCookie,
+  isSlashless: boolean,
+): Request {
   const { method, bodyUsed } = request;
   const body = bodyUsed || method === 'GET' || method === 'HEAD' ? null : request.body;
   const headers = new Headers(request.headers);
   for (const name of DROPPED) headers.delete(name);
   keepCookies(headers, passes);
-  return new Request(strippedUrl(request.url, prefix), { method, headers, body });
+  const url = strippedUrl(request.url, prefix);
+  return new Request(isSlashless ? url.replace(/\/(?=\?|$)/, '') : url, { method, headers, body });
 }
 
 export function keepCookies(headers: Headers, passes: PassesCookie): void {

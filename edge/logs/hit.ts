@@ -3,7 +3,7 @@ import type { OriginRequest } from '../../plugins/contract.ts';
 import type { Notes } from './request-record.ts';
 
 /** The address of hits of GA4's web protocol, below any path (docs/facts.md, Paths). */
-const HIT = /^[^?]*\/g\/collect(?:\?|$)/;
+const HIT = /^[^?]*\/g\/(?:s\/)?collect(?:\?|$)/;
 /** GA4's rule for names of events (docs/facts.md, Paths). */
 const NAME = /^[A-Za-z]\w{0,39}$/;
 /** The most names in a record: twice as many as GA4 sends in one request. Events of further names count as `other`. */

@@ -6,6 +6,7 @@ import * as z from 'zod/mini';
  */
 export const TAG_SERVER_PATHS = [
   '/g/collect',
+  '/g/s/collect',
   '/j/collect',
   '/r/collect',
   '/mp/collect',
@@ -38,6 +39,9 @@ export const OWN_SEGMENTS: readonly string[] = [
   '.well-known',
   '.tagyard',
 ];
+
+/** A cookie's name (RFC 6265, 4.1.1), or a prefix of names. */
+const COOKIE = /^[A-Za-z0-9!#$%&'+.^_`|~-]{1,127}\*?$/;
 
 /** A path of unreserved characters, without a slash at the end. */
 const PLAIN = '/[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*';
@@ -102,6 +106,15 @@ export function serverProxyConfig(routePaths: readonly string[]) {
      * Forwards every path that isn't the edge's own. It has no default, so that documents without it stay as they are.
      */
     passthrough: z.optional(z.boolean()),
+    /**
+     * Cookie names (or prefixes ending in `*`) that the clients and templates in the container read, in addition to
+     * those that every tag server gets.
+     */
+    cookies: z.optional(
+      z
+        .array(z.string().check(z.regex(COOKIE, 'is not a cookie name or a prefix with * at the end')))
+        .check(z.maxLength(50)),
+    ),
     /** Names of the pages' data layers, beside `dataLayer`: always admitted. `DATA_LAYER_NAMES` limits all others. */
     dataLayers: z.optional(
       z

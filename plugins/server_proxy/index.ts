@@ -4,11 +4,18 @@ import { isNamedBy } from '../paths.ts';
 import { OWN_SEGMENTS, TAG_SERVER_PATHS } from './config.ts';
 import { vendorScriptRoute } from './vendor-script.ts';
 
+const HEALTH = /^[^?]*\/health[yz](?:\?|$)/;
+
+const ROBOTS = '/robots.txt';
+
 /** Forwards a request to the site's tag server: method, raw path, query, body and (under a prefix, some) cookies. */
 async function proxy({ request }: RouteInput, context: PluginContext): Promise<Response> {
   const { origin } = new URL(request.url);
-  const response = await context.fetchOrigin(request.url.slice(origin.length), {
-    method: request.method,
+  const target = request.url.slice(origin.length);
+  // Monitors send HEAD, but the tag server answers its health only to GET (docs/facts.md, Health).
+  const isMonitor = request.method === 'HEAD' && HEALTH.test(target);
+  const response = await context.fetchOrigin(target, {
+    method: isMonitor ? 'GET' : request.method,
     headers: request.headers,
     body: request.body,
   });
@@ -29,16 +36,22 @@ export default definePlugin({
   name: 'server_proxy',
   kind: 'mandatory',
   alwaysOn: true,
-  // The manifest's schema has checked the paths (config.ts), and the registry has them: the worker reads no options.
-  config: z.looseObject({}),
+  // The manifest's schema has checked all options (config.ts). The registry has the paths and data layers.
+  config: z.looseObject({ cookies: z._default(z.array(z.string()), []) }),
   variables: ['DATA_LAYER_NAMES'],
+  tagServerCookies: ({ cookies }) => cookies,
   routes: [
     vendorScriptRoute,
     ...TAG_SERVER_PATHS.map((path) => ({ method: 'ALL' as const, path, handle: proxy })),
   ],
   dynamic: {
     owns: (path, site) =>
-      !OWN_SEGMENTS.includes(path.split('/')[1] ?? '') && isNamedBy(path, site.proxyPaths),
-    handle: proxy,
+      path === ROBOTS ||
+      (!OWN_SEGMENTS.includes(path.split('/')[1] ?? '') && isNamedBy(path, site.proxyPaths)),
+    // No route, because a manifest may name this path for a client in the container.
+    handle: async (input, context) =>
+      new URL(input.request.url).pathname === ROBOTS && !context.site.proxyPaths.includes(ROBOTS)
+        ? new Response('User-agent: *\nDisallow: /\n')
+        : await proxy(input, context),
   },
 });

@@ -14,6 +14,10 @@ export const serverProxyTexts: PluginTexts = {
       'The tag serving path of the web container client, a prefix that Tag Manager generates.',
     ],
     passthrough: ['All paths', 'Forwards every path that isn’t the edge’s own.'],
+    cookies: [
+      'Cookies',
+      'Cookies that the tag server gets in addition to the usual ones; a name, or a prefix with * at the end.',
+    ],
     dataLayers: ['Data layers', 'Names of the pages’ data layers, beside dataLayer.'],
   },
 };

@@ -61,6 +61,7 @@ describe('events', () => {
   test.each<[string, Record<string, number>]>([
     ['/g/collect?v=2&en=page_view&_et=5', { page_view: 1 }],
     ['/g/collect?en=Add_To_Cart2', { Add_To_Cart2: 1 }],
+    ['/g/s/collect?v=2&en=page_view', { page_view: 1 }],
     ['/data/g/collect?v=2&en=purchase', { purchase: 1 }],
     ['/g/collect?v=2', {}],
     ['/g/collect?v=2&een=x&ep.en=y', {}],

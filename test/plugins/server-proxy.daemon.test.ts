@@ -360,7 +360,8 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
   test.each([
     ['POST', '/g/collect?v=2&tid=G-1&z=%20a+b&v=3&_p=%7B', 'en=page_view\r\nen=x'],
     ['GET', '/g/collect?z=1', ''],
-    ['HEAD', '/healthy', ''],
+    ['POST', '/g/s/collect?v=2', 'en=page_view'],
+    ['HEAD', '/gtag/js?id=G-1', ''],
     ['OPTIONS', '/g/collect', ''],
     ['POST', '/mp/collect', '{"a":1}'],
     ['GET', '/gtm.js?id=GTM-1', ''],
@@ -444,12 +445,88 @@ describe('the tag server’s paths (docs/facts.md, Paths)', () => {
     }
   });
 
+  test.each(['/healthy', '/healthz?servertype=serverjs', '/_/healthy'])(
+    'HEAD %s is asked as GET, which is all that the tag server knows, and answered without a body',
+    async (path) => {
+      const site = await stage.site();
+      stage.upstream.reply = ({ method }) =>
+        method === 'GET' ? { headers: { 'content-length': '2' }, body: 'ok' } : { status: 400 };
+      const answer = await stage.send(site.host, path, { method: 'HEAD' });
+      expect(answer).toMatchObject({ status: 200, text: '' });
+      expect(stage.upstream.received[0]).toMatchObject({ method: 'GET', url: `${origin(site)}${path}` });
+      expect((await stage.seen()).records).toMatchObject([{ method: 'HEAD', status: 200, error: null }]);
+    },
+  );
+
+  test.each([[[]], [['/*']]])(
+    'robots.txt forbids crawlers everything; with the paths %j',
+    async (proxyPaths) => {
+      const site = await stage.site({ proxyPaths });
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await stage.send(site.host, '/robots.txt', { method });
+        expect([answer.status, answer.headers['content-type']]).toEqual([200, 'text/plain;charset=UTF-8']);
+        expect(answer.text).toBe(method === 'HEAD' ? '' : 'User-agent: *\nDisallow: /\n');
+      }
+      expect(asked()).toEqual([]);
+      expect((await stage.seen()).records).toMatchObject([{ error: null }, { error: null }]);
+    },
+  );
+
+  test('robots.txt is the tag server’s where the site’s paths name it', async () => {
+    const site = await stage.site({ proxyPaths: ['/robots.txt'] });
+    await stage.send(site.host, '/robots.txt');
+    expect(asked()).toEqual([`${origin(site)}/robots.txt`]);
+  });
+
+  test('a body of 8 MiB is forwarded, and one of an octet more is refused before the tag server gets it', async () => {
+    const site = await stage.site();
+    stage.upstream.take = (incoming, outgoing) => {
+      let octets = 0;
+      incoming.on('data', (chunk: Buffer) => {
+        octets += chunk.length;
+      });
+      incoming.on('end', () => outgoing.end(String(octets)));
+    };
+    const most = 8 * 1024 * 1024;
+    const send = (octets: number) =>
+      stage.send(site.host, '/mp/collect', { method: 'POST', body: Buffer.alloc(octets, 'e') });
+    expect(await send(most)).toMatchObject({ status: 200, text: String(most) });
+    const refused = await send(most + 1);
+    stage.upstream.take = undefined;
+    expect(refused).toMatchObject({ status: 413, json: { code: 'body_too_large' } });
+    expect(refused.json.detail).toContain('8 MiB');
+    expect((await stage.seen()).records.at(-1)).toMatchObject({ status: 413, error: 'body_too_large' });
+  });
+
+  test('cookies beyond those of the tag server and of the usual tags don’t arrive, however many there are', async () => {
+    const site = await stage.site();
+    const trackers = Array.from({ length: 40 }, (_, index) => `tracker_${index}=${'t'.repeat(1_000)}`);
+    const cookie = ['PHPSESSID=a', '_ga=b', ...trackers, 'FPID=c', 'gtm_debug=x'].join('; ');
+    await stage.send(site.host, '/g/collect', { headers: { cookie } });
+    const proxied = {
+      'x-tagyard-hop-secret': HOP_SECRET,
+      'x-forwarded-host': `m.${site.domains[0]?.domain}`,
+    };
+    await stage.send(site.host, '/g/collect', { headers: { cookie, ...proxied } });
+    const arrived = stage.upstream.received.map(({ headers }) => headers.cookie);
+    expect(arrived).toEqual(Array(2).fill('_ga=b; FPID=c; gtm_debug=x'));
+  });
+
+  test('cookies that the site’s options name for the tag server arrive, too', async () => {
+    const modules = { server_proxy: { cookies: ['shop_*', 'visitor'] } };
+    const site = await stage.site({ modules });
+    await stage.send(site.host, '/g/collect', { headers: { cookie: 'shop_a=1; visitor=2; visitors=3' } });
+    expect(stage.upstream.received[0]?.headers.cookie).toBe('shop_a=1; visitor=2');
+    // The loader gives them to no one: only the tag server reads them.
+    expect((await stage.send(site.host, `/l/${site.loader}.js`)).text).not.toContain('shop_*');
+  });
+
   test('cookies pass in both directions, each Set-Cookie separately', async () => {
     const site = await stage.site();
     const cookies = ['FPID=a%2Fb; Path=/; HttpOnly', 'FPLC=c; Expires=Wed, 21 Oct 2027 07:28:00 GMT'];
     stage.upstream.reply = () => ({ headers: { 'set-cookie': cookies } });
-    const answer = await stage.send(site.host, '/g/collect', { headers: { cookie: 'a=1; gtm_debug=x' } });
-    expect(stage.upstream.received[0]?.headers.cookie).toBe('a=1; gtm_debug=x');
+    const answer = await stage.send(site.host, '/g/collect', { headers: { cookie: '_ga=1; gtm_debug=x' } });
+    expect(stage.upstream.received[0]?.headers.cookie).toBe('_ga=1; gtm_debug=x');
     expect(answer.headers['set-cookie']).toEqual(cookies);
   });
 
