@@ -1,13 +1,7 @@
-// Request headers that a client could forge: the edge and the host's proxy drop them, or check who sends them. Also the
-// largest requests that pass every hop on the way to a tag server.
+// Request headers that a client could forge: the edge and the host's proxy drop them, or check who sends them.
 
 /** The longest body that every hop to a tag server passes on, 8 MiB: the edge, the hosts' proxies and gateways. */
 export const MAX_BODY_OCTETS = 8 * 1_048_576;
-
-/** The longest request line, and the longest header line: nginx's `large_client_header_buffers`. */
-export const MAX_LINE_OCTETS = 64 * 1024;
-/** How many such lines a request may have. */
-export const MAX_LINES = 8;
 
 /** Carries the hop secret, which proves that a request comes from our own proxy or from the edge. */
 export const HOP_HEADER = 'x-tagyard-hop-secret';

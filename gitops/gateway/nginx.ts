@@ -4,6 +4,7 @@ import { DEFAULT_LIMITS, type NameLimits } from '../appliers/proxy/backend.ts';
 import { type ConvergerDeps, converge } from '../appliers/proxy/nginx/converge.ts';
 import { NginxDaemon } from '../appliers/proxy/nginx/daemon.ts';
 import { Generations } from '../appliers/proxy/nginx/generations.ts';
+import { type Http2, http2Of } from '../appliers/proxy/nginx/http2.ts';
 import type { FileChange } from '../appliers/proxy/nginx/isolate.ts';
 import { rotateLogs } from '../appliers/proxy/nginx/logs.ts';
 import { endNginx } from '../appliers/proxy/nginx/process.ts';
@@ -65,6 +66,7 @@ export class GatewayNginx {
   readonly #exclusive = limit(1);
   /** The hash of what nginx serves; `null`: unknown. */
   #servedHash: string | null = null;
+  #http2: Http2 = 'none';
   #refused: ReadonlyMap<string, string> = new Map();
   #sites: ReadonlySet<string> = new Set();
 
@@ -85,6 +87,7 @@ export class GatewayNginx {
     // nginx's workers read the names, and run as another user if the master is root's.
     await mkdir(this.#settings.directory, { recursive: true, mode: 0o711 });
     await this.daemon.prepare();
+    this.#http2 = await http2Of(this.#settings.bin);
     await this.#names.prepare();
   }
 
@@ -190,6 +193,7 @@ export class GatewayNginx {
       edge,
       ca: this.#settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
       geoModule: null,
+      http2: this.#http2,
       // A burst has the requests of two seconds, as on a host.
       limits: { ...limits, burst: 2 * limits.requestsPerSecond },
       shutdownSeconds: this.#settings.shutdownSeconds ?? 30,

@@ -3,6 +3,7 @@ import { originUrl } from './documents.ts';
 import type { PolicyScript } from './policy/policy-script.ts';
 import type { PolicyToken } from './policy/policy-token.ts';
 import { replicasOnHost } from './resources/replicas.ts';
+import { TAG_SERVER } from './resources/tag-server.ts';
 import type { Manifest } from './schema.ts';
 import type { Secret } from './secrets.ts';
 import type { SlotHolder } from './slots.ts';
@@ -165,7 +166,10 @@ export function environments(
   { serviceAccount, policy }: Pick<LoadedManifest, 'serviceAccount' | 'policy'>,
   { previewUrl, policyUrl }: ReadAddresses,
 ): Record<ContainerRole, Record<string, string>> {
-  const both = serviceAccount ? { GOOGLE_CLOUD_PROJECT: serviceAccount.projectId } : {};
+  const both = {
+    NODE_OPTIONS: `--max-http-header-size=${TAG_SERVER.maxHeaderOctets}`,
+    ...(serviceAccount ? { GOOGLE_CLOUD_PROJECT: serviceAccount.projectId } : {}),
+  };
   return {
     processing: {
       PREVIEW_SERVER_URL: previewUrl,

@@ -9,6 +9,11 @@ import {
 } from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
+export { MAX_BODY_OCTETS } from '../../../edge/http/request-headers.ts';
+
+/** Crawlers are to leave the origins and previews alone. */
+export const ROBOTS = { path: '/robots.txt', text: 'User-agent: *\nDisallow: /\n' } as const;
+
 /**
  * Headers that carry `HOP_SECRET` between proxy and edge, in both directions. They never reach a container. The first
  * one is sent. The second one is also accepted, for an edge that is one version behind.

@@ -1,13 +1,19 @@
 import { BlockList, isIP } from 'node:net';
 import { NO_TRUSTED_PEERS, type TrustedPeers } from './policy.ts';
 
+/** The visitor's address, and the scheme that the visitor used; `null`: that of the connection. */
+interface Visitor {
+  readonly address: string;
+  readonly scheme: 'http' | 'https' | null;
+}
+
 export type VisitorOf = (
   peer: string,
   headers: { readonly [name: string]: string | string[] | undefined },
-) => string;
+) => Visitor;
 
-/** Finds the visitor's address for a proxy in Node: stated by the peer if it is trusted, else the peer's own. */
-export function visitorAddress(trusted: () => TrustedPeers): VisitorOf {
+/** Finds the visitor for a proxy in Node: stated by the peer if it is trusted, else the peer itself. */
+export function visitorFinder(trusted: () => TrustedPeers): VisitorOf {
   let ranges = NO_TRUSTED_PEERS;
   let cloudflare = listOf([]);
   let own = listOf([]);
@@ -18,12 +24,15 @@ export function visitorAddress(trusted: () => TrustedPeers): VisitorOf {
       cloudflare = listOf(now.cloudflare);
       own = listOf(now.own);
     }
-    const stated = contains(cloudflare, peer)
-      ? headers['cf-connecting-ip']
-      : contains(own, peer)
-        ? [headers['x-forwarded-for'] ?? ''].flat().join(',').split(',').at(-1)?.trim()
-        : undefined;
-    return typeof stated === 'string' && isIP(stated) !== 0 ? stated : peer;
+    const last = (name: string) => [headers[name] ?? ''].flat().join(',').split(',').at(-1)?.trim();
+    const isCloudflare = contains(cloudflare, peer);
+    if (!isCloudflare && !contains(own, peer)) return { address: peer, scheme: null };
+    const stated = isCloudflare ? headers['cf-connecting-ip'] : last('x-forwarded-for');
+    const scheme = last('x-forwarded-proto');
+    return {
+      address: typeof stated === 'string' && isIP(stated) !== 0 ? stated : peer,
+      scheme: scheme === 'http' || scheme === 'https' ? scheme : null,
+    };
   };
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { HOP_SECRET_HEADERS, isDropped, RELAYED, STATED } from '../../appliers/proxy/policy.ts';
+import { HOP_SECRET_HEADERS, isDropped, RELAYED, ROBOTS, STATED } from '../../appliers/proxy/policy.ts';
 import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
 import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
@@ -42,16 +42,17 @@ export function forwardedHeaders(
   const given = Object.entries(request.headers).flatMap(([name, value]) =>
     names.has(name) && value !== undefined ? [[name, value] as const] : [],
   );
-  const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
+  const [hopHeader] = HOP_SECRET_HEADERS;
+  const { address, scheme } = visitorOf(peerAddress(request), request.headers);
   const known = {
-    'x-forwarded-for': visitorOf(peerAddress(request), request.headers),
+    'x-forwarded-for': address,
     'x-forwarded-host': `${host}${port}`,
-    'x-forwarded-proto': 'encrypted' in request.socket ? 'https' : 'http',
+    'x-forwarded-proto': scheme ?? ('encrypted' in request.socket ? 'https' : 'http'),
   };
   if (vhost.kind === 'custom') {
     return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [hopHeader]: hopSecret };
   }
-  const trusted = hasSecret(request.headers[hopHeader] ?? request.headers[oldHopHeader], hopSecret);
+  const trusted = isTrusted(request, hopSecret);
   const unproven = trusted ? [] : [...STATED, ...RELAYED];
   const rest = given.filter(([name]) => !unproven.some((field) => field === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };
@@ -61,6 +62,19 @@ function peerAddress({ socket }: IncomingMessage): string {
   return (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
 }
 
-function hasSecret(given: string | string[] | undefined, secret: string): boolean {
+/** Whether the edge sent the request. */
+function isTrusted({ headers }: IncomingMessage, secret: string): boolean {
+  const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
+  const given = headers[hopHeader] ?? headers[oldHopHeader];
   return typeof given === 'string' && equalSecrets(given, secret);
+}
+
+/** Whether a crawler asks a container's host for its rules; a request of the edge is for the container itself. */
+export function asksForRules(request: IncomingMessage, { target }: ProxiedRequest, secret: string): boolean {
+  return target.split('?')[0] === ROBOTS.path && !isTrusted(request, secret);
+}
+
+/** The method for a container: a tag server answers its health only to GET, and monitors send HEAD. */
+export function forwardedMethod({ method }: IncomingMessage, { target }: ProxiedRequest): string | undefined {
+  return method === 'HEAD' && /\/health[yz]$/.test(target.split('?')[0] ?? '') ? 'GET' : method;
 }

@@ -1,13 +1,27 @@
 import http, { type IncomingMessage, type RequestListener } from 'node:http';
 import https from 'node:https';
+import { Transform } from 'node:stream';
 import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
-import { ARRIVAL_PATH, NO_TRUSTED_PEERS, type TrustedPeers } from '../../appliers/proxy/policy.ts';
-import { visitorAddress } from '../../appliers/proxy/visitor-address.ts';
+import {
+  ARRIVAL_PATH,
+  MAX_BODY_OCTETS,
+  NO_TRUSTED_PEERS,
+  ROBOTS,
+  type TrustedPeers,
+} from '../../appliers/proxy/policy.ts';
+import { visitorFinder } from '../../appliers/proxy/visitor-address.ts';
+import { TAG_SERVER } from '../../manifest/resources/tag-server.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
-import { forwardedHeaders, type ProxiedRequest, readRequest } from './forward.ts';
+import {
+  asksForRules,
+  forwardedHeaders,
+  forwardedMethod,
+  type ProxiedRequest,
+  readRequest,
+} from './forward.ts';
 
 /** A vhost with its loaded certificate; `null` if it has none yet, and so no TLS. */
 export interface ServedVhost {
@@ -38,8 +52,6 @@ interface EmbeddedProxy {
 
 const ARRIVAL_HEADERS = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
 const POLICY_HEADERS = { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': 'no-store' };
-/** Enough for long GA4 URLs and all cookies of a site. Node's default is 16 KiB. */
-const MAX_HEADER_BYTES = 256 * 1024;
 /** Less than the 5 s after which the tag server closes an idle connection. */
 const UPSTREAM_IDLE_MS = 4_000;
 const UPSTREAM_TIMEOUT_MS = 120_000;
@@ -58,7 +70,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
     delete headers['keep-alive'];
   });
   proxy.on('error', (_error, _request, response) => badGateway(response));
-  const visitorOf = visitorAddress(deps.trusted ?? (() => NO_TRUSTED_PEERS));
+  const visitorOf = visitorFinder(deps.trusted ?? (() => NO_TRUSTED_PEERS));
   let nextUpstream = 0;
 
   function targetOf(vhost: Exclude<Vhost, { kind: 'policy' }>) {
@@ -97,16 +109,29 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         } else response.writeHead(404).end();
         return;
       }
+      if (vhost.kind !== 'custom') {
+        if (asksForRules(request, asked, hopSecret)) {
+          response.writeHead(200, { 'content-type': 'text/plain' }).end(ROBOTS.text);
+          return;
+        }
+        request.method = forwardedMethod(request, asked);
+      }
+      if (Number(request.headers['content-length']) > MAX_BODY_OCTETS) {
+        tooLarge(request, response);
+        return;
+      }
+      const isChunked = request.headers['transfer-encoding'] !== undefined;
       request.headers = forwardedHeaders(request, vhost, asked, { hopSecret, visitorOf });
       if (vhost.kind === 'origin' && asked.target === ARRIVAL_PATH) {
         response.writeHead(200, ARRIVAL_HEADERS).end(String(request.headers['x-forwarded-for'] ?? ''));
         return;
       }
       request.url = asked.target;
-      void proxy.web(request, response, targetOf(vhost)).catch(() => badGateway(response));
+      const options = { ...targetOf(vhost), ...(isChunked && { buffer: limitedBody(request, response) }) };
+      void proxy.web(request, response, options).catch(() => badGateway(response));
     };
 
-  const options = { maxHeaderSize: MAX_HEADER_BYTES, keepAliveTimeout: CLIENT_IDLE_MS };
+  const options = { maxHeaderSize: TAG_SERVER.maxHeaderOctets, keepAliveTimeout: CLIENT_IDLE_MS };
   return {
     http: () => http.createServer(options, listener('http')),
     https: () =>
@@ -133,6 +158,25 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
 function isMisdirected({ socket }: IncomingMessage, { host }: ProxiedRequest): boolean {
   const name = 'servername' in socket ? socket.servername : undefined;
   return typeof name === 'string' && name.toLowerCase() !== host;
+}
+
+function tooLarge(request: IncomingMessage, response: http.ServerResponse): void {
+  if (response.headersSent) request.socket.destroy();
+  else response.writeHead(413, { 'content-type': 'text/plain', connection: 'close' }).end('Too Large\n');
+}
+
+/** Passes a body whose length isn't stated on, until it is too long. */
+function limitedBody(request: IncomingMessage, response: http.ServerResponse): Transform {
+  let octets = 0;
+  const passing = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      octets += chunk.length;
+      if (octets <= MAX_BODY_OCTETS) return done(null, chunk);
+      request.unpipe(passing);
+      tooLarge(request, response);
+    },
+  });
+  return request.pipe(passing);
 }
 
 function badGateway(response: unknown): void {

@@ -33,8 +33,8 @@ export function sendAnswer(
   response.end(body);
 }
 
-/** The largest body that is read. GA4 batches are far smaller. */
-const MOST_BYTES = 256 * 1024;
+/** The largest body that is read: no hop in front of a tag server passes a larger one on (docs/http.md). */
+const MOST_BYTES = 8 * 1024 * 1024;
 
 /** The body as text. `null` if it is too large; a 413 has then been sent. */
 export async function readBody(exchange: Exchange): Promise<string | null> {

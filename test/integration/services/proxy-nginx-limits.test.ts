@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import { connect } from 'node:http2';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -222,6 +225,64 @@ describeWith('nginx', 'nginx at its limits', () => {
       return text;
     }, TIMEOUT);
     expect(log).toContain('"limited":"REJECTED');
+  });
+
+  test('limits no requests of the edge, which has the visitors of a whole campaign', async () => {
+    const server = await upstream();
+    const backend = await start({ limits: { requestsPerSecond: 1, connections: 500 } });
+    await backend.install([put('busy', origin('busy', server))]);
+    const headers = { 'x-tagyard-hop-secret': settings.hopSecret };
+    const hits = await Promise.all(Array.from({ length: 60 }, () => get(backend, 'busy', { headers })));
+    expect(new Set(hits.map(({ status }) => status))).toEqual(new Set([200]));
+    expect((await get(backend, 'busy', { headers: { 'x-tagyard-hop-secret': 'guess' } })).status).toBe(200);
+  });
+
+  test('limits each visitor of a custom domain, and not all of them together', async () => {
+    const edge = await upstream();
+    const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
+    const backend = await start({ edgeUpstream, limits: { requestsPerSecond: 1, connections: 500 } });
+    const host = 'metrics.acme.example';
+    const vhost = { kind: 'custom', host, edgeHost: 'acme.example.net' } as const;
+    await backend.install([put(`acme/${host}`, { site: 'acme', vhosts: [vhost] })]);
+    const from = (last: number) => ask(backend.endpoint(), { host, from: `127.0.1.${last}` });
+    const campaign = await Promise.all(Array.from({ length: 60 }, (_, index) => from(index + 1)));
+    expect(new Set(campaign.map(({ status }) => status))).toEqual(new Set([200]));
+    const flood = await Promise.all(Array.from({ length: 60 }, () => from(1)));
+    expect(new Set(flood.map(({ status }) => status))).toEqual(new Set([200, 429]));
+  });
+
+  test('speaks HTTP/2 for custom domains', async () => {
+    const edge = await upstream();
+    const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;
+    const backend = await start({ edgeUpstream });
+    const host = 'metrics.acme.example';
+    const vhost = { kind: 'custom', host, edgeHost: 'acme.example.net' } as const;
+    await backend.install([
+      put('acme', origin('acme', edge)),
+      put(`acme/${host}`, { site: 'acme', vhosts: [vhost] }),
+    ]);
+    const { address, tlsPort } = backend.endpoint();
+    const session = connect(`https://${address}:${tlsPort}`, { servername: host, rejectUnauthorized: false });
+    const exchange = async (authority: string, sent: string) => {
+      const stream = session.request({
+        ':method': 'POST',
+        ':authority': authority,
+        ':path': '/g/collect?v=2',
+        cookie: '_ga=1',
+      });
+      const headers = once(stream, 'response');
+      stream.end(sent);
+      const answer = await text(stream);
+      const [{ ':status': status }] = await headers;
+      return { status, answer };
+    };
+    const hits = await Promise.all(Array.from({ length: 20 }, () => exchange(host, 'en=x'.repeat(20_000))));
+    expect(new Set(hits.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(edge.seen.at(-1)).toMatchObject({ method: 'POST', bodyBytes: 80_000 });
+    expect(edge.seen.at(-1)?.headers).toMatchObject({ 'x-forwarded-host': host, cookie: '_ga=1' });
+    // A browser may reuse the connection for another name of the same certificate.
+    expect((await exchange(hostOf('acme'), '')).status).toBe(421);
+    session.close();
   });
 
   test('lets a site whose server hangs use up only its own connections', async () => {

@@ -36,6 +36,16 @@ export function containersBehaviour(
     expect(await debug.body.text()).toContain('Preview failed to load');
   });
 
+  test('takes headers as long as nginx, which is in front, takes', async () => {
+    const specs = await up(build(), site());
+    const line = 'x'.repeat(60_000);
+    const headers = { cookie: `_ga=${line}`, 'x-one': line, 'x-two': line, 'x-three': line };
+    for (const spec of specs) {
+      const { statusCode } = await request(`${slotUrl(spec)}/healthz?${line}`, { headers });
+      expect(statusCode).toBe(200);
+    }
+  });
+
   test('starts a changed spec beside the old one, which serves until it is removed', async () => {
     const applier = build();
     const old = await up(applier, site());

@@ -258,6 +258,63 @@ export function proxyBehaviour(
       },
     );
 
+    test.each([
+      ['https behind Cloudflare, which connects without TLS', CLOUDFLARE, null, 'https', 'https'],
+      ['https behind our balancer, which ends TLS', BALANCER, null, 'https', 'https'],
+      ['what our balancer saw last', BALANCER, null, 'http, https', 'https'],
+      ['http if the visitor of Cloudflare has no TLS', CLOUDFLARE, CUSTOM, 'http', 'http'],
+      ['that of the connection if our balancer states none', BALANCER, null, 'gopher', 'http'],
+      ['that of the connection if a stranger claims another', '127.0.0.7', null, 'https', 'http'],
+    ] as const)('states a visitor’s scheme: %s', async (_case, from, servername, proto, expected) => {
+      const headers = { 'x-forwarded-proto': proto };
+      const { body } = await ask(endpoint, { host: CUSTOM, servername, from, headers });
+      expect(seen(body).headers['x-forwarded-proto']).toBe(expected);
+      const direct = await ask(endpoint, { host: ORIGIN, from, headers });
+      const own = from === '127.0.0.7' || proto === 'gopher' ? 'https' : expected;
+      expect(seen(direct.body).headers['x-forwarded-proto']).toBe(own);
+    });
+
+    test.each([ORIGIN, PREVIEW])('asks %s for its health by GET if a monitor sends HEAD', async (host) => {
+      for (const secret of [{}, { 'x-tagyard-hop-secret': HOP_SECRET }]) {
+        for (const path of ['/healthz?a=/x', '/_/healthy']) {
+          const answer = await ask(endpoint, { host, path, method: 'HEAD', headers: secret });
+          expect([answer.status, answer.body]).toEqual([200, '']);
+          const upstream = host === ORIGIN ? container : preview;
+          expect(upstream.seen.at(-1)).toMatchObject({ method: 'GET', url: path });
+        }
+      }
+      await ask(endpoint, { host, path: '/g/collect?a=/healthy', method: 'HEAD' });
+      expect((host === ORIGIN ? container : preview).seen.at(-1)?.method).toBe('HEAD');
+    });
+
+    test('forbids crawlers the origin and the preview, unless the edge asks the container', async () => {
+      for (const host of [ORIGIN, PREVIEW]) {
+        const answer = await ask(endpoint, { host, path: '/robots.txt' });
+        expect([answer.status, answer.body]).toEqual([200, 'User-agent: *\nDisallow: /\n']);
+        expect(answer.headers['content-type']).toContain('text/plain');
+      }
+      const headers = { 'x-tagyard-hop-secret': HOP_SECRET };
+      const { body } = await ask(endpoint, { host: ORIGIN, path: '/robots.txt', headers });
+      expect(seen(body).url).toBe('/robots.txt');
+    });
+
+    test.each([ORIGIN, CUSTOM])('takes a body of 8 MiB for %s, and no longer one', async (host) => {
+      const post = (bytes: number, headers = {}) =>
+        ask(endpoint, { host, method: 'POST', body: Buffer.alloc(bytes, 'e'), headers });
+      const most = 8 * 1024 * 1024;
+      expect(seen((await post(most)).body).bodyBytes).toBe(most);
+      for (const headers of [{}, { 'transfer-encoding': 'chunked' }]) {
+        // The answer comes before the whole body is read, so the client may see the end of the connection first.
+        const status = await post(most + 1, headers).then(
+          (answer) => answer.status,
+          (error: NodeJS.ErrnoException) => error.code,
+        );
+        expect([413, 'EPIPE', 'ECONNRESET']).toContain(status);
+      }
+      const upstream = host === ORIGIN ? container : edge;
+      expect(upstream.seen.filter(({ bodyBytes }) => bodyBytes > most)).toEqual([]);
+    });
+
     test('sends its own hop secret to the edge, whatever the client sends', async () => {
       const { body } = await ask(endpoint, { host: CUSTOM, headers: { 'x-tagyard-hop-secret': 'guess' } });
       expect(seen(body).headers['x-tagyard-hop-secret']).toBe(HOP_SECRET);

@@ -42,7 +42,7 @@ export function parseNginx(text: string): Directive[] {
 const KINDS = [
   /([ \t\n]+|#[^\n]*)/u,
   /([;{}])/u,
-  /"((?:[^"\\\p{Cc}]|\\[.|?1])*)"(?=[\s;)])/u,
+  /"((?:[^"\\\p{Cc}]|\\[.|?1n])*)"(?=[\s;)])/u,
   /'([^'\\\p{Cc}]*)'(?=[\s;)])/u,
   /([^\s"'\\;{}#\p{Cc}]+)/u,
 ];

@@ -15,6 +15,7 @@ import { type ConvergerDeps, converge } from './converge.ts';
 import { NginxDaemon } from './daemon.ts';
 import { writeFiles } from './files.ts';
 import { Generations } from './generations.ts';
+import { http2Of } from './http2.ts';
 import { rotateLogs } from './logs.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
 import { reviveNginx } from './revive.ts';
@@ -186,7 +187,10 @@ async function prepare(settings: NginxSettings): Promise<Started> {
   const wanted = { httpPort, tlsPort, statusPort: 0 };
   const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, wanted);
   const geo = await openGeoDatabase(settings);
-  const renderer = nginxRenderer(TEMPLATES, mainSettings(settings, ports, geo.module));
+  const renderer = nginxRenderer(
+    TEMPLATES,
+    mainSettings(settings, ports, { geoModule: geo.module, http2: await http2Of(bin) }),
+  );
   const at = { bin, prefix, statusPort: ports.statusPort, timeoutMs };
   const daemon =
     systemConfig === undefined ? new NginxDaemon(at) : new SystemNginx({ ...at, config: systemConfig });

@@ -2,7 +2,14 @@ import Handlebars from 'handlebars';
 import { contentHash } from '../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
-import { ARRIVAL_PATH, CLAIMS, droppedHeaders, HOP_SECRET_HEADERS, type TrustedPeers } from '../policy.ts';
+import {
+  ARRIVAL_PATH,
+  CLAIMS,
+  droppedHeaders,
+  HOP_SECRET_HEADERS,
+  MAX_BODY_OCTETS,
+  type TrustedPeers,
+} from '../policy.ts';
 import { DIRECT_HEADERS, PREVIEW_HEADERS } from './direct-headers.ts';
 import {
   certificatePaths,
@@ -58,10 +65,21 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
   const { gateway } = settings;
   const frontRanges = gateway?.frontRanges ?? null;
   const accept = frontRanges === null ? '' : ' proxy_protocol';
-  const socket = { listen, httpPort, tlsPort, accept };
+  const http2 = {
+    listen: settings.http2 === 'parameter' ? ' http2' : '',
+    on: settings.http2 === 'directive',
+  };
+  const socket = { listen, httpPort, tlsPort, accept, http2 };
   const system = settings.systemLogs !== null;
   const { limits, ca } = settings;
-  const treatment = { system, logs: settings.systemLogs ?? 'logs', limits, verify, ca };
+  const treatment = {
+    system,
+    logs: settings.systemLogs ?? 'logs',
+    limits,
+    maxBody: MAX_BODY_OCTETS,
+    verify,
+    ca,
+  };
 
   function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
     const acme = servedName(vhost).tls === 'acme';

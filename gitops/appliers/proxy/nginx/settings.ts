@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Log } from '../../../base/log.ts';
 import { DEFAULT_LIMITS, type NameLimits, type ProxySettings } from '../backend.ts';
+import type { Http2 } from './http2.ts';
 import { type MainSettings, mainSchema, plain } from './quote.ts';
 
 export interface NginxSettings extends ProxySettings {
@@ -30,7 +31,7 @@ export interface NginxSettings extends ProxySettings {
 export function mainSettings(
   settings: NginxSettings,
   ports: { httpPort: number; tlsPort: number; statusPort: number },
-  geoModule: string | null,
+  { geoModule, http2 }: { readonly geoModule: string | null; readonly http2: Http2 },
 ): MainSettings {
   const limits = settings.limits ?? DEFAULT_LIMITS;
   const main = {
@@ -42,6 +43,7 @@ export function mainSettings(
     // nginx has no default CAs; this is the path of the bundle on Debian and Alpine.
     ca: settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
     geoModule,
+    http2,
     limits: {
       requestsPerSecond: limits.requestsPerSecond,
       // A burst may have the requests of two seconds, because pages send their hits in bursts.

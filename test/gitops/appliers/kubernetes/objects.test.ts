@@ -7,6 +7,7 @@ import type { ClusterSettings } from '../../../../gitops/appliers/kubernetes/obj
 import { siteObjects } from '../../../../gitops/appliers/kubernetes/objects/site.ts';
 import type { Kind } from '../../../../gitops/clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import { TAG_SERVER } from '../../../../gitops/manifest/resources/tag-server.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { CLUSTER, manifests, withAccount } from '../../../support/kubernetes/manifests.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
@@ -137,12 +138,15 @@ describe('the objects of a site in a cluster', () => {
   });
 
   test('have the environment of Docker’s containers, and a preview address over TLS', () => {
+    const NODE_OPTIONS = `--max-http-header-size=${TAG_SERVER.maxHeaderOctets}`;
     expect(environment(loadedManifest(), { ...CLUSTER, originPort: 8443 })).toEqual({
+      NODE_OPTIONS,
       PREVIEW_SERVER_URL: 'https://acme-shop-preview.example.net:8443',
       PORT: '20000',
       CONTAINER_CONFIG: undefined,
     });
     expect(environment(loadedManifest(), CLUSTER, 'preview')).toEqual({
+      NODE_OPTIONS,
       RUN_AS_PREVIEW_SERVER: 'true',
       PORT: '20001',
       CONTAINER_CONFIG: undefined,

@@ -1,11 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ProxySpec } from '../../../../gitops/appliers/proxy/desired.ts';
+import { readHttp2 } from '../../../../gitops/appliers/proxy/nginx/http2.ts';
 import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
 import { NO_TRUSTED_PEERS } from '../../../../gitops/appliers/proxy/policy.ts';
 import { TerminalError } from '../../../../gitops/base/errors.ts';
+import { TAG_SERVER } from '../../../../gitops/manifest/resources/tag-server.ts';
 import { parseNginx, shapeOf } from '../../../support/proxy/nginx-syntax.ts';
 
 const SETTINGS: MainSettings = {
@@ -18,6 +20,7 @@ const SETTINGS: MainSettings = {
   edge: { scheme: 'https', address: '192.0.2.1', port: 443 },
   ca: '/etc/ssl/certs/ca-certificates.crt',
   geoModule: null,
+  http2: 'parameter',
   limits: { requestsPerSecond: 500, burst: 1000, connections: 500 },
   systemLogs: null,
   shutdownSeconds: 30,
@@ -35,6 +38,32 @@ const site = (host: string, address = '127.77.1.2'): ProxySpec => ({
 const domain = (host: string, edgeHost: string): ProxySpec => ({
   site: 'acme',
   vhosts: [{ kind: 'custom', host, edgeHost }],
+});
+
+describe('HTTP/2', () => {
+  const listens = (http2: MainSettings['http2']) => {
+    const text = nginxRenderer(TEMPLATES, { ...SETTINGS, http2 }).vhosts(
+      domain('m.acme.example', 'a.example'),
+      [paths],
+    );
+    return [/listen .* ssl http2;/.test(text), /^ {2}http2 on;$/m.test(text)];
+  };
+
+  test.each([
+    ['nginx version: nginx/1.22.1\nconfigure arguments: --with-http_v2_module', 'parameter', [true, false]],
+    ['nginx version: nginx/1.25.0\nconfigure arguments: --with-http_v2_module', 'parameter', [true, false]],
+    ['nginx version: nginx/1.25.1\nconfigure arguments: --with-http_v2_module', 'directive', [false, true]],
+    ['nginx version: nginx/1.26.3\nconfigure arguments: --with-http_v2_module', 'directive', [false, true]],
+    ['nginx version: nginx/1.22.1\nconfigure arguments: --with-debug', 'none', [false, false]],
+  ] as const)('is written as nginx’s build needs it: %s', (build, spelling, expected) => {
+    expect(readHttp2(build)).toBe(spelling);
+    expect(listens(spelling)).toEqual(expected);
+  });
+});
+
+test('a tag server takes the headers that nginx takes', () => {
+  const [, lines, size] = /large_client_header_buffers (\d+) (\d+)k;/.exec(TEMPLATES.treatment) ?? [];
+  expect(TAG_SERVER.maxHeaderOctets).toBeGreaterThan((4 + Number(lines) * Number(size)) * 1024);
 });
 
 describe('the rendered vhosts', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { visitorAddress } from '../../../../gitops/appliers/proxy/visitor-address.ts';
+import { visitorFinder } from '../../../../gitops/appliers/proxy/visitor-address.ts';
 
-const address = visitorAddress(() => ({
+const visitorOf = visitorFinder(() => ({
   cloudflare: ['192.0.2.0/24', '2001:db8::/32'],
   own: ['10.0.0.0/8'],
 }));
@@ -21,5 +21,17 @@ test.each([
   ],
   ['a load balancer without the header', '10.0.0.1', {}, '10.0.0.1'],
 ])('the visitor’s address from %s is $3', (_peer, peer, headers, expected) => {
-  expect(address(peer, headers)).toBe(expected);
+  expect(visitorOf(peer, headers).address).toBe(expected);
+});
+
+test.each([
+  ['a stranger', '203.0.113.5', 'https', null],
+  ['Cloudflare', '192.0.2.1', 'https', 'https'],
+  ['Cloudflare, of a visitor without TLS,', '192.0.2.1', 'http', 'http'],
+  ['a load balancer', '10.0.0.1', 'https', 'https'],
+  ['a load balancer behind another', '10.0.0.1', 'http, https', 'https'],
+  ['a load balancer with another word', '10.0.0.1', 'gopher', null],
+  ['a load balancer without the header', '10.0.0.1', undefined, null],
+])('the scheme from %s is $3', (_peer, peer, proto, expected) => {
+  expect(visitorOf(peer, { 'x-forwarded-proto': proto }).scheme).toBe(expected);
 });

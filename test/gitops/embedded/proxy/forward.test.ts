@@ -27,7 +27,10 @@ async function forwarded(kind: Vhost['kind'], headers: Record<string, string>) {
     const [incoming] = await arrived;
     await once(sent, 'close');
     const asked = { host: VHOSTS[kind].host, port: '', target: '/' };
-    return forwardedHeaders(incoming, VHOSTS[kind], asked, { hopSecret: SECRET, visitorOf: (peer) => peer });
+    return forwardedHeaders(incoming, VHOSTS[kind], asked, {
+      hopSecret: SECRET,
+      visitorOf: (address) => ({ address, scheme: null }),
+    });
   } finally {
     server.close();
   }
