@@ -3,7 +3,7 @@ import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adbl
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
 import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
-import { serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
+import { HIT_PATHS, serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 
 /**
  * The documents that gitops writes to Workers KV and the edge reads. Both sides use these schemas, so that the edge
@@ -34,6 +34,8 @@ export const FORWARDED_COOKIES: readonly string[] = [
   ...['_fbp', '_fbc', '_ttp', 'ttclid', '_scid', 'li_fat_id', '_uetsid', '_uetvid', '_uetmsclkid'],
   ...['_epik', '_pin_unauth', '__kla_id'],
 ];
+
+export { HIT_PATHS };
 
 /** The options of each plugin, by its name. The worker doesn't use this: `@__PURE__` keeps it out of the bundle. */
 export const MODULES = {

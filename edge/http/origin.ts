@@ -1,5 +1,5 @@
 import type { OriginRequest, PluginContext } from '../../plugins/contract.ts';
-import { noteHit } from '../logs/hit.ts';
+import { noteAnswer, noteHit } from '../logs/hit.ts';
 import type { Notes } from '../logs/request-record.ts';
 import { EdgeError } from './errors.ts';
 import { placeHeaders } from './place.ts';
@@ -80,6 +80,7 @@ export async function fetchOrigin(
     const response = await (body instanceof ReadableStream
       ? send()
       : sendTwice(send, { isSafe: SAFE.test(method), isLate: () => now() > until, notes }));
+    noteAnswer(pathAndQuery, response.status, notes);
     const answer = new Response(response.body, response);
     for (const name of response.headers.keys()) if (HOP_BY_HOP.test(name)) answer.headers.delete(name);
     return answer;

@@ -4,6 +4,18 @@ import type { Notes } from './request-record.ts';
 
 /** The address of hits of GA4's web protocol, below any path (docs/facts.md, Paths). */
 const HIT = /^[^?]*\/g\/(?:s\/)?collect(?:\?|$)/;
+/** The addresses of hits of all protocols, whose clients in a container are usual. */
+const ANY_HIT = /^[^?]*\/(?:[gjr]|g\/s|mp)\/collect(?:\?|$)/;
+/** What an answer to a hit means, by status: the limits of the hops are in docs/http.md. */
+const REFUSALS: Readonly<Record<number, string>> = {
+  400: 'no client in the container takes the hit, or its headers are longer than the proxy takes',
+  413: 'the body is longer than 8 MiB',
+  414: 'the address is longer than the proxy takes',
+  429: 'there are more requests in a second than the proxy takes for the name',
+  431: 'the headers are longer than the tag server takes',
+  502: 'the proxy doesn’t reach the tag server',
+  503: 'there are more connections than the proxy takes for the name, or the tag server is not ready',
+};
 /** GA4's rule for names of events (docs/facts.md, Paths). */
 const NAME = /^[A-Za-z]\w{0,39}$/;
 /** The most names in a record: twice as many as GA4 sends in one request. Events of further names count as `other`. */
@@ -44,6 +56,13 @@ export function noteHit(
   if (ads) notes.consent = consentState(ads === '1', analytics === '1');
   if (!(body instanceof ReadableStream)) return body;
   return isSmall ? whole(body, scan) : streamed(body, { stated, scan, notes });
+}
+
+/** Notes that a hit is lost, and why, if this is the answer to one. */
+export function noteAnswer(target: string, status: number, notes: Notes): void {
+  if (status < 400 || !ANY_HIT.test(target)) return;
+  notes.error = 'hit_refused';
+  notes.cause ??= `status ${status}: ${REFUSALS[status] ?? 'the tag server or the proxy before it refused the hit'}`;
 }
 
 type Scan = (text: string) => void;

@@ -1,3 +1,5 @@
+import { HIT_PATHS } from '../../plugins/document.ts';
+
 /**
  * Which data points are summed, and how. Their layout is that of edge/logs/request-record.ts. The queries use only
  * documented functions.
@@ -46,6 +48,9 @@ const TOTALS: Readonly<Record<string, string>> = {
   n_d: requests('double8 >= 0'),
   n_t: requests('double5 = 1'),
   n_x: requests(`blob3 <> ''`),
+  n_h: requests(
+    `blob3 = 'hit_refused' OR (blob3 <> '' AND blob2 IN (${HIT_PATHS.map((route) => `'${route}'`).join(', ')}))`,
+  ),
   ...Object.fromEntries(
     CLASSES.map((digit) => [`n_s_${digit}`, requests(`double1 >= ${digit}00 AND double1 < ${digit + 1}00`)]),
   ),

@@ -1,9 +1,10 @@
+import { HIT_PATHS } from '../../plugins/document.ts';
 import { latencyBucket, quantile } from './latency.ts';
 import { countOf, type TrafficRecord } from './record.ts';
 
 /**
  * Sums by name. One letter: `n` requests, `e` events, `i` and `o` octets in and out, `d` reports (`b`: positive) about
- * blockers, `t` bots, `x` errors. With a colon, by value: `r` route, `s` first digit of the status, `c` cache, `k` country,
+ * blockers, `t` bots, `x` errors, `h` lost hits. With a colon, by value: `r` route, `s` first digit of the status, `c` cache, `k` country,
  * `p` consent, `l` bucket of the latency, `v` version of the web container. Hours also have some sums by quarter: `n1`
  * requests of the second quarter, `n2`, `n3` (`withQuarter`).
  */
@@ -33,7 +34,10 @@ export function countRecord(counts: Counts, record: TrafficRecord): void {
   if (CACHES.includes(cache)) add(counts, `c:${cache}`, 1);
   if (typeof country === 'string' && COUNTRY.test(country)) add(counts, `k:${country}`, 1);
   if (CONSENTS.includes(consent)) add(counts, `p:${consent}`, 1);
-  if (typeof error === 'string') add(counts, 'x', 1);
+  if (typeof error === 'string') {
+    add(counts, 'x', 1);
+    if (error === 'hit_refused' || HIT_PATHS.includes(route)) add(counts, 'h', 1);
+  }
   if (bot === true) add(counts, 't', 1);
   if (typeof webContainerVersion === 'string' && VERSION.test(webContainerVersion)) {
     add(counts, `v:${webContainerVersion}`, 1);
@@ -78,6 +82,7 @@ export function presentCounts(counts: ReadonlyMap<string, number>) {
     blocked: of('b'),
     reports: of('d'),
     errors: of('x'),
+    lostHits: of('h'),
     latency: { p50: quantile(latency, 0.5), p95: quantile(latency, 0.95), p99: quantile(latency, 0.99) },
     consent,
     consentShare: known === 0 ? null : (consent.all ?? 0) / known,

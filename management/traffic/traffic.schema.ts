@@ -18,6 +18,9 @@ const point = z
     blocked: z.int().meta({ description: 'reports by pages that something was blocked' }),
     reports: z.int().meta({ description: 'all reports about blockers' }),
     errors: z.int().meta({ description: 'requests that were answered with an error code' }),
+    lostHits: z.int().meta({
+      description: 'hits that were answered with an error code; `cause` of the requests says why',
+    }),
     latency: z
       .object({ p50: milliseconds, p95: milliseconds, p99: milliseconds })
       .meta({ description: 'from the request to the answer’s headers; off by at most a tenth' }),

@@ -36,10 +36,13 @@ export function presentSameOrigin(
 }
 
 /**
- * The cookies that a forwarder passes on: those that the edge accepts under every prefix, those that the site restores,
- * and its master cookies. Names with characters that are special in some product's configuration are omitted.
+ * The cookies that a forwarder passes on: those that the edge accepts under every prefix, those that the site restores or
+ * its tag server reads, and its master cookies. Names with characters that are special in some product's configuration are omitted.
  */
 function passedCookies({ modules }: ManifestView): string[] {
   const { cookies = [], masterCookie = [] } = modules.cookie_restoration ?? {};
-  return [...new Set([...FORWARDED_COOKIES, ...cookies, masterCookie].flat())].filter(isQuotableCookie);
+  const named = modules.server_proxy?.cookies ?? [];
+  return [...new Set([...FORWARDED_COOKIES, ...cookies, masterCookie, ...named].flat())].filter(
+    isQuotableCookie,
+  );
 }

@@ -1,15 +1,20 @@
 import * as z from 'zod/mini';
 
-/**
- * The paths that the tag server answers: those of its built-in clients, its health, and the preview server behind it
- * (docs/facts.md: the image's routing). Any other path needs a line in the manifest.
- */
-export const TAG_SERVER_PATHS = [
+/** The paths to which tags and servers send hits. A site's options can name further ones. */
+export const HIT_PATHS: readonly string[] = [
   '/g/collect',
   '/g/s/collect',
   '/j/collect',
   '/r/collect',
   '/mp/collect',
+];
+
+/**
+ * The paths that the tag server answers: those of its built-in clients, its health, and the preview server behind it
+ * (docs/facts.md: the image's routing). Any other path needs a line in the manifest.
+ */
+export const TAG_SERVER_PATHS = [
+  ...HIT_PATHS,
   '/gtm.js',
   '/gtag/js',
   '/gtag/destination',

@@ -56,6 +56,35 @@ describe('request ids', () => {
   });
 });
 
+describe('a hit that is refused on its way', () => {
+  test.each([
+    ['/g/collect?v=2', 429, /more requests in a second/],
+    ['/g/s/collect?v=2', 431, /headers/],
+    ['/mp/collect', 413, /body/],
+    ['/j/collect', 414, /address/],
+    ['/g/s/collect', 503, /connections|not ready/],
+    ['/r/collect', 400, /no client/],
+    ['/g/collect', 418, /status 418/],
+  ])('is in the log with the reason: %s, %i', async (path, status, reason) => {
+    stage.upstream.reply = () => ({ status });
+    const record = await recordOf(path, post('en=x'));
+    stage.upstream.reply = () => ({});
+    expect(record).toMatchObject({ status, error: 'hit_refused', cause: expect.stringMatching(reason) });
+  });
+
+  test.each([
+    ['/g/collect?v=2', 204],
+    ['/g/collect?v=2', 302],
+    ['/gtm/debug', 404],
+    ['/gtag/js?id=G-1', 429],
+  ])('is no other request: %s, %i', async (path, status) => {
+    stage.upstream.reply = () => ({ status });
+    const record = await recordOf(path);
+    stage.upstream.reply = () => ({});
+    expect(record).toMatchObject({ status, error: null });
+  });
+});
+
 describe('events', () => {
   const long = (letters: number) => 'e'.repeat(letters);
   test.each<[string, Record<string, number>]>([

@@ -116,7 +116,7 @@ describe('traffic', () => {
       routes: { '/g/collect': 10 },
       statuses: { '2xx': 9, '5xx': 1 },
       cache: { hit: 1 },
-      ...{ blocked: 1, reports: 1, errors: 1, bots: 1 },
+      ...{ blocked: 1, reports: 1, errors: 1, lostHits: 1, bots: 1 },
       consent: { all: 7, none: 2 },
       consentShare: 7 / 9,
       countries: { DE: 9 },

@@ -60,7 +60,7 @@ export async function readTraffic(
   throw problem;
 }
 
-type Counted = 'requests' | 'errors' | 'blocked' | 'reports' | 'events' | 'bots';
+type Counted = 'requests' | 'errors' | 'lostHits' | 'blocked' | 'reports' | 'events' | 'bots';
 
 /** The sum of all points. */
 export function sumOf({ points }: Traffic, what: Counted): number {

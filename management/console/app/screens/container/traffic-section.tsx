@@ -54,9 +54,11 @@ function Counts({ traffic }: { traffic: Traffic }) {
   const known = consent.reduce((sum, [, number]) => sum + number, 0);
   const [, full = 0] = consent.find(([name]) => name === 'all') ?? [];
   const reports = sumOf(traffic, 'reports');
+  const lost = sumOf(traffic, 'lostHits');
   return (
     <p class="dim">
       {[
+        ...(lost === 0 ? [] : [`${lost} hits lost`]),
         ...COUNTS.map(([what, name]) => `${sumOf(traffic, what)} ${name}`),
         ...(known === 0 ? [] : [`${Math.round((full / known) * 100)} % with full consent`]),
         ...(reports === 0
