@@ -19,8 +19,8 @@ import {
 } from './items.ts';
 import { listVerdicts, saveVerdicts } from './verdicts.repository.ts';
 
-/** Exports of big containers have some megabytes. */
-const BODY_LIMIT = 4 * 1024 * 1024;
+/** Exports of big containers have five megabytes, most of them templates. */
+const BODY_LIMIT = 8 * 1024 * 1024;
 const UNKNOWN = {
   verification: 'not checked yet: verify the container',
   export: 'not checked yet: upload the export of the container (server or web) that this point is about',
@@ -100,7 +100,7 @@ export function checklistRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'checkContainerExport',
           summary: 'Check the export of a web or server container of Tag Manager against a container',
-          description: 'At most 4 MiB. Only the verdicts are kept, and nothing of the export’s content.',
+          description: 'At most 8 MiB. Only the verdicts are kept, and nothing of the export’s content.',
           tags,
           params: containerParams,
           querystring: dryRunQuery,

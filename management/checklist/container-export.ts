@@ -13,23 +13,37 @@ const entity = z.looseObject({
 });
 type Entity = z.output<typeof entity>;
 
+/** For a file of another kind, and for an object of Tag Manager's API. */
+const needed = ({ input }: { readonly input?: unknown }) =>
+  input === undefined
+    ? 'is missing: send the file that Tag Manager’s Admin, Export container saves'
+    : undefined;
+
 /**
  * The file of a web or a server container that Tag Manager's *Admin, Export container* writes: a version of the
  * container, as Tag Manager's API has it (developers.google.com, Tag Manager API v2, accounts.containers.versions).
+ * Members without content are absent.
  */
 export const containerExport = z
   .looseObject({
-    exportFormatVersion: z.number().int(),
-    containerVersion: z.looseObject({
-      container: z.looseObject({
-        publicId: z.string().max(50),
-        usageContext: z.array(z.string().max(50)).min(1).max(10),
-        taggingServerUrls: z.array(z.string().max(2_000)).max(100).default([]),
-      }),
-      tag: z.array(entity).max(5_000).default([]),
-      variable: z.array(entity).max(5_000).default([]),
-      client: z.array(entity).max(500).default([]),
-    }),
+    exportFormatVersion: z.number().int().optional(),
+    containerVersion: z.looseObject(
+      {
+        container: z.looseObject(
+          {
+            publicId: z.string({ error: needed }).max(50),
+            usageContext: z.array(z.string().max(50), { error: needed }).min(1).max(10),
+            taggingServerUrls: z.array(z.string().max(2_000)).max(100).optional(),
+          },
+          { error: needed },
+        ),
+        tag: z.array(entity).max(5_000).default([]),
+        variable: z.array(entity).max(5_000).default([]),
+        client: z.array(entity).max(500).default([]),
+        zone: z.array(z.unknown()).max(500).default([]),
+      },
+      { error: needed },
+    ),
   })
   .meta({
     ...examples({
@@ -77,17 +91,41 @@ export const containerExport = z
 type ContainerExport = z.output<typeof containerExport>;
 
 /** The Google tag, and the configuration of GA4 that came before it. */
-const GOOGLE_TAGS = ['googtag', 'gaawc'];
+const GA4_CONFIGURATION = 'gaawc';
+const GOOGLE_TAGS = ['googtag', GA4_CONFIGURATION];
+const GA4_EVENT = 'gaawe';
 const GA4_CLIENT = 'gaaw_client';
+const HTML = 'html';
+/** A tag by a custom template, such as a Data Tag. */
+const BY_TEMPLATE = 'cvt_';
+/** Ids of Google Ads and of Floodlight; the server container URL isn't used for them. */
+const NOT_GA4 = /^(?:AW|DC)-/i;
+const MAYBE_GA4 = /^GT-/i;
 /**
  * The keys under which a Google tag names its server: the current one, the earlier one, and that of the field in Tag
  * Manager.
  */
 const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUrl'];
+const SHARED_SETTINGS = 'gtcs';
+const CONSTANT = 'c';
+/** A lookup table and a table of regular expressions. */
+const TABLES = ['smm', 'remm'];
+/** What is found of a Google tag's server; the first one that any tag has decides. */
+const SERVER_STATES = {
+  none: { state: 'open', words: 'Google tags of GA4 without a server container URL' },
+  other: { state: 'open', words: 'Google tags of GA4 that send to another server' },
+  computed: { state: 'unknown', words: 'Google tags whose server container URL only a page can compute' },
+  unclear: { state: 'unknown', words: 'Google tags without a server container URL that may be of GA4' },
+  right: { state: 'done', words: 'Google tags of GA4 that send to this container' },
+} as const;
+
 /** Lists and maps in a parameter are read to this depth. */
 const DEPTH = 6;
 const MOST_VALUES = 2_000;
 const LONGEST_VALUE = 2_000;
+/** A text that has more values by its variables counts as one that only a page can compute. */
+const MOST_TEXTS = 200;
+const MOST_TEXTS_IN_ALL = 100_000;
 /** Many tags may name one variable: it is read once. */
 const READ = new WeakMap<readonly unknown[], ReadonlyMap<string, string>>();
 
@@ -104,8 +142,12 @@ export function judgeExport(given: ContainerExport, site: Site): PointVerdict[] 
 
 function taggingServerUrl({ containerVersion: { container } }: ContainerExport, site: Site): PointVerdict {
   const id = 'tagging_server_url';
-  if (container.taggingServerUrls.length === 0) return open(id, 'the server container has no URL');
-  return container.taggingServerUrls.some((url) => leadsTo(site, url))
+  const { taggingServerUrls: urls } = container;
+  if (urls === undefined) {
+    return unknown(id, 'the export has no server container URLs; look at them in Tag Manager');
+  }
+  if (urls.length === 0) return open(id, 'the server container has no URL');
+  return urls.some((url) => leadsTo(site, url))
     ? done(id, 'a tagging server URL in Tag Manager leads to this container')
     : open(id, 'no tagging server URL in Tag Manager leads to this container');
 }
@@ -116,21 +158,52 @@ function client({ containerVersion }: ContainerExport): PointVerdict {
   if (clients.length === 0) return open(id, 'the server container has no client, so it answers no hit');
   return clients.some(({ type }) => type === GA4_CLIENT)
     ? done(id, 'the server container has a GA4 client')
-    : { id, state: 'unknown', detail: 'the server container has clients, but none for GA4' };
+    : unknown(id, 'the server container has clients, but none for GA4');
 }
 
-function googleTag({ containerVersion: { tag, variable } }: ContainerExport, site: Site): PointVerdict {
+function googleTag(given: ContainerExport, site: Site): PointVerdict {
+  const { tag, variable } = given.containerVersion;
+  const variables = new Variables(variable);
+  const found = tag
+    .filter(({ type, paused }) => GOOGLE_TAGS.includes(type) && paused !== true)
+    .map((one) => serverState(one, variables, site))
+    .filter((one) => one !== null);
+  for (const [kind, { state, words }] of Object.entries(SERVER_STATES)) {
+    const number = found.filter((one) => one === kind).length;
+    const detail = `${words}: ${number} of ${found.length}`;
+    if (number > 0) return { id: 'google_tag', state, detail };
+  }
+  return withoutGoogleTag(given, variables, site);
+}
+
+/** Of a container without a Google tag of GA4: hits can come from its other tags, or from a tag that is elsewhere. */
+function withoutGoogleTag(
+  { containerVersion: { tag, zone } }: ContainerExport,
+  variables: Variables,
+  site: Site,
+): PointVerdict {
   const id = 'google_tag';
-  const tags = tag.filter(({ type, paused }) => GOOGLE_TAGS.includes(type) && paused !== true);
-  if (tags.length === 0) return open(id, 'the web container has no Google tag');
-  const states = tags.map((one) => serverState(one, variable, site));
-  const count = (state: (typeof states)[number]) => states.filter((one) => one === state).length;
-  const of = `of ${tags.length} Google tags`;
-  if (count('right') === tags.length) return done(id, `all ${of} send to this container`);
-  if (count('none') > 0) return open(id, `${count('none')} ${of} have no server container URL`);
-  if (count('other') > 0) return open(id, `${count('other')} ${of} send to another server`);
-  const detail = `${count('unknown')} ${of} take the URL from a variable that only a page can compute`;
-  return { id, state: 'unknown', detail };
+  const none = 'the web container has no Google tag of GA4';
+  const tags = tag.filter(({ paused }) => paused !== true);
+  const own = tags.filter(({ type, parameter }) => {
+    if (!type.startsWith(BY_TEMPLATE)) return false;
+    return [...settingsOf(parameter).values()].some(
+      (value) => variables.textsOf(value)?.some((text) => leadsTo(site, text)) === true,
+    );
+  });
+  if (own.length > 0)
+    return unknown(
+      id,
+      `${none}, but ${counted(own.length, 'other tag sends', 'other tags send')} to this container`,
+    );
+  if (tags.some(({ type }) => type === GA4_EVENT)) {
+    return unknown(id, `${none}, but events of GA4; their Google tag may be in the pages`);
+  }
+  if (zone.length > 0) return unknown(id, `${none}; the containers of its zones may have it`);
+  if (tags.some(({ type }) => type === HTML || type.startsWith(BY_TEMPLATE))) {
+    return unknown(id, `${none}; where its tags by templates and HTML send, the export doesn’t show`);
+  }
+  return open(id, none);
 }
 
 function ids({ containerVersion: { container } }: ContainerExport, { domains }: Site): PointVerdict {
@@ -141,35 +214,91 @@ function ids({ containerVersion: { container } }: ContainerExport, { domains }: 
     : open(id, 'no domain has this web container');
 }
 
+/** `null`: the tag isn't of GA4, so it needs no server. */
 function serverState(
-  tag: Entity,
-  variables: readonly Entity[],
+  { type, parameter }: Entity,
+  variables: Variables,
   site: Site,
-): 'right' | 'other' | 'none' | 'unknown' {
-  const settings = settingsOf(tag.parameter);
+): keyof typeof SERVER_STATES | null {
+  const settings = settingsOf(parameter);
+  const ids = type === GA4_CONFIGURATION ? [] : variables.textsOf(settings.get('tagId') ?? '');
+  if (ids !== null && ids.length > 0 && ids.every((id) => NOT_GA4.test(id))) return null;
   const shared = settings.get('configSettingsVariable');
-  const named = shared === undefined ? undefined : variableOf(shared, variables);
-  const inherited = named === undefined ? undefined : settingsOf(named.parameter);
+  const named = shared === undefined ? undefined : variables.named(shared);
+  const inherited = named?.type === SHARED_SETTINGS ? settingsOf(named.parameter) : undefined;
   const given = SERVER_KEYS.map((key) => settings.get(key) ?? inherited?.get(key)).find(
     (value) => value !== undefined && value !== '',
   );
-  if (given === undefined) return shared !== undefined && named === undefined ? 'unknown' : 'none';
-  const url = resolved(given, variables);
-  if (url === null) return 'unknown';
-  return leadsTo(site, url) ? 'right' : 'other';
+  if (given === undefined) {
+    if (shared !== undefined && inherited === undefined) return 'computed';
+    return ids === null || ids.some((id) => MAYBE_GA4.test(id)) ? 'unclear' : 'none';
+  }
+  const urls = variables.textsOf(given);
+  if (urls === null) return 'computed';
+  const right = urls.filter((url) => leadsTo(site, url)).length;
+  if (right === 0) return 'other';
+  return right === urls.length ? 'right' : 'computed';
 }
 
-/** A text, or the constant that it names; `null`: it has other variables. */
-function resolved(text: string, variables: readonly Entity[]): string | null {
-  const constant = variableOf(text, variables);
-  const value = constant?.type === 'c' ? settingsOf(constant.parameter).get('value') : text;
-  return value === undefined || value.includes('{{') ? null : value;
+/** Reads texts with variables in them. */
+class Variables {
+  readonly #byName: ReadonlyMap<string, Entity>;
+  readonly #values = new Map<string, readonly string[] | null>();
+  /** Each text of an export can name tables of hundreds of rows, which name others. */
+  #left = MOST_TEXTS_IN_ALL;
+
+  constructor(variables: readonly Entity[]) {
+    this.#byName = new Map(variables.map((one) => [one.name ?? '', one]));
+  }
+
+  /** The variable that a text consists of: `{{Name}}`. */
+  named(text: string): Entity | undefined {
+    return this.#byName.get(/^\{\{(.+)\}\}$/.exec(text.trim())?.[1]?.trim() ?? '');
+  }
+
+  /** What a text is, with the values of constants and tables in it; `null`: only a page knows. */
+  textsOf(text: string): readonly string[] | null {
+    const seen = new Set([text.trim()]);
+    const found: string[] = [];
+    for (const one of seen) {
+      this.#left -= 1;
+      if (this.#left < 0 || seen.size > MOST_TEXTS || one.length > LONGEST_VALUE) return null;
+      const [reference, name = ''] = /\{\{(.+?)\}\}/.exec(one) ?? [];
+      if (reference === undefined) {
+        found.push(one);
+        continue;
+      }
+      const values = this.#valuesOf(name.trim());
+      if (values === null) return null;
+      for (const value of values) seen.add(one.replace(reference, () => value.trim()));
+    }
+    // Nothing is found where constants name each other.
+    return found.length === 0 ? null : found;
+  }
+
+  #valuesOf(name: string): readonly string[] | null {
+    const variable = this.#byName.get(name);
+    const values = this.#values.get(name) ?? (variable === undefined ? null : valuesOf(variable));
+    this.#values.set(name, values);
+    return values;
+  }
 }
 
-/** The variable that a text consists of: `{{Name}}`. */
-function variableOf(text: string, variables: readonly Entity[]): Entity | undefined {
-  const name = /^\{\{(.+)\}\}$/.exec(text.trim())?.[1];
-  return name === undefined ? undefined : variables.find((one) => one.name === name);
+/** The value of a constant, or those of a table that has one for every page; `null`: only a page knows. */
+function valuesOf({ type, parameter }: Entity): readonly string[] | null {
+  const settings = settingsOf(parameter);
+  if (type === CONSTANT) return [settings.get('value') ?? ''];
+  const other = settings.get('defaultValue');
+  if (!TABLES.includes(type) || other === undefined) return null;
+  const values = new Set([...rowsOf(parameter), other]);
+  return values.size > MOST_TEXTS ? null : [...values];
+}
+
+/** The values in a table's rows. */
+function rowsOf(parameters: readonly unknown[]): string[] {
+  const table = z.object({ key: z.literal('map'), list: z.array(z.unknown()) });
+  const rows = parameters.flatMap((one) => table.safeParse(one).data?.list ?? []);
+  return rows.map((row) => settingsOf([row]).get('value') ?? '');
 }
 
 /** The values of parameters, and of the rows of their tables, by their keys. */
@@ -214,5 +343,6 @@ function leadsTo(site: Site, text: string): boolean {
   );
 }
 
+const unknown = (id: PointVerdict['id'], detail: string): PointVerdict => ({ id, state: 'unknown', detail });
 const done = (id: PointVerdict['id'], detail: string): PointVerdict => ({ id, state: 'done', detail });
 const open = (id: PointVerdict['id'], detail: string): PointVerdict => ({ id, state: 'open', detail });

@@ -175,9 +175,21 @@ test.each([
   ['another kind of container', { container: { publicId: 'GTM-A', usageContext: ['IOS'] } }, 400],
   ['no container', { tag: [] }, 400],
   ['too many tags', web(Array.from({ length: 5_001 }, () => tag())), 400],
-  ['more than four megabytes', web([tag({ key: 'x', value: CONFIG.repeat(60_000) })]), 413],
+  ['more than eight megabytes', web([tag({ key: 'x', value: CONFIG.repeat(120_000) })]), 413],
 ])('an export with %s is refused', async (_what, exported, status) => {
   expect((await upload(exported)).status).toBe(status);
+});
+
+test('an export of five megabytes that begins with a byte order mark is read', async () => {
+  const templates = { customTemplate: [{ name: 'Template', templateData: 'x'.repeat(5_000_000) }] };
+  const authorization = `Bearer ${await world.issuer.token('owner')}`;
+  const answer = await world.management?.app.inject({
+    ...{ method: 'POST', url: `${at}/export` },
+    headers: { authorization, 'content-type': 'application/json' },
+    payload: `\ufeff${JSON.stringify({ containerVersion: { ...web([toServer(`https://${edge}`)]), ...templates } })}`,
+  });
+  expect(answer?.statusCode).toBe(200);
+  expect(statesOf(answer?.json().items)).toMatchObject({ google_tag: 'done' });
 });
 
 test('parameters are read only to some depth', async () => {

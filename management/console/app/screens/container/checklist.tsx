@@ -13,7 +13,7 @@ import { words } from '../../text/format.ts';
 type Checklist = components['schemas']['Checklist'];
 
 /** The API takes no larger export. */
-const MOST_BYTES = 4 * 1024 * 1024;
+const MOST_BYTES = 8 * 1024 * 1024;
 
 /** The points to set up in Tag Manager: where to click, and what is known of each. */
 export function ChecklistSection({ container: { id, clientId } }: { container: Container }) {
@@ -102,7 +102,7 @@ function Upload({ id }: { id: string }) {
     setName(null);
     refuse(null);
     if (file.size > MOST_BYTES) {
-      refuse('The file is larger than 4 MiB. An export of one container is smaller.');
+      refuse('The file is larger than 8 MiB. An export of one container is smaller.');
       return;
     }
     let body: unknown;
