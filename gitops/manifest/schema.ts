@@ -36,9 +36,12 @@ const MAX_FILE_STEM = 255 - '@.conf.tmp'.length;
 
 const LABEL = /^(?!-)[a-z0-9-]{1,63}(?<!-)$/;
 
-/** Lower case, A-labels, without a trailing dot. Throws where the text is not a host name. */
+/**
+ * Lower case, A-labels, without a trailing dot; of the URL of a page, its host. Throws where the text is neither.
+ */
 function normaliseHostname(text: string): string {
-  const trimmed = text.trim().replace(/\.$/, '');
+  const [, host = ''] = /^(?:https?:\/\/)?([^/?#]+)(?:[/?#].*)?$/i.exec(text.trim()) ?? [];
+  const trimmed = host.replace(/\.$/, '');
   // A host name may not contain hidden characters, although a URL parser drops some of them.
   if (textProblem(trimmed) !== null) throw new TypeError('a host name must not contain hidden characters');
   if (!/^[^\s/?#@:\\%]+$/.test(trimmed)) throw new TypeError(`"${text}" is not a host name`);
@@ -75,11 +78,11 @@ const ownableDomain = hostname.refine(
   'is a public suffix; name the registrable domain under it',
 );
 
+/** A domain or the URL of a page, as people write it in a request. */
+export const givenHost = z.string().min(1).max(2_000);
+
 /** A domain as people write it in a request, converted to the form of manifests. */
-export const givenDomain = z
-  .string()
-  .min(1)
-  .max(255)
+export const givenDomain = givenHost
   .transform((text, context) => {
     try {
       return normaliseHostname(text);
@@ -103,8 +106,30 @@ export const siteId = z
     'must be 1 to 48 of a-z, 0-9 and -, without - at either end',
   );
 
+/** Google's ids that people take for a web container's. */
+const OTHER_IDS: readonly (readonly [prefix: RegExp, what: string])[] = [
+  [/^G-/i, 'the measurement id of GA4'],
+  [/^GT-/i, 'the id of a Google tag'],
+  [/^AW-/i, 'the id of Google Ads'],
+  [/^DC-/i, 'the id of Floodlight'],
+  [/^UA-/i, 'the id of Universal Analytics'],
+];
+
+function webTagIdProblem({ input }: { readonly input?: unknown }): string | undefined {
+  if (typeof input !== 'string') return undefined;
+  const [, what] = OTHER_IDS.find(([prefix]) => prefix.test(input.trim())) ?? [];
+  return what === undefined
+    ? 'must be the id of a web container, in upper case like GTM-ABC1234'
+    : `is ${what}, not of a web container; give the id of the web container that has this tag, like GTM-ABC1234 (beside its name in Tag Manager)`;
+}
+
+const WEB_TAG_ID = /^GTM-[A-Z0-9]{4,12}$/;
+
 /** The id of a Google web container: upper case, `GTM-` and four or more characters (docs/facts.md), at most 12. */
-export const webTagId = z.string().regex(/^GTM-[A-Z0-9]{4,12}$/, 'must have the form GTM-ABC1234');
+export const webTagId = z.string().regex(WEB_TAG_ID, { error: webTagIdProblem });
+
+/** A web tag id as people write it in a request. */
+export const givenWebTagId = z.string().trim().toUpperCase().regex(WEB_TAG_ID, { error: webTagIdProblem });
 
 const loaderToken = z.string().regex(/^lt_[A-Za-z0-9]{16,64}$/, 'must be lt_ and 16 to 64 letters or digits');
 const containerToken = z

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { givenConsent } from '../manifest/consent.ts';
 import { givenResources } from '../manifest/resources/schema.ts';
-import { givenId, givenName, givenDomain as host, modules, webTagId } from '../manifest/schema.ts';
+import { givenHost, givenName, givenWebTagId, givenDomain as host, modules } from '../manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
 
 /** Flags by name, as a request gives them. */
@@ -65,7 +65,7 @@ export const givenPages = {
   domains: z.array(host).min(1).max(20).meta({
     description: 'the first one is the primary; the edge serves the others only while multi_domain is on',
   }),
-  webTagIds: z.record(z.string().max(255), webTagId).meta({ description: 'by domain' }),
+  webTagIds: z.record(givenHost, givenWebTagId).meta({ description: 'by domain' }),
 };
 
 export const givenContainerResources = givenResources.optional().meta({

@@ -3,10 +3,10 @@ import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import {
   givenId,
   givenName,
+  givenWebTagId,
   givenDomain as host,
   imageReference,
   modules,
-  webTagId,
 } from '../../gitops/manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../gitops/manifest/switches.ts';
 import {
@@ -86,7 +86,9 @@ export function isOnlyImage({ image, ...rest }: z.output<typeof containerPatch>)
 export const newDomain = z
   .strictObject({
     domain: host,
-    webTagId: webTagId.optional().meta({ description: 'required for a domain that the container lacks' }),
+    webTagId: givenWebTagId
+      .optional()
+      .meta({ description: 'required for a domain that the container lacks' }),
     sameOrigin: givenSameOrigin.nullable().optional().meta({
       description:
         'a path under which the domain’s own server forwards to the edge; `{}`: a generated path, or the present one; null: none',

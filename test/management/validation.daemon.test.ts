@@ -25,7 +25,9 @@ test.each<[string, object, string[]]>([
   ['an address', { domains: ['192.0.2.1'], webTagIds: tags(['192.0.2.1']) }, ['domains.0']],
   ['an address in disguise', { domains: ['0xc0000201'], webTagIds: tags(['0xc0000201']) }, ['domains.0']],
   ['a single label', { domains: ['intranet'], webTagIds: tags(['intranet']) }, ['domains.0']],
-  ['a URL', { domains: ['https://a.example/'], webTagIds: tags(['https://a.example/']) }, ['domains.0']],
+  ['a URL with a port', { domains: ['https://a.example:8443/'], webTagIds: {} }, ['domains.0']],
+  ['a URL with a login', { domains: ['https://me@a.example/'], webTagIds: {} }, ['domains.0']],
+  ['a URL of another scheme', { domains: ['ftp://a.example/'], webTagIds: {} }, ['domains.0']],
   ['line breaks in a domain', { domains: ['a.example\n;x'], webTagIds: {} }, ['domains.0']],
   [
     'a domain twice',
@@ -121,6 +123,41 @@ test('domains are accepted as people write them', async () => {
   expect(fine.body.domains).toMatchObject([
     { domain: 'xn--bcher-kva.example', webTagId: 'GTM-AAAA' },
     { domain: 'shop.example', webTagId: 'GTM-BBBB' },
+  ]);
+});
+
+test('domains are taken out of URLs, and web tag ids are read without spaces and in upper case', async () => {
+  const long = `https://long.example/?${'x'.repeat(1_000)}`;
+  const domains = ['https://www.x.example/shop', ' http://Größe.example?a=b#c ', 'y.example/', long];
+  const answer = await world.call('POST', '/server-containers?dryRun=1', {
+    as: 'owner',
+    body: creation(client, 'unused', {
+      domains,
+      webTagIds: Object.fromEntries(domains.map((domain) => [domain, ' gtm-abc1234\n'])),
+    }),
+  });
+  expect([answer.status, answer.body.errors]).toEqual([200, undefined]);
+  const hosts = ['www.x.example', 'xn--gre-6ka8i.example', 'y.example', 'long.example'];
+  const { to } = answer.body.plan.changes.find(({ path }: { path: string }) => path === 'domains');
+  expect(to).toMatchObject(hosts.map((domain) => ({ domain, webTagId: 'GTM-ABC1234' })));
+});
+
+test.each([
+  ['G-ABC1234567', /measurement id of GA4.*web container.*GTM-/],
+  ['g-abc1234567', /measurement id of GA4/],
+  ['GT-ABC1234', /id of a Google tag.*GTM-/],
+  ['AW-1234567890', /id of Google Ads.*GTM-/],
+  ['DC-1234567', /id of Floodlight.*GTM-/],
+  ['UA-1234-1', /id of Universal Analytics.*GTM-/],
+  ['GTM-', /like GTM-ABC1234/],
+  ['ABC1234', /like GTM-ABC1234/],
+])('the web tag id %s is refused with what it is and what to give', async (webTagId, message) => {
+  const answer = await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client, 'acme.example', { webTagIds: { 'acme.example': webTagId } }),
+  });
+  expect(answer.body.errors).toEqual([
+    { path: 'webTagIds.acme.example', message: expect.stringMatching(message) },
   ]);
 });
 
