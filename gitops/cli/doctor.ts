@@ -13,13 +13,23 @@ import { type OutputOptions, print, short } from './output/print.ts';
 const CONSENT_REMEDY =
   'Where the law asks for consent (EEA, United Kingdom, Switzerland), set consent: required and consentMode: basic, for the site or under regions (docs/consent.md).';
 
+/** How many sites are named for each place. */
+const MOST_NAMES = 20;
+
+/** One remark about several sites. */
+interface Note {
+  readonly message: string;
+  readonly sites: readonly { readonly site: string; readonly where: string }[];
+  readonly remedy: string;
+}
+
 interface Diagnosis {
   readonly revision: string | null;
   /** How many sites were checked. */
   readonly sites: number;
   readonly findings: readonly SiteProblem[];
   /** What the law may forbid, depending on the visitors. It doesn't count as a problem. */
-  readonly notes: readonly { readonly site: string; readonly message: string; readonly remedy: string }[];
+  readonly notes: readonly Note[];
   readonly blocked: PlanReport['blocked'];
   /** Every part that was asked, or could not be asked. */
   readonly checks: readonly PartCheck[];
@@ -36,17 +46,7 @@ export async function doctor(context: CliContext, options: OutputOptions): Promi
     revision,
     sites: sites.length,
     findings: [...sites.flatMap(findingsOf), ...driftOf(live).map(driftFinding)],
-    notes: sites.flatMap(({ site, identifies }) =>
-      identifies === undefined
-        ? []
-        : [
-            {
-              site,
-              message: `identifies visitors before they choose: ${identifies}`,
-              remedy: CONSENT_REMEDY,
-            },
-          ],
-    ),
+    notes: consentNotes(sites),
     blocked: live.plan?.blocked.filter(({ reason }) => reason !== 'observe_failed') ?? [],
     // Before the first commit there is nothing to observe.
     checks: live.checks.filter(
@@ -59,6 +59,15 @@ export async function doctor(context: CliContext, options: OutputOptions): Promi
   print(options, diagnosis, render);
   // Thrown last: the state of the other parts helps if the provisioner doesn't answer.
   if (known instanceof CliError) throw known;
+}
+
+/** Sites may have been created before DEFAULT_CONSENT was set, and keep their rules. */
+function consentNotes(all: Answers['sites']['sites']): Note[] {
+  const sites = all.flatMap(({ site, identifies: where }) => (where === undefined ? [] : [{ site, where }]));
+  if (sites.length === 0) return [];
+  const verb = sites.length === 1 ? 'identifies' : 'identify';
+  const message = `${sites.length} of ${counted(all.length, 'site')} ${verb} visitors before they choose`;
+  return [{ message, sites, remedy: CONSENT_REMEDY }];
 }
 
 async function knownSites(context: CliContext): Promise<Answers['sites'] | CliError> {
@@ -76,9 +85,14 @@ function render({ revision, sites, findings, notes, blocked, checks }: Diagnosis
       `${styleText('bold', site)}: ${styleText('red', reason)}, ${meaning}\n  ${message}\n  → ${remedy}\n`,
   );
   const held = blocked.map(({ reason, detail }) => `${styleText('yellow', reason)}: ${detail}\n`);
-  const advice = notes.map(
-    ({ site, message, remedy }) => `${styleText('yellow', 'note')} ${site} ${message}\n  → ${remedy}\n`,
-  );
+  const advice = notes.map((note) => {
+    const places = [...Map.groupBy(note.sites, ({ where }) => where)].map(([where, those]) => {
+      const more = those.length > MOST_NAMES ? ` and ${those.length - MOST_NAMES} more` : '';
+      const names = those.slice(0, MOST_NAMES).map(({ site }) => site);
+      return `  ${where}: ${names.join(', ')}${more}\n`;
+    });
+    return `${styleText('yellow', 'note')} ${note.message}\n${places.join('')}  → ${note.remedy}\n`;
+  });
   return [
     ...problems,
     ...held,

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runningMaster } from '../../gitops/appliers/proxy/nginx/process.ts';
 import { describeWith } from '../support/components.ts';
@@ -204,6 +205,29 @@ describe('a start that is stopped', () => {
       expect(existsSync(join(home.path, 'lock.pid'))).toBe(false);
     },
   );
+});
+
+test.each([
+  ['', /DEFAULT_CONSENT=opt_out +new sites identify visitors unless they refuse/],
+  ['required', /DEFAULT_CONSENT=required +new sites identify visitors only after a grant/],
+])('a start with DEFAULT_CONSENT=%s says whom new sites identify', async (mode, expected) => {
+  using home = temporaryHome();
+  const env = { ...process.env, ...FREE, ...EMBEDDED, TAGYARD_HOME: home.path, DEFAULT_CONSENT: mode };
+  const child = spawn(process.execPath, ['gitops/cli.ts', 'up'], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const exit = once(child, 'exit');
+  let stdout = '';
+  for await (const text of child.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    stdout = stripVTControlCharacters(stdout + text);
+    if (/^consent .*\n/m.test(stdout)) break;
+  }
+  child.stdout.resume();
+  child.kill('SIGTERM');
+  await exit;
+  expect(stdout).toMatch(expected);
 });
 
 describe('a start that can’t succeed says so in one line', () => {

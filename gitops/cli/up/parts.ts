@@ -144,6 +144,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     AGE_RECIPIENT: instance.age.recipient,
     FORWARDER_KEY: instance.forwarderKey,
     DOMAIN_PROOF: env.DOMAIN_PROOF || 'off',
+    DEFAULT_CONSENT: env.DEFAULT_CONSENT || 'opt_out',
     ...(env.PROOF_RESOLVERS ? { PROOF_RESOLVERS: env.PROOF_RESOLVERS } : {}),
     EDGE_DOMAIN: ZONE,
     ORIGIN_DOMAIN: ZONE,

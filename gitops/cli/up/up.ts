@@ -126,6 +126,7 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   const drivers = await chooseDrivers(env);
   printDrivers(drivers);
   printProof(env.DOMAIN_PROOF || 'off');
+  printConsent(env.DEFAULT_CONSENT || 'opt_out');
 
   const { caFile } = await ensureLocalCa(home.at('ca'));
   await initSitesRepo(home.at('sites.git'));
@@ -230,11 +231,7 @@ function pidsOf(children: readonly Child[]) {
 }
 
 function printDrivers(drivers: Drivers): void {
-  for (const [what, { name, reason }] of Object.entries(drivers)) {
-    process.stdout.write(
-      `${styleText('bold', what.padEnd(11))} ${name.padEnd(20)} ${styleText('dim', reason)}\n`,
-    );
-  }
+  for (const [what, { name, reason }] of Object.entries(drivers)) printSetting(what, name, reason);
 }
 
 /** Says whether clients must prove their domains. */
@@ -243,8 +240,21 @@ function printProof(mode: string): void {
     mode === 'off'
       ? 'every domain counts as its client’s (DOMAIN_PROOF=dns asks for a DNS record)'
       : 'only the edge hostname serves a domain until a DNS record proves it';
+  printSetting('proof', `DOMAIN_PROOF=${mode}`, reason);
+}
+
+/** Says whom new sites identify. */
+function printConsent(mode: string): void {
+  const reason =
+    mode === 'opt_out'
+      ? 'new sites identify visitors unless they refuse (DEFAULT_CONSENT=required waits for a grant)'
+      : 'new sites identify visitors only after a grant';
+  printSetting('consent', `DEFAULT_CONSENT=${mode}`, reason);
+}
+
+function printSetting(what: string, value: string, reason: string): void {
   process.stdout.write(
-    `${styleText('bold', 'proof'.padEnd(11))} ${`DOMAIN_PROOF=${mode}`.padEnd(20)} ${styleText('dim', reason)}\n`,
+    `${styleText('bold', what.padEnd(11))} ${value.padEnd(20)} ${styleText('dim', reason)}\n`,
   );
 }
 

@@ -366,15 +366,37 @@ describe('tagyard doctor', () => {
     expect(stdout).toContain('1 of 2 sites is well');
   });
 
-  test('names the sites that identify visitors before they choose, which doesn’t count as a problem', async () => {
+  test('lists once the sites that identify visitors before they choose, which doesn’t count as a problem', async () => {
+    const regions = [{ places: ['DE'], consent: 'required' as const }];
     await daemon.push('one', daemon.manifest('one', 0));
     await daemon.push('two', daemon.manifest('two', 1, { consent: 'required' }));
-    for (const name of ['one', 'two']) await daemon.reaches(name, 'Ready');
+    await daemon.push('three', daemon.manifest('three', 2));
+    await daemon.push('four', daemon.manifest('four', 3, { regions }));
+    for (const name of ['one', 'two', 'three', 'four']) await daemon.reaches(name, 'Ready');
     const { exitCode, stdout } = await tagyard(['doctor']);
     expect(exitCode).toBe(0);
-    expect(stdout).toContain('note one identifies visitors before they choose: everywhere\n  → ');
-    expect(stdout).not.toContain('note two');
-    expect(stdout).toContain('2 of 2 sites are well');
+    expect(stdout).toContain(
+      [
+        'note 3 of 4 sites identify visitors before they choose',
+        '  everywhere but in DE: four',
+        '  everywhere: one, three',
+        '  → Where the law asks for consent',
+      ].join('\n'),
+    );
+    expect(stdout.match(/^note /gm)).toHaveLength(1);
+    expect(stdout).toContain('4 of 4 sites are well');
+    const { notes } = JSON.parse((await tagyard(['doctor', '--json'])).stdout);
+    expect(notes).toEqual([
+      {
+        message: '3 of 4 sites identify visitors before they choose',
+        sites: [
+          { site: 'four', where: 'everywhere but in DE' },
+          { site: 'one', where: 'everywhere' },
+          { site: 'three', where: 'everywhere' },
+        ],
+        remedy: expect.any(String),
+      },
+    ]);
   });
 
   test('prints the certificate problems of a site that is ready', async () => {
