@@ -2,7 +2,14 @@ import { z } from 'zod';
 import { FEATURE_FLAGS } from '../../plugins/document.ts';
 import { givenConsent } from '../manifest/consent.ts';
 import { givenResources } from '../manifest/resources/schema.ts';
-import { givenHost, givenName, givenWebTagId, givenDomain as host, modules } from '../manifest/schema.ts';
+import {
+  givenHost,
+  givenName,
+  givenWebTagId,
+  givenDomain as host,
+  modules,
+  siteId,
+} from '../manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
 
 /** Flags by name, as a request gives them. */
@@ -68,6 +75,11 @@ export const givenPages = {
   webTagIds: z.record(givenHost, givenWebTagId).meta({ description: 'by domain' }),
 };
 
+export const givenSiteId = siteId.optional().meta({
+  description:
+    'the first label of its host names, which are permanent; without it, one is made from the name, and a dry run shows it',
+});
+
 export const givenContainerResources = givenResources.optional().meta({
   description:
     'the limits of each container: memory such as `512m`, and up to one core. Only operators may give more than 2 GiB or 4 replicas',
@@ -79,6 +91,7 @@ export const givenContainer = z
     clientId: givenId.optional().meta({ description: 'the same as `client`', deprecated: true }),
     client: givenId.optional().meta({ description: 'required, unless `clientId` names it' }),
     name: givenName,
+    siteId: givenSiteId,
     ...givenPages,
     containerConfigB64,
     features: givenFeatures.default({}),

@@ -88,7 +88,9 @@ async function claimFreeId(
   origin: Origin,
   steps?: Steps,
 ): Promise<OperationRow> {
-  const base = neutralId({ name: draft.name, domains: draft.domains.map(({ domain }) => domain) }, settings);
+  const { name, domains, siteId } = draft;
+  if (siteId !== undefined && needsSuffix(siteId, settings.host)) throw refusedId('is reserved');
+  const base = siteId ?? neutralId({ name, domains: domains.map(({ domain }) => domain) }, settings);
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
     const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
     try {
@@ -104,9 +106,15 @@ async function claimFreeId(
       });
     } catch (error) {
       if (!(error instanceof NameTaken)) throw error;
+      if (siteId !== undefined) throw refusedId('is taken, or was once');
     }
   }
   throw new Error(`found no free site id for ${base} in ${NAME_TRIES} tries`);
+}
+
+function refusedId(reason: string): ManagementProblem {
+  const message = `${reason}; choose another one`;
+  return new ManagementProblem('invalid_request', { errors: [{ path: 'siteId', message }] });
 }
 
 class NameTaken extends Error {}

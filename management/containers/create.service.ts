@@ -73,7 +73,8 @@ export async function createContainer(
       : { subject: caller.subject, key: idempotencyKey, bodyHash: hash('sha256', JSON.stringify(repeated)) };
   const created = (answer: CreationAnswer): ContainerView => {
     const view = createdContainer(answer);
-    const warnings = nameWarnings({ name: body.name, domains }, view, settings);
+    const warnings =
+      body.siteId === undefined ? nameWarnings({ name: body.name, domains }, view, settings) : [];
     return { ...view, warnings: [...warnings, ...view.warnings] };
   };
   const before = key === null ? null : await repeatedAnswer(context, key);
@@ -114,11 +115,8 @@ export async function planCreation(
   if (manifest === null) throw new Error('a claim that was tried has no manifest');
   const { plan } = planOfManifests(null, manifest, `Create ${manifest.site}`);
   const names = { name: body.name, domains: domainsOf(body) };
-  const warnings = nameWarnings(
-    names,
-    { siteId: manifest.site, hostnames: manifest.hostnames },
-    context.settings,
-  );
+  const planned = { siteId: manifest.site, hostnames: manifest.hostnames };
+  const warnings = body.siteId === undefined ? nameWarnings(names, planned, context.settings) : [];
   return {
     plan: {
       ...plan,
@@ -191,6 +189,7 @@ async function draftOf(
     id: randomUUID(),
     clientId: body.clientId,
     name: body.name,
+    siteId: body.siteId,
     domains: body.pages.map((page) => ({ ...page, token: newToken('ct') })),
     features: body.features,
     modules: body.modules,

@@ -27,6 +27,8 @@ export interface Draft {
   readonly id: string;
   readonly clientId: string;
   readonly name: string;
+  /** Default: made from the name. */
+  readonly siteId?: string | undefined;
   readonly domains: ManifestInput['domains'];
   readonly features: ManifestInput['features'];
   readonly modules: ManifestInput['modules'];
@@ -51,7 +53,7 @@ export function draftManifest(
   ports: PortPair,
   settings: Pick<Settings, 'host' | 'image' | 'edgeDomain' | 'originDomain' | 'defaultConsent'>,
 ): Manifest {
-  const { id, clientId, consent, ...rest } = draft;
+  const { id, clientId, siteId: _, consent, ...rest } = draft;
   return manifestSchema.parse({
     version: 1,
     site,

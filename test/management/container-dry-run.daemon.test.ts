@@ -184,3 +184,40 @@ test('a dry run of a plan of the instance stores no plan', async () => {
   expect([status, body]).toEqual([200, { plan: { changes: [] } }]);
   expect(await world.owner.selectFrom('plans').selectAll().execute()).toEqual([]);
 });
+
+test('a dry run of a creation shows the host name, and a creation takes another one', async () => {
+  const body = creation(client, 'möbel.example', { name: 'Möbel Groß' });
+  const create = (extra: object, query = '') =>
+    world.call('POST', `/server-containers${query}`, { as: 'owner', body: { ...body, ...extra } });
+  const namesIn = ({ body: { plan } }: Awaited<ReturnType<typeof create>>) =>
+    plan.changes.filter(({ path }: { path: string }) => /^(siteId|hostnames)/.test(path));
+  expect(namesIn(await create({}, '?dryRun=1'))).toMatchObject([
+    { path: 'siteId', to: 'moebel-gross' },
+    { path: 'hostnames', to: { edge: 'moebel-gross.edge.example.net' } },
+  ]);
+  const wanted = await create({ siteId: 'mg' }, '?dryRun=1');
+  expect(namesIn(wanted)[0]).toMatchObject({ path: 'siteId', to: 'mg' });
+  for (const [siteId, message] of [
+    ['acme-shop', 'is taken, or was once'],
+    ['login', 'is reserved'],
+    ['acme-preview', 'is reserved'],
+    ['Möbel', 'must be 1 to 48 of a-z, 0-9 and -'],
+    ['a'.repeat(49), 'must be 1 to 48 of a-z, 0-9 and -'],
+  ] as const) {
+    for (const query of ['?dryRun=1', '']) {
+      const refused = await create({ siteId }, query);
+      expect([refused.status, refused.body.code]).toEqual([400, 'invalid_request']);
+      expect(refused.body.errors).toEqual([{ path: 'siteId', message: expect.stringContaining(message) }]);
+    }
+  }
+  const created = await create({ siteId: 'mg' });
+  expect([created.status, created.body.siteId]).toEqual([202, 'mg']);
+});
+
+test('a wanted host name that blocking lists match is kept, with a warning of the list', async () => {
+  const body = creation(client, 'ads.example', { name: 'Ads', siteId: 'ads' });
+  const { body: answer } = await world.call('POST', '/server-containers?dryRun=1', { as: 'owner', body });
+  expect(answer.plan.changes).toContainEqual(expect.objectContaining({ path: 'siteId', to: 'ads' }));
+  expect(answer.plan.warnings.join()).not.toContain('instead of the name');
+  expect(answer.plan.warnings.join()).toContain('EasyList');
+});

@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { givenId, givenName } from '../../../gitops/manifest/schema.ts';
-import { containerConfigB64, givenPages, pagesOf } from '../../../gitops/requests/container.ts';
+import { givenName } from '../../../gitops/manifest/schema.ts';
+import { containerConfigB64, givenPages, givenSiteId, pagesOf } from '../../../gitops/requests/container.ts';
 import { examples } from '../../http/examples.ts';
 
 export const newClone = z
   .strictObject({
     name: givenName,
+    siteId: givenSiteId,
     ...givenPages,
     containerConfigB64: containerConfigB64
       .optional()

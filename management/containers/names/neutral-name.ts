@@ -1,3 +1,4 @@
+import { domainToUnicode } from 'node:url';
 import { blockedHost, describeRule } from '../../../edge/verification/block-lists.ts';
 import { registrableDomain } from '../../../gitops/manifest/schema.ts';
 import type { Settings } from '../../context/context.ts';
@@ -42,7 +43,7 @@ function ruleOf(id: string, zone: Zone) {
 
 /** Of the first domain's id and that id with `-shop`, the first that needs no suffix and isn't blocked; else `shop`. */
 function neutralName([primary = '']: readonly string[], zone: Zone): string {
-  const [label = ''] = (registrableDomain(primary) ?? primary).split('.');
+  const [label = ''] = domainToUnicode(registrableDomain(primary) ?? primary).split('.');
   const id = slug(label);
   const isUsable = (one: string) => !needsSuffix(one, zone.host) && ruleOf(one, zone) === null;
   return [id, `${id}-shop`].find(isUsable) ?? 'shop';

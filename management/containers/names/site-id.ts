@@ -6,9 +6,18 @@ const LONGEST = 40;
 const SUFFIX_LENGTH = 5;
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789';
 
+/** Letters that people write in ASCII by other letters, or whose marks Unicode doesn't take off. */
+const LETTERS: Readonly<Record<string, string>> = {
+  ...{ ä: 'ae', ö: 'oe', ü: 'ue', ß: 'ss', æ: 'ae', œ: 'oe' },
+  ...{ ø: 'o', ł: 'l', đ: 'd', ð: 'd', þ: 'th', ħ: 'h', ŧ: 't', ı: 'i' },
+};
+
 /** The site id made from a display name. Check it with `needsSuffix`. */
 export function slug(name: string): string {
   const text = name
+    .normalize('NFC')
+    .toLowerCase()
+    .replace(/[äöüßæœøłđðþħŧı]/g, (letter) => LETTERS[letter] ?? letter)
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()

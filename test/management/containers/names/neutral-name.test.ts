@@ -21,6 +21,7 @@ test.each([
 
 test.each([
   ['Ads', ['acme.example'], 'acme', 'EasyList', 'ads'],
+  ['Ads', ['www.xn--mbel-gro-xya6t.example'], 'moebel-gross', 'EasyList', 'ads'],
   ['PROMO', ['www.shop.acme.co.uk'], 'acme', 'EasyList', 'promo'],
   ['Piwik GmbH', ['acme.example', 'other.example'], 'acme', 'EasyPrivacy', 'piwik-*'],
   // The domain's own label is on a list, or reserved.

@@ -3,7 +3,12 @@ import { needsSuffix, slug, withSuffix } from '../../../../management/containers
 
 test.each([
   ['Acme Shop', 'acme-shop'],
-  ['  Crème brûlée & Söhne  ', 'creme-brulee-sohne'],
+  ['  Crème brûlée & Söhne  ', 'creme-brulee-soehne'],
+  ['Möbel Groß', 'moebel-gross'],
+  ['ÄRZTE ÜBER GROẞ', 'aerzte-ueber-gross'],
+  ['Mo\u0308bel', 'moebel'],
+  ['Smørrebrød Æble Œuf', 'smorrebrod-aeble-oeuf'],
+  ['Łódź İstanbul ığdır', 'lodz-istanbul-igdir'],
   ['a'.repeat(60), 'a'.repeat(40)],
   [`${'a'.repeat(39)} b`, 'a'.repeat(39)],
   ['漢字', 'site'],
