@@ -8,6 +8,7 @@ import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host/host.ts';
 import { lead } from './host/replicas.ts';
+import { edgeAnswers } from './host/shared.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
 import { holdBeforeStart } from './loop/first-hold.ts';
@@ -106,6 +107,7 @@ async function start(
     ageIdentity,
     secrets,
     reportSite: built.reportSite,
+    askEdge: edgeAnswers(env),
     checkParts: built.checkParts,
     certificatesOf: (site) => certificates.statuses(site),
     conditionsOf: (site) => built.conditionsOf?.(site) ?? [],

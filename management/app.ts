@@ -28,6 +28,8 @@ import { transferRoutes } from './containers/transfer/transfer.routes.ts';
 import type { Context } from './context/context.ts';
 import { HostRoom } from './context/host-room.ts';
 import { isRefusedValue } from './db/refused-value.ts';
+import { AskedHosts } from './domains/asked-hosts.ts';
+import { DnsWatch } from './domains/dns-watch.ts';
 import { domainStatesRoutes } from './domains/domain-states.routes.ts';
 import { EventHub } from './events/event-hub.ts';
 import { eventsRoutes } from './events/events.routes.ts';
@@ -164,6 +166,8 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const projection = new Projection(context, tenants, () => runner.trigger());
   const rollouts = new RolloutRunner(context, projection);
   const hostWatch = new HostWatch(context);
+  const hosts = new AskedHosts(context);
+  const dnsWatch = new DnsWatch(context, hosts);
   const printed = containerLogs(context);
   const waits = new OperationWaits(context.clock);
   const deliverer = new Deliverer(context);
@@ -245,7 +249,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(settingsRoutes(context, projection));
     await api.register(loaderTokensRoutes(context, projection));
     await api.register(domainsRoutes(context, projection));
-    await api.register(domainStatesRoutes(context, projection));
+    await api.register(domainStatesRoutes(context, projection, hosts));
     await api.register(handoverLinksRoutes(context));
     await api.register(transferRoutes(context, projection));
     await api.register(verificationRoutes(context));
@@ -281,6 +285,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         rollouts.run(signal),
         projection.follow(signal),
         hostWatch.run(signal),
+        dnsWatch.run(signal),
         printed.watch(signal),
         events.follow(signal),
         deliverer.run(signal),

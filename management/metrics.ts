@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { equalSecrets } from '../gitops/base/http/equal-secrets.ts';
+import { SITE_STATES } from '../gitops/report/site-state.ts';
 import type { Context } from './context/context.ts';
 import { ManagementProblem } from './http/errors.ts';
 import { countFreePorts } from './ports/ports.repository.ts';
@@ -46,6 +47,22 @@ export function registerMetrics(
         .execute();
       this.reset();
       for (const { status, count } of rows) this.set({ status }, Number(count));
+    },
+  });
+
+  new Gauge({
+    name: 'tagyard_container_states',
+    help: 'Containers by the state of their site',
+    labelNames: ['state'],
+    registers: [register],
+    async collect() {
+      const rows = await db
+        .selectFrom('containers')
+        .select(({ fn }) => ['state_name', fn.countAll().as('count')])
+        .groupBy('state_name')
+        .execute();
+      const counts = new Map(rows.map(({ state_name, count }) => [state_name, Number(count)]));
+      for (const state of SITE_STATES) this.set({ state }, counts.get(state) ?? 0);
     },
   });
 

@@ -3,6 +3,7 @@ import { migrate } from './db/migrate.ts';
 import { demandNoPool, grantApi, roleOf } from './db/roles.ts';
 import type { PortRange } from './ports/pool-range.ts';
 import { fitPool } from './ports/ports.repository.ts';
+import { deriveStates } from './records/containers.repository.ts';
 
 /**
  * Updates schema, rights and port pool as this release and its settings require. `owner` is the privileged connection,
@@ -18,5 +19,6 @@ export async function prepare(
     await grantApi(owner, await roleOf(db));
     await demandNoPool(db);
   }
+  await deriveStates(owner);
   await fitPool(owner, host, ports);
 }

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rm, statfs, writeFile } from 'node:fs/promises';
-import http from 'node:http';
-import https from 'node:https';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { counted } from '../base/text.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart, PART_TIMEOUT_MS } from './check-part.ts';
+import { visitEdge } from './edge-visit.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 
 /** The least free space, in bytes: an image, a generation of nginx and the daemon's state need less. */
@@ -97,19 +95,18 @@ export async function checkProxy(
 /** Checks that the worker, and not another server, answers at a site's edge URL. Never throws. */
 export async function checkEdge(
   url: URL,
-  { lookup, timeoutMs }: { readonly lookup: LookupFunction; readonly timeoutMs?: number },
+  {
+    timeoutMs,
+    ...visitor
+  }: { readonly lookup: LookupFunction; readonly hopSecret: string; readonly timeoutMs?: number },
 ): Promise<PartCheck> {
   return await checkPart('edge', {
     fix: 'A new name is known to the whole edge only after some seconds: run the check again first. Then check that the worker is deployed and routed, and where the name leads: tagyard doctor <site>.',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
-      const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
-      const { get } = url.protocol === 'https:' ? https : http;
-      get(new URL(EDGE_PATH, url), { agent: false, lookup, signal }, resolve).once('error', reject);
-      const response = await promise;
-      const body = await text(response);
+      const { status, body } = await visitEdge(url, EDGE_PATH, { ...visitor, signal });
       if (!body.includes('urn:tagyard:problem:')) {
-        throw new Error(`${url.host} answers with status ${response.statusCode}, but it is not the worker`);
+        throw new Error(`${url.host} answers with status ${status}, but it is not the worker`);
       }
       return `the worker answers on ${url.host}`;
     },

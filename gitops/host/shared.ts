@@ -5,11 +5,13 @@ import type { Identity } from '../base/ownership.ts';
 import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
+import { askEdge } from '../host-report/edge-visit.ts';
 import { checkEdgeNames } from '../host-report/edge-names.ts';
 import { checkEdgeRoutes, type EdgePathDeps } from '../host-report/edge-path.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
 import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
 import { checkWorkerBindings, checkWorkerLogs } from '../host-report/worker-checks.ts';
+import type { DaemonDeps } from '../http/deps.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import type { HostOptions } from './contract.ts';
@@ -72,11 +74,18 @@ export function reportSettings(env: Env, client: CloudflareClient) {
   };
 }
 
+/** Asks the edge, by its public name, whether it answers for a site. */
+export function edgeAnswers(env: Env): NonNullable<DaemonDeps['askEdge']> {
+  const { EDGE_PUBLIC_URL: edgePublicUrl, HOP_SECRET: hopSecret } = env;
+  const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
+  return (manifest) => askEdge(manifest, { edgePublicUrl, hopSecret, lookup });
+}
+
 /** Checks the parts that every kind of host has. */
 export function sharedPartChecks(env: Env, client: CloudflareClient) {
   const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
   const lookup = nodeLookup(resolver);
-  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl } = env;
+  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl, HOP_SECRET: hopSecret } = env;
   const worker = { client, script: env.EDGE_SCRIPT_NAME };
   return (sites: readonly LoadedManifest[]): Promise<PartCheck>[] => {
     const hosts = sites.map(({ hostnames }) => hostnames.edge);
@@ -84,7 +93,7 @@ export function sharedPartChecks(env: Env, client: CloudflareClient) {
     const url = site && new URL(edgePublicUrl.replace('{host}', site.hostnames.edge));
     return [
       checkDisk(env.STATE_DIR),
-      url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup }),
+      url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup, hopSecret }),
       checkEdgeNames({ client, zoneId, edgePublicUrl, lookup: resolver }, hosts),
       checkEdgeRoutes(edgePathDeps(env, client), hosts),
       checkWorkerLogs(worker),

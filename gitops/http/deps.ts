@@ -8,7 +8,7 @@ import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { QuotaFigures } from '../report/quotas.ts';
-import type { CertificateStatus, PartCheck } from '../report/report.ts';
+import type { CertificateStatus, EdgeAnswer, PartCheck } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
@@ -37,6 +37,8 @@ export interface DaemonDeps {
   readonly checkParts?: (sites: readonly LoadedManifest[]) => Promise<readonly PartCheck[]>;
   /** Makes the host report of a site. Without it there is no route for that. */
   readonly reportSite?: ReportSite;
+  /** Asks the edge whether it answers for a site. Without it there is no route for that. */
+  readonly askEdge?: (manifest: LoadedManifest) => Promise<EdgeAnswer>;
   /** Statuses of a site's certificates, where this host manages them. */
   readonly certificatesOf?: (site: string) => readonly CertificateStatus[];
   /** What this host reports of a site besides its status. */

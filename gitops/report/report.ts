@@ -201,6 +201,10 @@ export const approvalSchema = z.object({
   held: z.array(z.object({ reason: z.string(), detail: z.string() })),
 });
 
+/** The answer of `GET /sites/:site/edge`: whether the edge answers for the site as its newest manifest asks. */
+export const edgeAnswerSchema = z.object({ served: z.boolean(), detail: z.string() });
+export type EdgeAnswer = z.infer<typeof edgeAnswerSchema>;
+
 const partCheck = z.object({
   /** The part of the installation: `disk`, `proxy`. */
   name: z.string(),

@@ -3,6 +3,7 @@ import { type HostReport, hostReport } from '../../edge/verification/contract.ts
 import { coalesce } from '../../gitops/base/coalesce.ts';
 import { replaceHidden } from '../../gitops/base/text.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { type EdgeAnswer, edgeAnswerSchema } from '../../gitops/report/report.ts';
 import { HEALTHS } from '../lifecycle/status.ts';
 
 /** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */
@@ -37,6 +38,7 @@ const site = z.object({
   reason: text,
   message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
+  conditions: z.array(z.object({ condition: z.string(), message: text })).default([]),
 });
 const certificate = z.object({
   target: z.literal('certificate'),
@@ -212,6 +214,11 @@ export class ProvisionerClient {
       if (isUnknown(error)) return null;
       throw error;
     }
+  }
+
+  /** Whether the edge answers for a site as its newest manifest asks; `null`: the host doesn't know the site. */
+  async edgeAnswer(name: string, context: CallContext): Promise<EdgeAnswer | null> {
+    return await this.#find(edgeAnswerSchema, `/sites/${encodeURIComponent(name)}/edge`, context);
   }
 
   /** All sites that it knows, and whether another one fits. */

@@ -147,7 +147,7 @@ async function claim(
     site_id: site,
     client_id: draft.clientId,
     status: 'provisioning' as const,
-    manifest: JSON.stringify(withoutSecrets(provisional)),
+    manifest: withoutSecrets(provisional),
   };
   if (!(await insertContainer(trx, row, cause))) throw new NameTaken();
   const hostnames = Object.values(provisional.hostnames);

@@ -3,7 +3,9 @@ import type { Check, VerificationReport } from '../../edge/verification/contract
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { PlanReport } from '../../gitops/report/report.ts';
 import type { ProofStatus } from '../lifecycle/proof.ts';
-import type { ContainerStatus, EventKind, Health, StatusReason } from '../lifecycle/status.ts';
+import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import type { DatedState, DnsFacts } from '../lifecycle/site-facts.ts';
+import type { ContainerStatus, EventKind, Health, HostReason, StatusReason } from '../lifecycle/status.ts';
 import type { OperationKind, OperationStatus, OperationStep, SagaStep } from '../lifecycle/steps.ts';
 import type { Computed, CreatedAt, Json, UpdatedAt } from './columns.ts';
 import type { ChecklistVerdicts, HandoverLinks } from './handover-tables.ts';
@@ -38,8 +40,20 @@ interface Containers {
   status_detail: string | null;
   /** Health of the site's containers on their host. */
   health: Generated<Health>;
+  /** What the host reports besides health. */
+  host_reason: Generated<HostReason | null>;
+  host_detail: Generated<string | null>;
   manifest: Json<ManifestView>;
   revision: string | null;
+  /** What the resolvers answered for its custom domains when they were asked last. */
+  dns: ColumnType<DnsFacts, string | undefined, string>;
+  /** When they are asked again; `null`: now. */
+  dns_next_at: Generated<Date | null>;
+  /** When a page first got its tags from here, by the records of requests. */
+  first_visit_at: Generated<Date | null>;
+  /** Derived from the columns above whenever one of them changes. */
+  state: ColumnType<DatedState, string | undefined, string>;
+  state_name: Computed<SiteStateName>;
   created_at: CreatedAt;
   updated_at: UpdatedAt;
   /** Its name, its site’s id and every name that it serves, without case and accents, one per line. */
@@ -48,12 +62,13 @@ interface Containers {
   suspended: Computed<boolean>;
 }
 
-/** A part of a count: the rows with the same client, status, health and suspension add up to the count. */
+/** A part of a count: the rows that agree in all but `containers` add up to the count. */
 interface ContainerCounts {
   client_id: string;
   status: ContainerStatus;
   health: Health;
   suspended: boolean;
+  state: SiteStateName;
   containers: number;
 }
 
@@ -143,6 +158,8 @@ interface ContainerEvents {
   at: CreatedAt;
   kind: EventKind;
   status: ContainerStatus;
+  /** The new state, in an event of that kind. */
+  state: Generated<SiteStateName | null>;
   reason: StatusReason | null;
   detail: string | null;
   actor: string | null;

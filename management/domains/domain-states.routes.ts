@@ -14,7 +14,7 @@ import type { ContainerWithOperation } from '../records/containers.repository.ts
 import { containerParams } from '../view/container-view.ts';
 import { paged } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer } from '../view/plan.ts';
-import { AskedHosts } from './asked-hosts.ts';
+import type { AskedHosts } from './asked-hosts.ts';
 import {
   customDomainList,
   customDomainView,
@@ -39,10 +39,10 @@ interface Asked {
 export function domainStatesRoutes(
   context: Context,
   projection: { run(): Promise<unknown> },
+  hosts: AskedHosts,
 ): FastifyPluginAsyncZod {
   const { db, settings } = context;
   const tags = ['domains'];
-  const hosts = new AskedHosts(context);
   const states = new DomainStates(context, hosts);
 
   /** Makes the next answers ask the resolvers about the container's names again, and checks the proof of `name` now. */

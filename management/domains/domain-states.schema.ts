@@ -35,6 +35,21 @@ export const customDomainView = z
   .object({
     domain: z.string(),
     served: z.boolean().meta({ description: 'false: not served before its registrable domain is proven' }),
+    state: z
+      .object({
+        name: z.enum([
+          'removed',
+          'off',
+          'setting_up',
+          'waits_for_proof',
+          'waits_for_dns',
+          'waits_for_certificate',
+          'serving',
+        ]),
+        sentence: z.string(),
+        remedy: z.string().nullable().meta({ description: 'what to do; null: nothing' }),
+      })
+      .meta({ description: 'the state of this domain; that of its site may be another one' }),
     records: z
       .array(record)
       .meta({ description: 'the records to set: the first one, or all the others instead of it' }),

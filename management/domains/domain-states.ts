@@ -10,7 +10,7 @@ import { presentProof } from '../view/proof.ts';
 import type { AskedHosts } from './asked-hosts.ts';
 import { cookieLifetime, type ResolvedHost } from './cookie-lifetime.ts';
 import type { CustomDomainView, DomainStateView } from './domain-states.schema.ts';
-import { addressesIn, judgeDns } from './judge-dns.ts';
+import { askDns, recordDns } from './dns-watch.ts';
 
 /** How long an answer waits for the provisioner. */
 const CERTIFICATES_MS = 4_000;
@@ -36,7 +36,13 @@ export class DomainStates {
   ): Promise<CustomDomainView[]> {
     if (domains.length === 0) return [];
     const certificates = await this.#certificates(row, requestId);
-    return await Promise.all(domains.map((domain) => this.#customDomain(row, domain, certificates)));
+    const views = await Promise.all(domains.map((domain) => this.#customDomain(row, domain, certificates)));
+    await recordDns(
+      this.#context,
+      row,
+      views.map(({ domain, dns }) => [domain, dns]),
+    );
+    return views;
   }
 
   /** The state of a domain whose pages have the snippet. */
@@ -72,17 +78,17 @@ export class DomainStates {
     const { manifest } = row;
     const alias = manifest.hostnames.origin;
     const pages = manifest.domains.filter((page) => isFirstPartyHost(domain, [page.domain]));
-    const [seen, origin, ...asked] = await Promise.all(
-      [domain, alias, ...pages.map((page) => page.domain)].map((name) => this.#hosts.ask(name)),
-    );
-    if (seen === undefined || origin === undefined)
-      throw new Error('a name that was asked for has no answer');
-    const addresses = addressesIn(origin.answers);
+    const [{ seen, addresses, dns }, tls, ...asked] = await Promise.all([
+      askDns(this.#hosts, manifest, domain),
+      this.#tls(row, domain, certificates),
+      ...pages.map((page) => this.#hosts.ask(page.domain)),
+    ]);
     const proof = presentProof(domain, row, this.#context.settings);
     const lifetimes = asked.map((page) => cookieLifetime(page, [seen]));
     return {
       domain,
       served: isProven(manifest, domain),
+      state: domainState(row, domain, { dns, tls }),
       records: [
         { type: 'CNAME', name: domain, value: alias },
         ...addresses.map((value) => ({
@@ -91,8 +97,8 @@ export class DomainStates {
           value,
         })),
       ],
-      dns: judgeDns(domain, { alias, addresses }, seen.answers),
-      tls: await this.#tls(row, domain, certificates),
+      dns,
+      tls,
       proof,
       cookieLifetime: lifetimes.find(({ verdict }) => verdict === 'full') ??
         lifetimes[0] ?? { verdict: 'unknown', reason: 'no pages are under the same registrable domain' },
@@ -140,6 +146,33 @@ export class DomainStates {
     const detail = reason === '' ? null : await withoutForeignNames(this.#context.db, id, reason);
     return { status, issuer, notAfter, detail };
   }
+}
+
+/** Sites of which nothing is served, whatever a domain of it lacks. */
+const UNSERVED = ['removed', 'off', 'setting_up'] as const;
+
+/** A pending domain has a state of its own, so that it hides nothing of its site. */
+function domainState(
+  { state, manifest }: Pick<ContainerWithOperation, 'state' | 'manifest'>,
+  domain: string,
+  { dns, tls }: Pick<CustomDomainView, 'dns' | 'tls'>,
+): CustomDomainView['state'] {
+  const ofSite = UNSERVED.find((name) => name === state.name);
+  if (ofSite !== undefined) return { name: ofSite, sentence: state.sentence, remedy: state.remedy };
+  if (!isProven(manifest, domain)) {
+    return {
+      name: 'waits_for_proof',
+      sentence: 'It isn’t served before DNS proves that it is the client’s.',
+      remedy: 'Set the TXT record of its proof.',
+    };
+  }
+  if (dns.status === 'missing' || dns.status === 'wrong') {
+    return { name: 'waits_for_dns', sentence: 'DNS doesn’t lead here.', remedy: dns.detail };
+  }
+  if (tls.status === 'pending_certificate' || tls.status === 'expired') {
+    return { name: 'waits_for_certificate', sentence: 'It has no valid certificate.', remedy: tls.detail };
+  }
+  return { name: 'serving', sentence: 'It is served.', remedy: null };
 }
 
 function isState(state: string): state is Tls['status'] {

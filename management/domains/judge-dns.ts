@@ -1,7 +1,7 @@
 import type { HostAnswer } from '../clients/resolvers.ts';
 import type { CustomDomainView } from './domain-states.schema.ts';
 
-type Dns = CustomDomainView['dns'];
+export type Dns = CustomDomainView['dns'];
 
 /** What a custom domain must lead to: the site's origin hostname, or an address of that hostname. */
 interface Expected {

@@ -31,6 +31,7 @@ const STREAM = eventStream({
     at: '2026-11-23T10:00:00.000Z',
     kind: 'status',
     status: 'active',
+    state: null,
     reason: null,
     detail: null,
     actor: null,

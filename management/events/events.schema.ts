@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SITE_STATES } from '../../gitops/report/site-state.ts';
 import { EVENT_KINDS, STATUSES } from '../lifecycle/status.ts';
 import { statusReason } from '../view/container-view.ts';
 import { pageSchema, sequenceQuery } from '../view/page.ts';
@@ -12,6 +13,10 @@ const eventView = z
     at: z.iso.datetime(),
     kind: z.enum(EVENT_KINDS),
     status: z.enum(STATUSES),
+    state: z
+      .enum(SITE_STATES)
+      .nullable()
+      .meta({ description: 'the new state, in an event of the kind `state`; else null' }),
     reason: statusReason.nullable(),
     detail: z.string().nullable(),
     actor: z.string().nullable(),

@@ -43,7 +43,7 @@ export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'veri
 export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
 export type Health = (typeof HEALTHS)[number];
 
-export const EVENT_KINDS = ['status', 'changed', 'manifest_refused', 'host', 'proof', 'policy'] as const;
+export const EVENT_KINDS = ['status', 'state', 'changed', 'manifest_refused', 'host', 'proof', 'policy'] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 /** Why a container has its status, or why the newest manifest in git isn't applied: a closed set for dashboards. */
@@ -59,7 +59,8 @@ export const STATUS_REASONS = {
   suspended:
     'the manifest has suspend: true; until the site is resumed, changes wait and nothing is repaired',
   serving_off: 'the manifest has serving: false; until the site is resumed, the edge answers nothing of it',
-  host_trouble: 'the host can’t apply what git says; the last good state keeps running',
+  host_trouble: 'the host reports a fault, or can’t apply what git says; the last good state keeps running',
+  host_refused: 'the host refuses the newest manifest; the last one that it accepted stays applied',
   domain_unproven:
     'a domain is not proven to be the client’s, or the record that proves it is missing; statusDetail has the record',
   invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays applied',
@@ -69,12 +70,8 @@ export type StatusReason = keyof typeof STATUS_REASONS;
 /** Reasons that say that the newest manifest in git isn't applied yet. They are cleared once it is. */
 const PROJECTION_REASONS: readonly StatusReason[] = ['port_taken', 'domain_in_use', 'invalid_manifest'];
 
-/** Reasons that come from the host's report. They never replace any other reason. */
-const HOST_REASONS: readonly StatusReason[] = ['host_trouble', 'suspended'];
-
-export function isHostReason(reason: StatusReason | null): boolean {
-  return reason !== null && HOST_REASONS.includes(reason);
-}
+/** Reasons that come from the host's report. They are shown if there is no other reason. */
+export type HostReason = Extract<StatusReason, 'host_trouble' | 'host_refused' | 'suspended'>;
 
 export function isProjectionReason(reason: StatusReason | null): boolean {
   return reason !== null && PROJECTION_REASONS.includes(reason);

@@ -15,6 +15,7 @@ import {
   committedRevision,
   lockContainer,
   moveContainer,
+  setDetail,
   setObstacle,
 } from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
@@ -57,6 +58,22 @@ export function followSteps(
     return site_id;
   }
 
+  /** The host has applied everything; the edge may know of the site some seconds later. */
+  async function whenServed(
+    operation: OperationRow,
+    site: string,
+    hostSteps?: readonly OperationStep[],
+  ): Promise<StepOutcome> {
+    const answer = await provisioner.edgeAnswer(site, requestOf(operation));
+    if (answer?.served) return active(operation, hostSteps);
+    const { detail } = answer ?? { detail: 'the host doesn’t know the site yet' };
+    await setDetail(db, operation.container_id, {
+      status: 'provisioning',
+      detail: `waits for the edge: ${await withoutForeignNames(db, operation.container_id, detail)}`,
+    });
+    return 'wait';
+  }
+
   const active = (operation: OperationRow, hostSteps?: readonly OperationStep[]): StepOutcome => ({
     to: 'succeeded',
     ...(hostSteps && { hostSteps }),
@@ -81,7 +98,7 @@ export function followSteps(
     const known = id === null ? null : await provisioner.operation(id, requestOf(operation));
     if (known === null) return await startAgain(operation, site);
     const hostSteps = stepsOf(known);
-    if (known.status === 'succeeded') return active(operation, hostSteps);
+    if (known.status === 'succeeded') return await whenServed(operation, site, hostSteps);
     if (known.status !== 'failed') return 'wait';
     const detail = failureOf(known);
     if (known.fault === 'host') return await followHeld(operation, site, detail);
@@ -95,7 +112,7 @@ export function followSteps(
    */
   async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
-    if (status !== null && UP.includes(status.reason)) return active(operation);
+    if (status !== null && UP.includes(status.reason)) return await whenServed(operation, site);
     await showObstacle(operation, status?.message ? hostDetail(status.reason, status.message) : failure);
     if (status !== null && WAITING.includes(status.reason)) return 'wait';
     return await startAgain(operation, site);
@@ -131,7 +148,7 @@ export function followSteps(
    */
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
-    if (status !== null && UP.includes(status.reason)) return active(operation);
+    if (status !== null && UP.includes(status.reason)) return await whenServed(operation, site);
     if (status?.message) {
       const isFull = status.reason === 'QuotaReached';
       await showObstacle(operation, isFull ? NO_ROOM : status.message);

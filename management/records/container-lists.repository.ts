@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Actor, Database } from '../db/database.ts';
-import type { ContainerStatus, Health } from '../lifecycle/status.ts';
+import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import { type ContainerStatus, type Health, LIVE, type StatusReason } from '../lifecycle/status.ts';
 import { type ContainerWithOperation, selectContainers } from './containers.repository.ts';
 import { withProofs } from './domain-proofs.repository.ts';
 import { visibleClients } from './memberships.repository.ts';
@@ -39,6 +40,7 @@ interface ContainerFilter {
   readonly client?: string | undefined;
   readonly status?: readonly ContainerStatus[] | undefined;
   readonly health?: readonly Health[] | undefined;
+  readonly state?: readonly SiteStateName[] | undefined;
   readonly domain?: string | undefined;
   /** Part of the name, the site id or a name that the container serves, whatever its case. */
   readonly q?: string | undefined;
@@ -73,11 +75,13 @@ export async function listSummaries(db: Database, query: ListQuery) {
   return await db
     .selectFrom('containers')
     .innerJoin(pageOf(db, query, await scopeOf(db, query)), 'page.place', 'containers.seq')
-    .select(['id', 'site_id', 'client_id', 'status', 'status_reason', 'suspended', 'health'])
+    .select(['id', 'site_id', 'client_id', 'status', 'suspended', 'health', 'state'])
     .select(['created_at', 'updated_at'])
     .select([
       sql<string>`containers.seq::text`.as('seq'),
       sql<string>`containers.manifest->>'name'`.as('name'),
+      sql<StatusReason | null>`coalesce(containers.status_reason,
+        case when containers.status = any (${[...LIVE]}::text[]) then containers.host_reason end)`.as('status_reason'),
       sql<boolean>`coalesce(containers.manifest->>'serving', 'true') = 'true'`.as('serving'),
       sql<string[]>`jsonb_path_query_array(containers.manifest, '$.domains[*].domain')`.as('domains'),
       sql<string>`${column}::text`.as('sort_key'),
@@ -89,7 +93,7 @@ export async function listSummaries(db: Database, query: ListQuery) {
 
 export type SummaryRow = Awaited<ReturnType<typeof listSummaries>>[number];
 
-/** How many of the containers that the caller may read have each combination of status, health and suspension. */
+/** How many of the containers that the caller may read have each combination of state, status, health and suspension. */
 export async function countContainers(
   db: Database,
   { caller, client }: Pick<ContainerFilter, 'caller' | 'client'>,
@@ -98,14 +102,15 @@ export async function countContainers(
     readonly status: ContainerStatus;
     readonly health: Health;
     readonly suspended: boolean;
+    readonly state: SiteStateName;
     readonly count: number;
   }[]
 > {
   const counted = db
     .selectFrom('container_counts')
-    .select(['status', 'health', 'suspended', sql<number>`sum(containers)::integer`.as('count')])
+    .select(['status', 'health', 'suspended', 'state', sql<number>`sum(containers)::integer`.as('count')])
     .where('client_id', 'in', visibleClients(db, caller))
-    .groupBy(['status', 'health', 'suspended'])
+    .groupBy(['status', 'health', 'suspended', 'state'])
     .having(sql<boolean>`sum(containers) > 0`);
   return await (client === undefined ? counted : counted.where('client_id', '=', client)).execute();
 }
@@ -169,7 +174,7 @@ function pageOf(db: Database, query: ListQuery, scope: Scope) {
 function candidates(db: Database, { clients, hasFew }: Scope) {
   const containers = db
     .selectFrom('containers')
-    .select(['seq', 'site_id', 'status', 'health', 'updated_at', 'words', 'folded_name'])
+    .select(['seq', 'site_id', 'status', 'health', 'state_name', 'updated_at', 'words', 'folded_name'])
     .where(sql<boolean>`client_id = any (${[...clients]}::uuid[])`);
   return hasFew ? containers.offset(0) : containers;
 }
@@ -179,10 +184,11 @@ function directionOf({ isDescending }: ListOrder): 'asc' | 'desc' {
 }
 
 /** The conditions of a filter, each on columns that an index has. */
-function conditionsOf({ status, health, domain, q }: ContainerFilter): RawBuilder<boolean>[] {
+function conditionsOf({ status, health, state, domain, q }: ContainerFilter): RawBuilder<boolean>[] {
   const conditions: RawBuilder<boolean>[] = [];
   if (status !== undefined) conditions.push(sql<boolean>`containers.status = any (${[...status]}::text[])`);
   if (health !== undefined) conditions.push(sql<boolean>`containers.health = any (${[...health]}::text[])`);
+  if (state !== undefined) conditions.push(sql<boolean>`containers.state_name = any (${[...state]}::text[])`);
   if (domain !== undefined) {
     conditions.push(
       sql<boolean>`containers.site_id in (select site_id from site_domains where domain = ${domain})`,

@@ -1,13 +1,16 @@
-import { type Insertable, type Selectable, sql } from 'kysely';
+import { isDeepStrictEqual } from 'node:util';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { type Role, strongestRole } from '../lifecycle/roles.ts';
+import { type DatedState, type DnsFacts, type Known, stateOf } from '../lifecycle/site-facts.ts';
 import {
   type ContainerStatus,
+  canMove,
   type EventKind,
   type Health,
-  isHostReason,
-  predecessors,
+  type HostReason,
+  isProjectionReason,
   type StatusReason,
 } from '../lifecycle/status.ts';
 import { type ProofRow, withProofs } from './domain-proofs.repository.ts';
@@ -25,13 +28,21 @@ const COLUMNS = [
   'containers.status_reason',
   'containers.status_detail',
   'containers.health',
+  'containers.host_reason',
+  'containers.host_detail',
+  'containers.dns',
+  'containers.first_visit_at',
+  'containers.state',
   'containers.manifest',
   'containers.revision',
   'containers.created_at',
   'containers.updated_at',
 ] as const;
 
-export type ContainerRow = Omit<Selectable<Tables['containers']>, 'words' | 'folded_name' | 'suspended'>;
+export type ContainerRow = Omit<
+  Selectable<Tables['containers']>,
+  'words' | 'folded_name' | 'suspended' | 'state_name' | 'dns_next_at'
+>;
 type LatestOperation = Pick<Selectable<Tables['operations']>, 'id' | 'kind' | 'status' | 'step'>;
 /** A container with its newest operation. `seq` is text. */
 export type ContainerWithOperation = ContainerRow & {
@@ -43,12 +54,17 @@ export type ContainerWithOperation = ContainerRow & {
 /** `false`: the site id or the container id is taken. */
 export async function insertContainer(
   db: Database,
-  row: Insertable<Tables['containers']>,
+  { manifest, ...row }: Omit<Insertable<Tables['containers']>, 'manifest'> & { readonly manifest: ManifestView },
   cause: Cause,
 ): Promise<boolean> {
+  const facts = { ...UNKNOWN, status: row.status, manifest };
   const inserted = await db
     .insertInto('containers')
-    .values(row)
+    .values({
+      ...row,
+      manifest: JSON.stringify(manifest),
+      state: JSON.stringify(stateOf(facts, null, new Date())),
+    })
     .onConflict((conflict) => conflict.doNothing())
     .returning('id')
     .executeTakeFirst();
@@ -116,6 +132,72 @@ export async function lockContainer(db: Database, id: string): Promise<Container
     .executeTakeFirstOrThrow();
 }
 
+/** What is known of a container that is new. */
+const UNKNOWN = {
+  status_reason: null,
+  status_detail: null,
+  health: 'unknown',
+  host_reason: null,
+  host_detail: null,
+  dns: {},
+} as const satisfies Partial<Known>;
+
+type Facts = Partial<Omit<Known, 'manifest'>> & { readonly manifest?: ManifestView };
+
+/**
+ * The only way in which a container's facts change: its state is derived from them in the same statement. An event says
+ * when the state has another name. The row must be locked.
+ */
+async function changeFacts(
+  trx: Database,
+  row: ContainerRow,
+  facts: Facts,
+  {
+    cause = NO_CAUSE,
+    events = [],
+    ...values
+  }: Pick<Updateable<Tables['containers']>, 'client_id' | 'revision' | 'dns_next_at'> & {
+    readonly cause?: Cause;
+    /** The events of the change itself. */
+    readonly events?: readonly Insertable<Tables['container_events']>[];
+  } = {},
+): Promise<void> {
+  const after = { ...row, ...facts };
+  const now = new Date();
+  const state = stateOf(after, row.state, now);
+  const { manifest, dns, ...plain } = facts;
+  await trx
+    .updateTable('containers')
+    .set({
+      ...plain,
+      ...values,
+      ...(manifest === undefined ? {} : { manifest: JSON.stringify(manifest) }),
+      ...(dns === undefined ? {} : { dns: JSON.stringify(dns) }),
+      state: JSON.stringify(state),
+      updated_at: now,
+    })
+    .where('id', '=', row.id)
+    .execute();
+  for (const one of events) await addEvent(trx, one);
+  if (state.name !== row.state.name) await addEvent(trx, stateEvent(row.id, after.status, state, cause));
+}
+
+const NO_CAUSE: Cause = { actor: null, requestId: null, revision: null };
+
+function stateEvent(id: string, status: ContainerStatus, state: DatedState, cause: Cause) {
+  const { name, sentence, detail } = state;
+  return {
+    ...event(id, 'state', status, cause),
+    state: name,
+    detail: detail === null ? sentence : `${sentence} ${detail}`,
+  };
+}
+
+/** Runs the work in the transaction that is open, or else in one of its own. */
+async function inTransaction<Result>(db: Database, work: (trx: Database) => Promise<Result>): Promise<Result> {
+  return db.isTransaction ? await work(db) : await db.transaction().execute(work);
+}
+
 /**
  * Changes a container's status and adds an event. `false`: the transition isn't allowed, and nothing changed. The
  * reason of the previous status is replaced, by `null` unless one is given.
@@ -124,20 +206,24 @@ export async function moveContainer(
   db: Database,
   id: string,
   to: ContainerStatus,
-  cause: Cause & { readonly reason?: StatusReason | null; readonly detail?: string | null },
+  given: Cause & { readonly reason?: StatusReason | null; readonly detail?: string | null },
 ): Promise<boolean> {
-  const { reason = null, detail: given = null, ...rest } = cause;
-  const detail = given === null ? null : await withoutForeignNames(db, id, given);
-  const moved = await db
-    .updateTable('containers')
-    .set({ status: to, status_reason: reason, status_detail: detail, updated_at: new Date() })
-    .where('id', '=', id)
-    .where('status', 'in', predecessors(to))
-    .returning('id')
-    .executeTakeFirst();
-  if (moved === undefined) return false;
-  await addEvent(db, { ...event(id, 'status', to, rest), reason, detail });
-  return true;
+  const { reason = null, detail: text = null, ...cause } = given;
+  return await inTransaction(db, async (trx) => {
+    const row = await lockContainer(trx, id);
+    if (!canMove(row.status, to)) return false;
+    const detail = text === null ? null : await withoutForeignNames(trx, id, text);
+    // What the host reported of the site before its removal says nothing about the restored one.
+    const host =
+      to === 'provisioning' ? { health: 'unknown' as const, host_reason: null, host_detail: null } : {};
+    await changeFacts(
+      trx,
+      row,
+      { status: to, status_reason: reason, status_detail: detail, ...host },
+      { cause, events: [{ ...event(id, 'status', to, cause), reason, detail }] },
+    );
+    return true;
+  });
 }
 
 /** Why the newest manifest in git isn't applied, for a program and in words. */
@@ -154,52 +240,78 @@ export async function setObstacle(
   cause: Cause,
 ): Promise<void> {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
-  await db
-    .updateTable('containers')
-    .set({ status_reason: reason, status_detail: detail, updated_at: new Date() })
-    .where('id', '=', id)
-    .execute();
-  if (reason !== null) {
-    await addEvent(db, { ...event(id, 'manifest_refused', status, cause), reason, detail });
-  }
+  const events =
+    reason === null ? [] : [{ ...event(id, 'manifest_refused', status, cause), reason, detail }];
+  await inTransaction(db, async (trx) => {
+    const row = await lockContainer(trx, id);
+    await changeFacts(trx, row, { status_reason: reason, status_detail: detail }, { cause, events });
+  });
 }
 
-/** Replaces the text that describes which checks failed. */
-export async function setDetail(db: Database, id: string, detail: string): Promise<void> {
-  await db
-    .updateTable('containers')
-    .set({ status_detail: detail, updated_at: new Date() })
-    .where('id', '=', id)
-    .where('status_reason', '=', 'checks_failed')
-    .execute();
+/** Replaces the text that says what the present status waits for, or which checks failed. */
+export async function setDetail(
+  db: Database,
+  id: string,
+  { status, detail }: { readonly status: ContainerStatus; readonly detail: string | null },
+): Promise<void> {
+  await inTransaction(db, async (trx) => {
+    const row = await lockContainer(trx, id);
+    if (row.status !== status || isProjectionReason(row.status_reason) || row.status_detail === detail) return;
+    await changeFacts(trx, row, { status_detail: detail });
+  });
 }
 
 /** What the host reports besides health. */
 export interface HostObstacle {
-  readonly reason: 'host_trouble' | 'suspended';
+  readonly reason: HostReason;
   readonly detail: string;
 }
 
 /** Records what the host reports. */
 export async function setHealth(
-  db: Database,
-  { id, status, status_reason }: Pick<ContainerRow, 'id' | 'status' | 'status_reason'>,
+  trx: Database,
+  row: ContainerRow,
   { health, obstacle }: { readonly health: Health; readonly obstacle: HostObstacle | null },
 ): Promise<void> {
-  const hasOtherReason = status_reason !== null && !isHostReason(status_reason);
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
-  await db
-    .updateTable('containers')
-    .set({
-      health,
-      ...(hasOtherReason ? {} : { status_reason: reason, status_detail: detail }),
-      updated_at: new Date(),
-    })
-    .where('id', '=', id)
-    .execute();
-  const cause = { actor: null, requestId: null, revision: null };
-  await addEvent(db, { ...event(id, 'host', status, cause), reason, detail });
+  await changeFacts(
+    trx,
+    row,
+    { health, host_reason: reason, host_detail: detail },
+    { events: [{ ...event(row.id, 'host', row.status, NO_CAUSE), reason, detail }] },
+  );
 }
+
+/** Records what the resolvers answered for a container's custom domains, and when to ask them again. */
+export async function setDns(db: Database, id: string, dns: DnsFacts, nextAt: Date): Promise<void> {
+  await inTransaction(db, async (trx) => {
+    const row = await lockContainer(trx, id);
+    if (isDeepStrictEqual(row.dns, dns)) {
+      await trx.updateTable('containers').set({ dns_next_at: nextAt }).where('id', '=', id).execute();
+    } else await changeFacts(trx, row, { dns }, { dns_next_at: nextAt });
+  });
+}
+
+/** Derives the states of the containers that an update of the database has left without one. */
+export async function deriveStates(db: Database): Promise<void> {
+  for (;;) {
+    const rows = await db
+      .selectFrom('containers')
+      .select(COLUMNS)
+      .where(sql<boolean>`state->>'since' = ${UNDERIVED}`)
+      .limit(500)
+      .execute();
+    if (rows.length === 0) return;
+    const states = rows.map((row) => ({ id: row.id, state: stateOf(row, null, row.updated_at) }));
+    await sql`
+      update containers set state = given.state
+      from jsonb_to_recordset(${JSON.stringify(states)}::jsonb) as given(id uuid, state jsonb)
+      where given.id = containers.id`.execute(db);
+  }
+}
+
+/** The time in the state that the database gives a row by default. */
+const UNDERIVED = new Date(0).toISOString();
 
 /** The commit of the recorded manifest; `null`: that manifest is not in git yet. */
 export async function committedRevision(db: Database, id: string): Promise<string | null> {
@@ -234,22 +346,24 @@ export async function isAnyObstructed(db: Database): Promise<boolean> {
 
 /** Records the manifest that git holds. */
 export async function projectManifest(
-  db: Database,
-  { id, status }: Pick<ContainerRow, 'id' | 'status'>,
+  trx: Database,
+  row: ContainerRow,
   manifest: ManifestView,
   cause: Cause,
 ): Promise<void> {
-  await db
-    .updateTable('containers')
-    .set({
+  const hasNewHosts = !isDeepStrictEqual(row.manifest.customDomains, manifest.customDomains);
+  await changeFacts(
+    trx,
+    row,
+    { manifest },
+    {
       client_id: manifest.client,
-      manifest: JSON.stringify(manifest),
       revision: cause.revision,
-      updated_at: new Date(),
-    })
-    .where('id', '=', id)
-    .execute();
-  await addEvent(db, event(id, 'changed', status, cause));
+      ...(hasNewHosts ? { dns_next_at: null } : {}),
+      cause,
+      events: [event(row.id, 'changed', row.status, cause)],
+    },
+  );
 }
 
 function event(

@@ -64,6 +64,7 @@ function selectEvents(db: Database, { container, client, kinds, caller }: EventF
       'container_events.at',
       'container_events.kind',
       'container_events.status',
+      'container_events.state',
       'container_events.reason',
       'container_events.detail',
       'container_events.actor',

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
-import { type Health, isHostReason, LIVE } from '../lifecycle/status.ts';
+import { type Health, LIVE } from '../lifecycle/status.ts';
 import {
   type ContainerRow,
   type HostObstacle,
@@ -14,7 +14,11 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
 /** Reasons that say nothing about health: the site is being changed, is removed, or has no valid manifest. */
 const WITHOUT_HEALTH: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
-const CONVERGED: readonly string[] = ['Ready', 'Suspended', 'SourceUnavailable'];
+const CONVERGED: readonly string[] = ['Ready', 'SourceUnavailable'];
+/** The host can't use the newest manifest, and keeps the last one that it could use applied. */
+const REFUSED: readonly string[] = ['UnsupportedVersion', 'UndecryptableConfig', 'NameTaken'];
+/** Conditions that concern the provider's limits, and no site that is up. */
+const QUOTAS: readonly string[] = ['quota_near', 'quota_reached'];
 
 interface HealthVerdict {
   readonly health: Health;
@@ -23,26 +27,34 @@ interface HealthVerdict {
 }
 
 /** A container's health by its site's status on the host; `null`: the status says nothing about it. */
-export function judgeHealth({ reason, message, health }: ProvisionerSite): HealthVerdict | null {
+export function judgeHealth(site: ProvisionerSite): HealthVerdict | null {
+  const { reason, message, health, conditions } = site;
   if (WITHOUT_HEALTH.includes(reason)) return null;
-  if (CONVERGED.includes(reason)) {
-    const obstacle = reason === 'Suspended' ? ({ reason: 'suspended', detail: message } as const) : null;
-    return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle };
+  const faults = conditions.filter(({ condition }) => !QUOTAS.includes(condition));
+  if (faults.length > 0) {
+    const detail = faults.map((fault) => hostDetail(fault.condition, fault.message)).join('; ');
+    return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
   }
-  return { health: 'degraded', obstacle: { reason: 'host_trouble', detail: hostDetail(reason, message) } };
+  if (CONVERGED.includes(reason)) {
+    return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle: null };
+  }
+  // Not ready, because changes wait: that is as it was asked for.
+  if (reason === 'Suspended') {
+    return { health: 'healthy', obstacle: { reason: 'suspended', detail: message } };
+  }
+  const detail = hostDetail(reason, message);
+  return REFUSED.includes(reason)
+    ? { health: 'healthy', obstacle: { reason: 'host_refused', detail } }
+    : { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
 }
 
-/**
- * Whether a verdict differs from what a container shows. A reason that isn't the host's stays; then only the health
- * shows the verdict.
- */
+/** Whether a verdict differs from what is known of a container. */
 export function isHealthChange(
-  row: Pick<ContainerRow, 'health' | 'status_reason' | 'status_detail'>,
+  row: Pick<ContainerRow, 'health' | 'host_reason' | 'host_detail'>,
   { health, obstacle }: HealthVerdict,
 ): boolean {
-  if (health !== row.health) return true;
-  if (row.status_reason !== null && !isHostReason(row.status_reason)) return false;
-  return row.status_reason !== (obstacle?.reason ?? null) || row.status_detail !== (obstacle?.detail ?? null);
+  const { reason, detail } = obstacle ?? { reason: null, detail: null };
+  return health !== row.health || row.host_reason !== reason || row.host_detail !== detail;
 }
 
 type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>;
@@ -87,7 +99,7 @@ export class HostWatch {
     const bySite = new Map(report.sites.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
-      .select(['id', 'site_id', 'health', 'status_reason', 'status_detail'])
+      .select(['id', 'site_id', 'health', 'host_reason', 'host_detail'])
       .where('status', 'in', LIVE)
       .where(sql<string>`manifest->>'host'`, '=', settings.host)
       .execute();

@@ -268,7 +268,7 @@ export class Projection {
       site_id: site,
       client_id: manifest.client,
       status: 'removed' as const,
-      manifest: JSON.stringify(view),
+      manifest: view,
       revision: cause.revision,
     };
     if (!(await insertContainer(db, row, cause))) {

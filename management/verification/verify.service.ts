@@ -93,7 +93,7 @@ async function startVerification(
     const cause = { actor: caller.subject, requestId, revision: locked.revision, reason, detail };
     // A removal may have begun meanwhile. Then the transition is refused, and only the result is recorded.
     if (locked.status !== to) await moveContainer(trx, id, to, cause);
-    else if (!isKept && detail !== null) await setDetail(trx, id, detail);
+    else if (!isKept) await setDetail(trx, id, { status: to, detail });
   });
   return verification;
 }
@@ -113,9 +113,8 @@ export function statusAfter(
 ): StatusAfter {
   const passed = verification.status === 'passed';
   const to = passed ? 'verified' : 'verification_failed';
-  // A problem with the newest manifest stays the reason, because a verification doesn't check it. After a passed
-  // verification, a problem of the host stays the reason too.
-  if (isProjectionReason(status_reason) || (passed && status_reason === 'host_trouble')) {
+  // A problem with the newest manifest stays the reason, because a verification doesn't check it.
+  if (isProjectionReason(status_reason)) {
     return { to, reason: status_reason, detail: status_detail, isKept: true };
   }
   if (passed) return { to, reason: null, detail: null, isKept: false };

@@ -6,6 +6,7 @@ import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { PRODUCTS } from '../../gitops/requests/products.ts';
 import { PROOF_STATUSES } from '../lifecycle/proof.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
+import { SITE_STATES } from '../../gitops/report/site-state.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
 export const containerParams = z.strictObject({ id: givenId });
@@ -20,6 +21,20 @@ export const changeHeaders = z.looseObject({
 });
 
 export const statusReason = z.enum(Object.keys(STATUS_REASONS) as [StatusReason, ...StatusReason[]]); // Object.keys drops the key type
+
+export const stateView = z
+  .object({
+    name: z.enum(SITE_STATES),
+    since: z.iso.datetime(),
+    sentence: z.string(),
+    remedy: z.string().nullable().meta({ description: 'what to do; null: nothing' }),
+    detail: z.string().nullable().meta({ description: 'the cause as it was reported' }),
+    also: z.array(z.enum(SITE_STATES)).meta({ description: 'the other states that hold, too' }),
+  })
+  .meta({
+    id: 'SiteState',
+    description: 'the state of the site: of the states that hold, the first one in the order of the enum',
+  });
 
 const sameOriginView = z
   .object({
@@ -73,6 +88,11 @@ export const containerView = z
     protected: z.boolean().meta({ description: 'true: the container can’t be removed' }),
     resources: containerResources,
     health: z.enum(HEALTHS).meta({ description: 'health of the site’s containers on their host' }),
+    state: stateView,
+    firstVisitAt: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'when a page first got its tags from here; null: no visit has been counted yet' }),
     image: z.string().meta({ description: 'the tag server’s image, pinned by digest' }),
     features: z.record(z.string(), z.boolean()),
     modules: z.record(z.string(), z.unknown()),

@@ -7,6 +7,7 @@ import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { Role } from '../lifecycle/roles.ts';
+import type { DatedState } from '../lifecycle/site-facts.ts';
 import { LIVE } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
@@ -56,6 +57,8 @@ export function presentContainer(
     protected: manifest.protect,
     resources: manifest.resources,
     health: row.health,
+    state: presentState(row.state),
+    firstVisitAt: row.first_visit_at?.toISOString() ?? null,
     image: manifest.image,
     features: manifest.features,
     modules: manifest.modules,
@@ -72,6 +75,11 @@ export function presentContainer(
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };
+}
+
+/** A state as the API answers it. */
+export function presentState({ also, ...state }: DatedState): ContainerView['state'] {
+  return { ...state, also: [...also] };
 }
 
 /**
@@ -120,14 +128,15 @@ export function blockedHostWarnings({
 }
 
 /**
- * The reason that the database has. If it has none, one that the manifest shows: a suspension (even before the host has
- * reported which changes wait), serving that is off, or a domain without a proof.
+ * The reason of the status. If it has none, the one that the host reports, or one that the manifest shows: a suspension
+ * (even before the host has reported which changes wait), serving that is off, or a domain without a proof.
  */
 function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainProof'>) {
-  const { status, status_reason, status_detail, manifest } = row;
+  const { status, status_reason, status_detail, host_reason, host_detail, manifest } = row;
   if (status_reason !== null || !LIVE.includes(status)) {
     return { statusReason: status_reason, statusDetail: status_detail };
   }
+  if (host_reason !== null) return { statusReason: host_reason, statusDetail: host_detail };
   if (manifest.suspend) {
     const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
     return { statusReason: 'suspended' as const, statusDetail };

@@ -10,7 +10,7 @@ export function messageOf(delivery: Outgoing): { id: string; body: string } {
     const data = { text: 'a test' };
     return { id: `msg_test_${id}`, body: bodyOf('test', queued_at, data) };
   }
-  const { position, container_id, client_id, at, status, reason, detail, actor, request_id, revision } =
+  const { position, container_id, client_id, at, status, state, reason, detail, actor, request_id, revision } =
     delivery;
   const data = {
     id: position,
@@ -20,6 +20,7 @@ export function messageOf(delivery: Outgoing): { id: string; body: string } {
     at,
     kind,
     status,
+    state,
     reason,
     detail,
     actor,

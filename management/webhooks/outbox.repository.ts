@@ -82,6 +82,7 @@ export interface Outgoing {
   readonly client_id: string | null;
   readonly at: Date | null;
   readonly status: string | null;
+  readonly state: string | null;
   readonly reason: string | null;
   readonly detail: string | null;
   readonly actor: string | null;
@@ -102,8 +103,8 @@ export async function nextDeliveries(
   if (found === undefined) return null;
   const { rows } = await sql<Outgoing>`
     select delivery.id, delivery.kind, delivery.attempts, delivery.queued_at, delivery.event_seq::text,
-      event.position::text, event.container_id, containers.client_id, event.at, event.status, event.reason,
-      event.detail, event.actor, event.request_id, event.revision
+      event.position::text, event.container_id, containers.client_id, event.at, event.status, event.state,
+      event.reason, event.detail, event.actor, event.request_id, event.revision
     from webhook_deliveries as delivery
     left join container_events as event on event.seq = delivery.event_seq
     left join containers on containers.id = event.container_id

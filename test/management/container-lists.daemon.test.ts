@@ -125,6 +125,14 @@ test('a summary has what a list shows', async () => {
         suspended: false,
         serving: true,
         health: expect.stringMatching(/healthy|unknown/),
+        state: {
+          name: 'serving',
+          since: expect.any(String),
+          sentence: 'It is served.',
+          remedy: null,
+          detail: null,
+          also: [],
+        },
         domains: ['list0.example'],
         createdAt: expect.any(String),
         updatedAt: expect.any(String),
@@ -136,6 +144,7 @@ test('a summary has what a list shows', async () => {
 
 test.each([
   'status=nope',
+  'state=nope',
   'sort=domains',
   'cursor=x&sort=name',
   'cursor=12&sort=name',

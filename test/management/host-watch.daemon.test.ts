@@ -4,7 +4,7 @@ import { judgeHealth } from '../../management/sites/host-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
-const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
+const VERDICTS: Record<Reason, 'well' | 'suspended' | 'refused' | 'trouble' | 'silent'> = {
   Ready: 'well',
   Progressing: 'silent',
   Retrying: 'trouble',
@@ -12,9 +12,9 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'trouble' | 'silent'> = {
   Failed: 'trouble',
   ObserveFailed: 'trouble',
   InvalidManifest: 'silent',
-  UnsupportedVersion: 'trouble',
-  UndecryptableConfig: 'trouble',
-  NameTaken: 'trouble',
+  UnsupportedVersion: 'refused',
+  UndecryptableConfig: 'refused',
+  NameTaken: 'refused',
   Conflict: 'trouble',
   Suspended: 'suspended',
   Blocked: 'trouble',
@@ -36,11 +36,12 @@ test.each(Object.keys(REASONS) as Reason[])(
       reason === 'QuotaReached'
         ? 'there is no room for the site at the moment; only the operator can make room'
         : `${reason}: why`;
-    const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy' });
+    const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy', conditions: [] });
     expect(verdict).toEqual(
       {
         well: { health: 'healthy', obstacle: null },
         suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' } },
+        refused: { health: 'healthy', obstacle: { reason: 'host_refused', detail } },
         trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail } },
         silent: null,
       }[VERDICTS[reason]],
@@ -49,8 +50,23 @@ test.each(Object.keys(REASONS) as Reason[])(
 );
 
 test('a converged site can still be degraded', () => {
-  const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const };
+  const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const, conditions: [] };
   expect(judgeHealth(said)).toEqual({ health: 'degraded', obstacle: null });
+});
+
+test('a site that is suspended is well, although it isn’t ready while changes wait', () => {
+  const said = { site: 'a', ready: false, reason: 'Suspended', message: '1 change is pending', conditions: [] };
+  const obstacle = { reason: 'suspended', detail: '1 change is pending' };
+  expect(judgeHealth({ ...said, health: 'degraded' })).toEqual({ health: 'healthy', obstacle });
+});
+
+test.each([
+  ['a preview server that fails', 'preview_failed', 'degraded'],
+  ['a limit of the provider', 'quota_reached', 'healthy'],
+] as const)('of a site that is ready, the condition of %s makes the health %s', (_what, condition, health) => {
+  const conditions = [{ condition, message: 'why' }];
+  const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'healthy' as const, conditions };
+  expect(judgeHealth(said)?.health).toBe(health);
 });
 
 describe('trouble on the host', () => {

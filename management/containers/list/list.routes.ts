@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { SITE_STATES } from '../../../gitops/report/site-state.ts';
 import { demandRole } from '../../access/roles.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
@@ -12,7 +13,7 @@ import {
   SORT_KEYS,
   type SummaryRow,
 } from '../../records/container-lists.repository.ts';
-import { presentContainer } from '../../view/present.ts';
+import { presentContainer, presentState } from '../../view/present.ts';
 import { cursorOf, positionOf } from './cursor.ts';
 import {
   type ContainerCounts,
@@ -78,7 +79,7 @@ export function listRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
         config: { access: 'self' },
         schema: {
           operationId: 'countContainers',
-          summary: 'Count the containers of the caller’s clients by status and health',
+          summary: 'Count the containers of the caller’s clients by state, status and health',
           tags,
           querystring: countsQuery,
           response: { 200: containerCounts, ...problems('invalid_request', 'unknown_client') },
@@ -112,6 +113,7 @@ function summaryOf(row: SummaryRow): ContainerSummary {
     suspended: row.suspended,
     serving: row.serving,
     health: row.health,
+    state: presentState(row.state),
     domains: row.domains,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
@@ -125,6 +127,7 @@ function countsOf(rows: Awaited<ReturnType<typeof countContainers>>): ContainerC
     Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<Key, number>; // it forgets the key type
   return {
     total: sum(rows),
+    state: by(SITE_STATES, (state) => sum(rows.filter((row) => row.state === state))),
     status: by(STATUSES, (status) => sum(rows.filter((row) => row.status === status))),
     health: by(HEALTHS, (health) => sum(live.filter((row) => row.health === health))),
     suspended: sum(live.filter(({ suspended }) => suspended)),

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { givenDomain } from '../../../gitops/manifest/schema.ts';
+import { SITE_STATES } from '../../../gitops/report/site-state.ts';
 import { HEALTHS, STATUSES } from '../../lifecycle/status.ts';
 import { SORT_KEYS } from '../../records/container-lists.repository.ts';
-import { containerView, statusReason } from '../../view/container-view.ts';
+import { containerView, stateView, statusReason } from '../../view/container-view.ts';
 import { pageQuery } from '../../view/page.ts';
 
 const SORTS = SORT_KEYS.flatMap((key) => [key, `-${key}`] as const);
@@ -32,6 +33,7 @@ export const listQuery = z
     clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
     status: severalOf(STATUSES).optional(),
     health: severalOf(HEALTHS).optional(),
+    state: severalOf(SITE_STATES).optional(),
     domain: givenDomain.optional(),
     sort: z.enum(SORTS).default('-createdAt').meta({ description: 'with `-`: the greatest first' }),
     view: z
@@ -59,6 +61,7 @@ const summary = z
     suspended: z.boolean(),
     serving: z.boolean(),
     health: z.enum(HEALTHS),
+    state: stateView,
     domains: z.array(z.string()),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
@@ -81,6 +84,7 @@ const countsOf = <const Keys extends readonly [string, ...string[]]>(keys: Keys)
 export const containerCounts = z
   .object({
     total: z.int(),
+    state: countsOf(SITE_STATES),
     status: countsOf(STATUSES),
     health: countsOf(HEALTHS).meta({ description: 'of the containers that are up or being created' }),
     suspended: z.int().meta({ description: 'of the containers that are up or being created' }),

@@ -125,6 +125,7 @@ describe('the proxy', () => {
 });
 
 describe('the edge', () => {
+  const hopSecret = 'hop-secret-of-the-tests';
   const lookup = nodeLookup({
     addresses: async () => ['127.0.0.1'],
     alias: async () => null,
@@ -143,7 +144,7 @@ describe('the edge', () => {
     const url = await serve((_request, response) =>
       response.writeHead(404).end(JSON.stringify({ type: 'urn:tagyard:problem:not_found' })),
     );
-    expect(await checkEdge(url, { lookup })).toMatchObject({ name: 'edge', status: 'passed' });
+    expect(await checkEdge(url, { lookup, hopSecret })).toMatchObject({ name: 'edge', status: 'passed' });
   });
 
   test.each([
@@ -152,7 +153,7 @@ describe('the edge', () => {
     [530, 'error code: 1016'],
   ])('fails where something else answers with %i', async (status, body) => {
     const url = await serve((_request, response) => response.writeHead(status).end(body));
-    expect(await checkEdge(url, { lookup })).toMatchObject({
+    expect(await checkEdge(url, { lookup, hopSecret })).toMatchObject({
       status: 'failed',
       detail: expect.stringContaining(`status ${status}, but it is not the worker`),
     });
@@ -160,11 +161,11 @@ describe('the edge', () => {
 
   test('fails if it doesn’t answer, or stops in the middle of an answer', async () => {
     const silent = await serve(() => undefined);
-    expect(await checkEdge(silent, { lookup, timeoutMs: LIMIT_MS })).toMatchObject({
+    expect(await checkEdge(silent, { lookup, hopSecret, timeoutMs: LIMIT_MS })).toMatchObject({
       status: 'failed',
       detail: 'no answer within 0.3 s',
     });
     const halting = await serve((_request, response) => response.writeHead(404).write('{'));
-    expect(await checkEdge(halting, { lookup, timeoutMs: LIMIT_MS })).toMatchObject({ status: 'failed' });
+    expect(await checkEdge(halting, { lookup, hopSecret, timeoutMs: LIMIT_MS })).toMatchObject({ status: 'failed' });
   });
 });

@@ -26,8 +26,6 @@ test.each<[string, 'passed' | 'failed' | 'unreachable', StatusReason | null, obj
     null,
     { to: 'verification_failed', detail: 'the site gave no answer, or only 5xx', isKept: false },
   ],
-  ['passed, with trouble on the host', 'passed', 'host_trouble', { reason: 'host_trouble', isKept: true }],
-  ['failed, with trouble on the host', 'failed', 'host_trouble', { reason: 'checks_failed', isKept: false }],
   [
     'passed, with a refused manifest',
     'passed',

@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import { SITE_STATES } from '../../gitops/report/site-state.ts';
+import { eventually } from '../support/eventually.ts';
+import { Receiver } from '../support/management/receiver.ts';
+import { creation, World } from '../support/management/world.ts';
+
+let world: World;
+let receiver: Receiver;
+let client: string;
+let clone: string;
+beforeAll(async () => {
+  receiver = new Receiver();
+  await receiver.start();
+  world = await World.open({ logLevel: 'silent' });
+  client = await world.client();
+  const body = { client, url: `${receiver.url}/`, events: ['container.state'] };
+  expect((await world.call('POST', '/webhooks', { as: 'owner', body })).status).toBe(201);
+});
+afterAll(async () => {
+  await world.close();
+  await receiver.stop();
+});
+
+interface Site {
+  readonly id: string;
+  readonly siteId: string;
+}
+
+const post = (path: string, body?: object) => world.call('POST', path, { as: 'owner', ...(body && { body }) });
+const read = async ({ id }: Site) =>
+  (await world.call('GET', `/server-containers/${id}`, { as: 'viewer' })).body;
+
+let count = 0;
+async function start(): Promise<Site> {
+  const domain = `state${++count}.example`;
+  const answer = await post('/server-containers', creation(client, domain, { name: domain }));
+  expect(answer.status).toBe(202);
+  return answer.body;
+}
+
+async function create(): Promise<Site> {
+  const site = await start();
+  await eventually(async () => expect((await read(site)).state.name).toBe('serving'));
+  return site;
+}
+
+async function edit({ siteId }: Site, change: (text: string) => string): Promise<void> {
+  await world.repo.commit({
+    site: siteId,
+    subject: 'By hand',
+    author: { name: 'Olga', email: 'olga@example.test' },
+    trailers: {},
+    edit: (text) => change(text ?? ''),
+  });
+}
+
+/** Every place that shows the state of a site, and what it shows. */
+async function shown(site: Site, name: SiteStateName): Promise<Record<string, unknown>> {
+  const list = async (query: string) =>
+    (await world.call('GET', `/server-containers?${query}`, { as: 'viewer' })).body.containers;
+  const named = (found: { id: string; state: { name: string } }[]) =>
+    found.find(({ id }) => id === site.id)?.state.name;
+  const { body: counts } = await world.call('GET', '/server-containers/summary', { as: 'viewer' });
+  const all: { state: { name: string } }[] = await list('view=summary&limit=200');
+  const { body } = await world.call('GET', `/server-containers/${site.id}/events`, { as: 'viewer' });
+  const newest = body.events.filter(({ kind }: { kind: string }) => kind === 'state').at(-1);
+  const metrics = (await world.management?.app.inject({ url: '/metrics', remoteAddress: '127.0.0.1' }))?.body;
+  const sent = receiver.received
+    .map((message) => JSON.parse(message.body))
+    .filter(({ data }) => data.containerId === site.id)
+    .at(-1);
+  const same = all.filter(({ state }) => state.name === name).length;
+  return {
+    container: (await read(site)).state.name,
+    list: named(await list('limit=200')),
+    summaries: named(await list('view=summary&limit=200')),
+    filter: named(await list(`state=${name}&view=summary&limit=200`)),
+    counted: counts.state[name] === same,
+    metric: new RegExp(`^tagyard_container_states\\{state="${name}"\\} ${same}$`, 'm').test(metrics ?? ''),
+    ...(newest === undefined ? {} : { event: newest.state, webhook: sent?.data.state }),
+  };
+}
+
+const EVERYWHERE = (name: SiteStateName, isFirst: boolean) => ({
+  container: name,
+  list: name,
+  summaries: name,
+  filter: name,
+  counted: true,
+  metric: true,
+  ...(isFirst ? {} : { event: name, webhook: name }),
+});
+
+/** For each state: how a site gets it, and which states hold besides. */
+const REACHED: Readonly<
+  Record<SiteStateName, { also: SiteStateName[]; detail: string | null; reach(): Promise<Site> }>
+> = {
+  setting_up: {
+    also: [],
+    detail: 'waits for the edge: shop answers with status 404',
+    async reach() {
+      world.provisioner.edge = { served: false, detail: 'shop answers with status 404' };
+      return await start();
+    },
+  },
+  serving: { also: [], detail: null, reach: create },
+  paused: {
+    also: ['serving'],
+    detail: '1 change is pending: dns',
+    async reach() {
+      const site = await create();
+      await post(`/server-containers/${site.id}/suspend`, {});
+      world.provisioner.sites.set(site.siteId, {
+        reason: 'Suspended',
+        message: '1 change is pending: dns',
+        health: 'degraded',
+      });
+      return site;
+    },
+  },
+  off: {
+    also: [],
+    detail: null,
+    async reach() {
+      const site = await create();
+      expect((await post(`/server-containers/${site.id}/suspend`, { serving: false })).status).toBe(200);
+      return site;
+    },
+  },
+  failing: {
+    also: [],
+    detail: 'Failed: containers processing: exited with code 1',
+    async reach() {
+      const site = await create();
+      const message = 'containers processing: exited with code 1';
+      world.provisioner.sites.set(site.siteId, { reason: 'Failed', message });
+      return site;
+    },
+  },
+  change_refused: {
+    also: ['serving'],
+    detail: expect.stringContaining('nmae'),
+    async reach() {
+      const site = await create();
+      await edit(site, (text) => text.replace(/^name:/m, 'nmae:'));
+      return site;
+    },
+  },
+  waits_for_dns: {
+    also: [],
+    detail: null,
+    // The resolvers of this world answer nothing: test/integration/dns-domains.test.ts reaches it.
+    reach: async () => await create(),
+  },
+  removed: {
+    also: [],
+    detail: null,
+    async reach() {
+      const site = await create();
+      const answer = await world.call('DELETE', `/server-containers/${site.id}`, { as: 'owner' });
+      expect(answer.status).toBe(202);
+      return site;
+    },
+  },
+};
+
+test.each(SITE_STATES.filter((name) => name !== 'waits_for_dns'))(
+  'a site that is %s is so in every place',
+  async (name) => {
+    const { also, detail, reach } = REACHED[name];
+    const site = await reach();
+    await eventually(async () => {
+      const { state } = await read(site);
+      expect(state).toEqual({
+        name,
+        also,
+        detail,
+        since: expect.any(String),
+        sentence: expect.stringMatching(/^[A-Z].*\.$/),
+        remedy: ['serving', 'setting_up'].includes(name) || state.sentence === 'It is being removed.' ? null : expect.stringMatching(/\.$/),
+      });
+      expect(await shown(site, name)).toEqual(EVERYWHERE(name, name === 'setting_up'));
+    });
+    world.provisioner.edge = { served: true, detail: '' };
+  },
+);
+
+test('a site is active only after the edge has answered for it, and says what it waits for', async () => {
+  world.provisioner.edge = { served: false, detail: 'shop answers with status 404' };
+  const site = await start();
+  const detail = 'waits for the edge: shop answers with status 404';
+  await eventually(async () =>
+    expect(await read(site)).toMatchObject({ status: 'provisioning', statusDetail: detail, state: { detail } }),
+  );
+  const statuses = async () =>
+    (await world.call('GET', `/server-containers/${site.id}/events`, { as: 'viewer' })).body.events
+      .filter(({ kind }: { kind: string }) => kind === 'status')
+      .map(({ status }: { status: string }) => status);
+  expect(await statuses()).toEqual(['provisioning']);
+  world.provisioner.edge = { served: true, detail: '' };
+  await eventually(async () =>
+    expect(await read(site)).toMatchObject({ status: 'active', statusDetail: null, state: { name: 'serving' } }),
+  );
+  expect(await statuses()).toEqual(['provisioning', 'active']);
+});
+
+test('of several states the first one counts, the others are listed, and each shows again when it is the first', async () => {
+  const site = await create();
+  const shows = (name: SiteStateName, also: SiteStateName[]) =>
+    eventually(async () => expect((await read(site)).state).toMatchObject({ name, also }));
+  await edit(site, (text) => text.replace(/^name:/m, 'nmae:'));
+  await shows('change_refused', ['serving']);
+  world.provisioner.sites.set(site.siteId, { reason: 'Failed', message: 'exited' });
+  await shows('failing', ['change_refused']);
+  expect((await read(site)).state.detail).toBe('Failed: exited');
+  await edit(site, (text) => text.replace(/^nmae:/m, 'name:').concat('suspend: true\n'));
+  await shows('failing', ['paused']);
+  await edit(site, (text) => text.replace('suspend: true\n', 'serving: false\n'));
+  await shows('off', ['failing']);
+  world.provisioner.sites.set(site.siteId, { reason: 'Ready', message: '' });
+  await shows('off', []);
+  await edit(site, (text) => text.replace('serving: false\n', ''));
+  await shows('serving', []);
+});
