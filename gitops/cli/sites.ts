@@ -3,6 +3,7 @@ import { counted } from '../base/text.ts';
 import { isCertificate } from '../report/is-certificate.ts';
 import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
+import type { SiteState, SiteStateName } from '../report/site-state.ts';
 import { readAnswer } from './instance/answers.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { type Drift, describeDrift, driftOf, observeLive } from './live.ts';
@@ -10,6 +11,7 @@ import { renderChecks } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print, short } from './output/print.ts';
 import { table } from './output/table.ts';
+import { managementStates } from './site-states.ts';
 
 const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 
@@ -33,17 +35,19 @@ export async function status(
   site: string | undefined,
   options: OutputOptions,
 ): Promise<void> {
-  const [answer, live] = await Promise.all([
+  const [answer, live, states] = await Promise.all([
     site === undefined
       ? callProvisioner(context, { method: 'GET', path: '/sites' })
       : readSite(context, site),
     observeLive(context),
+    managementStates(context),
   ]);
+  const withState = (one: ShownSite) => ({ ...one, state: states.get(one.site) ?? one.state });
   const drift = driftOf(live);
   const checks = live.checks.filter(({ status: outcome }) => outcome !== 'passed');
   if (site !== undefined) {
     const own = drift.filter((change) => change.site === site);
-    const shown = withDrift(await readAnswer('site', answer), own);
+    const shown = withState(withDrift(await readAnswer('site', answer), own));
     if (own.length > 0 || hasFailed(checks)) process.exitCode = 1;
     print(options, { ...shown, drift: own, checks }, () => {
       const below = renderLive(own, checks);
@@ -51,7 +55,8 @@ export async function status(
     });
     return;
   }
-  const shown = await readAnswer('sites', answer);
+  const read = await readAnswer('sites', answer);
+  const shown = { ...read, sites: read.sites.map(withState) };
   // Before the first commit there is nothing to observe.
   const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
   if (shown.problem !== null || drift.length > 0 || hasFailed(relevant)) process.exitCode = 1;
@@ -60,7 +65,7 @@ export async function status(
     const list =
       sites.length === 0
         ? 'no site yet\n'
-        : table([header('site', 'condition', 'applied', ''), ...sites.map(statusRow)]);
+        : table([header('site', 'state', 'condition', 'applied', ''), ...sites.map(statusRow)]);
     // Quotas are the same for all sites: a check names them.
     const own = sites.flatMap(({ site, conditions = [] }) =>
       conditions.filter(({ condition }) => condition === 'preview_failed').map((one) => ({ ...one, site })),
@@ -175,11 +180,20 @@ function detailOf(resource: ShownSite['resources'][number]): string {
   return resource.reason || `until ${resource.notAfter?.slice(0, 10)}, by ${resource.issuer}`;
 }
 
-function statusRow({ site, ready, reason, applied, message, suspended, servingOff }: ShownSite): string[] {
-  const color = !ready ? 'red' : suspended || servingOff ? 'yellow' : 'green';
-  const further = [
-    ...(suspended && reason !== 'Suspended' ? ['suspended'] : []),
-    ...(servingOff ? ['serving off'] : []),
-  ];
-  return [site, [styleText(color, reason), ...further].join(', '), short(applied), message];
+const STATE_COLOUR: Partial<Record<SiteStateName, 'green' | 'red' | 'yellow'>> = {
+  serving: 'green',
+  failing: 'red',
+  change_refused: 'red',
+  waits_for_dns: 'red',
+};
+
+function statusRow({ site, reason, applied, message, state }: ShownSite): string[] {
+  const names = state === undefined ? [] : [state.name, ...state.also.filter((name) => name !== 'serving')];
+  const [first, ...others] = names.map((name) => styleText(STATE_COLOUR[name] ?? 'yellow', name));
+  const detail =
+    message !== '' || state === undefined || state.name === 'serving' ? message : stateText(state);
+  return [site, [first ?? '', ...others].join(', '), reason, short(applied), detail];
 }
+
+const stateText = ({ sentence, detail, remedy }: SiteState) =>
+  [sentence, detail, remedy].filter((text) => text !== null).join(' ');

@@ -37,7 +37,11 @@ export async function visitEdge(
  */
 export async function askEdge(
   { hostnames, loaderToken, serving }: Pick<Manifest, 'hostnames' | 'loaderToken' | 'serving'>,
-  { edgePublicUrl, timeoutMs = ANSWER_MS, ...visitor }: Visitor & { readonly edgePublicUrl: string; readonly timeoutMs?: number },
+  {
+    edgePublicUrl,
+    timeoutMs = ANSWER_MS,
+    ...visitor
+  }: Visitor & { readonly edgePublicUrl: string; readonly timeoutMs?: number },
 ): Promise<EdgeAnswer> {
   const url = new URL(edgePublicUrl.replace('{host}', hostnames.edge));
   const path = `/l/${loaderToken}.js`;

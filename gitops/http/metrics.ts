@@ -2,7 +2,8 @@ import { Gauge, Registry } from 'prom-client';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import type { QuotaStatus } from '../report/quotas.ts';
-import { REASONS } from '../report/report.ts';
+import { REASONS, type ShownSite } from '../report/report.ts';
+import { SITE_STATES } from '../report/site-state.ts';
 import { shownReason } from './shown-reason.ts';
 
 /** Current figures as Prometheus text. Those of sites come from the loop, so that they match `GET /sites`. */
@@ -10,6 +11,7 @@ export async function renderMetrics(
   loop: Loop,
   operations: Operations,
   quotas: readonly QuotaStatus[],
+  shownSites: readonly ShownSite[],
 ): Promise<string> {
   const registry = new Registry();
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
@@ -19,6 +21,13 @@ export async function renderMetrics(
   const counts = Map.groupBy(loop.statuses(), (status) => shownReason(status, loop.sourceProblem));
   for (const reason of Object.keys(REASONS)) sites.set({ reason }, 0);
   for (const [reason, statuses] of counts) sites.set({ reason }, statuses.length);
+
+  const states = gauge('tagyard_site_states', 'Sites of this host by their state, as this host knows it.', [
+    'state',
+  ]);
+  for (const state of SITE_STATES) {
+    states.set({ state }, shownSites.filter((site) => site.state?.name === state).length);
+  }
 
   const resources = gauge('tagyard_resources', 'Resources of this host’s sites by target and state.', [
     'target',

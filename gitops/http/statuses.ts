@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { SourceProblem } from '../loop/source.ts';
+import { hostState } from '../report/host-state.ts';
 import { conditionsOf, type QuotaStatus } from '../report/quotas.ts';
 import type { ShownSite, SiteStatus } from '../report/report.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
@@ -23,7 +24,7 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
 
   const shown = (status: SiteStatus, quotas: readonly QuotaStatus[]): ShownSite => {
     const conditions = [...conditionsOf(quotas), ...(deps.conditionsOf?.(status.site) ?? [])];
-    return {
+    const site = {
       ...status,
       reason: shownReason(status, loop.sourceProblem),
       message: [status.message, sourceAge(loop.sourceProblem), planProblem() ?? '']
@@ -32,6 +33,12 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
       ...(conditions.length === 0 ? {} : { conditions }),
     };
+    return { ...site, state: hostState(site) };
+  };
+
+  const allShown = () => {
+    const quotas = shownQuotas(deps);
+    return loop.statuses().map((status) => shown(status, quotas));
   };
 
   return async (app) => {
@@ -42,7 +49,9 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     });
 
     app.get('/metrics', async (_request, reply) =>
-      reply.type('text/plain; version=0.0.4').send(await renderMetrics(loop, operations, shownQuotas(deps))),
+      reply
+        .type('text/plain; version=0.0.4')
+        .send(await renderMetrics(loop, operations, shownQuotas(deps), allShown())),
     );
 
     app.get('/operations/:id', { schema: { params: operationParams } }, async (request) => {
@@ -58,7 +67,7 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
         problem: planProblem(),
         source: shownSource(loop.sourceProblem),
         quotas,
-        sites: loop.statuses().map((status) => shown(status, quotas)),
+        sites: allShown(),
       };
     });
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { quotasSchema } from './quotas.ts';
 import { siteConditionSchema } from './site-condition.ts';
+import { siteStateSchema } from './site-state.ts';
 
 /** The states of a hostname's certificate, in the order in which they normally follow each other. */
 export const CERTIFICATE_STATES = [
@@ -40,6 +41,41 @@ export const REASONS = {
   Removed: 'nothing of the site is left on this host',
 } as const;
 export type Reason = keyof typeof REASONS;
+
+/**
+ * What a reason says of a site that is up. `well`: it is as git says; `changing`: nothing yet; `refused`: the newest
+ * manifest can't be used, and the last one that could be used stays applied; `suspended`: changes wait, as was asked for;
+ * `gone`: it is or is being removed; `trouble`: the host can't apply or keep what git says.
+ */
+const MEANINGS: Readonly<Record<Reason, 'well' | 'changing' | 'refused' | 'suspended' | 'gone' | 'trouble'>> =
+  {
+    Ready: 'well',
+    SourceUnavailable: 'well',
+    Progressing: 'changing',
+    InvalidManifest: 'refused',
+    UnsupportedVersion: 'refused',
+    UndecryptableConfig: 'refused',
+    NameTaken: 'refused',
+    Suspended: 'suspended',
+    Removing: 'gone',
+    Removed: 'gone',
+    Retrying: 'trouble',
+    QuotaReached: 'trouble',
+    Failed: 'trouble',
+    ObserveFailed: 'trouble',
+    Conflict: 'trouble',
+    Blocked: 'trouble',
+    Frozen: 'trouble',
+    CertificatePending: 'trouble',
+    NotIsolated: 'trouble',
+    Drifted: 'trouble',
+    RepairLoop: 'trouble',
+  };
+
+/** What a reason means; an unknown one, of a newer host, means trouble. */
+export function meaningOf(reason: string): (typeof MEANINGS)[Reason] {
+  return Object.hasOwn(MEANINGS, reason) ? MEANINGS[reason as Reason] : 'trouble'; // it is one of its keys
+}
 
 /** Reasons that lie with the host, its targets or an operator: the manifest itself is not at fault. */
 export const HOST_FAULTS: readonly Reason[] = [
@@ -153,6 +189,8 @@ export type CertificateStatus = z.infer<typeof certificateSchema>;
 
 /** A site in `GET /sites` and `GET /sites/:site`. */
 export const shownSiteSchema = siteStatusSchema.extend({
+  /** As far as this host knows it: management knows more of domains and verifications. Unset: an older host. */
+  state: siteStateSchema.optional(),
   resources: z.array(z.union([certificateSchema, resource])),
   /** Quotas that are near or reached, and a preview server that didn't start. The site may be ready all the same. */
   conditions: z.array(siteConditionSchema).optional(),

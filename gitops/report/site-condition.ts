@@ -6,3 +6,10 @@ export const siteConditionSchema = z.object({
   message: z.string(),
 });
 export type SiteCondition = z.infer<typeof siteConditionSchema>;
+
+/** The conditions that concern the site itself, and not the limits of the provider. */
+export function faultsIn<Condition extends { readonly condition: string }>(
+  conditions: readonly Condition[],
+): Condition[] {
+  return conditions.filter(({ condition }) => condition !== 'quota_near' && condition !== 'quota_reached');
+}

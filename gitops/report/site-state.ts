@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /** The states of a site. Of those that hold, the first one names the site's state. */
 export const SITE_STATES = [
   'removed',
@@ -36,16 +38,17 @@ export interface SiteFacts {
 }
 
 /** The state of a site, without the time since which it has it. */
-export interface SiteState {
-  readonly name: SiteStateName;
-  readonly sentence: string;
+export const siteStateSchema = z.object({
+  name: z.enum(SITE_STATES),
+  sentence: z.string(),
   /** What to do; `null`: nothing. */
-  readonly remedy: string | null;
+  remedy: z.string().nullable(),
   /** The cause as it was reported. */
-  readonly detail: string | null;
+  detail: z.string().nullable(),
   /** The other states that hold, too. */
-  readonly also: readonly SiteStateName[];
-}
+  also: z.array(z.enum(SITE_STATES)),
+});
+export type SiteState = z.infer<typeof siteStateSchema>;
 
 type Words = Omit<SiteState, 'name' | 'also'>;
 
@@ -142,6 +145,7 @@ const REFUSALS = {
   },
   claim: {
     sentence: 'The newest manifest in git isn’t applied in full: another site holds a name or port of it.',
-    remedy: 'Remove the name or port from the site’s file, or from the other site; then this one continues by itself.',
+    remedy:
+      'Remove the name or port from the site’s file, or from the other site; then this one continues by itself.',
   },
 } as const;

@@ -16,7 +16,11 @@ const AT_ONCE = 50;
 const WIDTH = 8;
 
 /** Asks the resolvers about one custom domain. */
-export async function askDns(hosts: AskedHosts, { hostnames }: Pick<ManifestView, 'hostnames'>, domain: string) {
+export async function askDns(
+  hosts: AskedHosts,
+  { hostnames }: Pick<ManifestView, 'hostnames'>,
+  domain: string,
+) {
   const [seen, origin] = await Promise.all([hosts.ask(domain), hosts.ask(hostnames.origin)]);
   const addresses = addressesIn(origin.answers);
   return { seen, addresses, dns: judgeDns(domain, { alias: hostnames.origin, addresses }, seen.answers) };

@@ -9,8 +9,8 @@ import { loaderUrl } from '../view/present.ts';
 import { presentProof } from '../view/proof.ts';
 import type { AskedHosts } from './asked-hosts.ts';
 import { cookieLifetime, type ResolvedHost } from './cookie-lifetime.ts';
-import type { CustomDomainView, DomainStateView } from './domain-states.schema.ts';
 import { askDns, recordDns } from './dns-watch.ts';
+import type { CustomDomainView, DomainStateView } from './domain-states.schema.ts';
 
 /** How long an answer waits for the provisioner. */
 const CERTIFICATES_MS = 4_000;

@@ -98,9 +98,7 @@ const CREATION_REMEDIES: Partial<Record<StatusReason, string>> = {
  * server, from its first-party custom domains, or if it has none, from the edge hostname.
  */
 function unservedDomains({ manifest, dns }: Known): string[] {
-  const active = manifest.domains.filter((_, index) =>
-    isActiveDomain(index, manifest.features.multi_domain),
-  );
+  const active = manifest.domains.filter((_, index) => isActiveDomain(index, manifest.features.multi_domain));
   const waits = active.map(({ domain, sameOrigin }) => {
     if (sameOrigin !== undefined && isProven(manifest, domain)) return [];
     const own = provenHosts(manifest).filter((host) => isFirstPartyHost(host, [domain]));

@@ -43,7 +43,15 @@ export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'veri
 export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
 export type Health = (typeof HEALTHS)[number];
 
-export const EVENT_KINDS = ['status', 'state', 'changed', 'manifest_refused', 'host', 'proof', 'policy'] as const;
+export const EVENT_KINDS = [
+  'status',
+  'state',
+  'changed',
+  'manifest_refused',
+  'host',
+  'proof',
+  'policy',
+] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 /** Why a container has its status, or why the newest manifest in git isn't applied: a closed set for dashboards. */

@@ -1,13 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Actor, Database } from '../db/database.ts';
 import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import type { Actor, Database } from '../db/database.ts';
 import { type ContainerStatus, type Health, LIVE, type StatusReason } from '../lifecycle/status.ts';
 import { type ContainerWithOperation, selectContainers } from './containers.repository.ts';
 import { withProofs } from './domain-proofs.repository.ts';
 import { visibleClients } from './memberships.repository.ts';
 
 /** What lists are sorted by. The order of creation breaks ties. */
-export const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'status'] as const;
+export const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'state', 'status'] as const;
 type SortKey = (typeof SORT_KEYS)[number];
 
 /** The column of a key, and the form in which it is compared with a cursor's text. */
@@ -17,6 +17,7 @@ const KEYS: Readonly<
   createdAt: { column: sql`containers.seq`, type: sql`bigint` },
   updatedAt: { column: sql`containers.updated_at`, type: sql`timestamptz` },
   name: { column: sql`containers.folded_name`, type: sql`text` },
+  state: { column: sql`containers.state_name`, type: sql`text` },
   status: { column: sql`containers.status`, type: sql`text` },
 };
 
@@ -81,7 +82,9 @@ export async function listSummaries(db: Database, query: ListQuery) {
       sql<string>`containers.seq::text`.as('seq'),
       sql<string>`containers.manifest->>'name'`.as('name'),
       sql<StatusReason | null>`coalesce(containers.status_reason,
-        case when containers.status = any (${[...LIVE]}::text[]) then containers.host_reason end)`.as('status_reason'),
+        case when containers.status = any (${[...LIVE]}::text[]) then containers.host_reason end)`.as(
+        'status_reason',
+      ),
       sql<boolean>`coalesce(containers.manifest->>'serving', 'true') = 'true'`.as('serving'),
       sql<string[]>`jsonb_path_query_array(containers.manifest, '$.domains[*].domain')`.as('domains'),
       sql<string>`${column}::text`.as('sort_key'),

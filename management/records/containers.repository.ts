@@ -54,7 +54,10 @@ export type ContainerWithOperation = ContainerRow & {
 /** `false`: the site id or the container id is taken. */
 export async function insertContainer(
   db: Database,
-  { manifest, ...row }: Omit<Insertable<Tables['containers']>, 'manifest'> & { readonly manifest: ManifestView },
+  {
+    manifest,
+    ...row
+  }: Omit<Insertable<Tables['containers']>, 'manifest'> & { readonly manifest: ManifestView },
   cause: Cause,
 ): Promise<boolean> {
   const facts = { ...UNKNOWN, status: row.status, manifest };
@@ -194,7 +197,10 @@ function stateEvent(id: string, status: ContainerStatus, state: DatedState, caus
 }
 
 /** Runs the work in the transaction that is open, or else in one of its own. */
-async function inTransaction<Result>(db: Database, work: (trx: Database) => Promise<Result>): Promise<Result> {
+async function inTransaction<Result>(
+  db: Database,
+  work: (trx: Database) => Promise<Result>,
+): Promise<Result> {
   return db.isTransaction ? await work(db) : await db.transaction().execute(work);
 }
 
@@ -240,8 +246,7 @@ export async function setObstacle(
   cause: Cause,
 ): Promise<void> {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
-  const events =
-    reason === null ? [] : [{ ...event(id, 'manifest_refused', status, cause), reason, detail }];
+  const events = reason === null ? [] : [{ ...event(id, 'manifest_refused', status, cause), reason, detail }];
   await inTransaction(db, async (trx) => {
     const row = await lockContainer(trx, id);
     await changeFacts(trx, row, { status_reason: reason, status_detail: detail }, { cause, events });
@@ -256,7 +261,8 @@ export async function setDetail(
 ): Promise<void> {
   await inTransaction(db, async (trx) => {
     const row = await lockContainer(trx, id);
-    if (row.status !== status || isProjectionReason(row.status_reason) || row.status_detail === detail) return;
+    if (row.status !== status || isProjectionReason(row.status_reason) || row.status_detail === detail)
+      return;
     await changeFacts(trx, row, { status_detail: detail });
   });
 }

@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { meaningOf } from '../../gitops/report/report.ts';
+import { faultsIn } from '../../gitops/report/site-condition.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
@@ -12,14 +14,6 @@ import {
 } from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
-/** Reasons that say nothing about health: the site is being changed, is removed, or has no valid manifest. */
-const WITHOUT_HEALTH: readonly string[] = ['Progressing', 'Removing', 'Removed', 'InvalidManifest'];
-const CONVERGED: readonly string[] = ['Ready', 'SourceUnavailable'];
-/** The host can't use the newest manifest, and keeps the last one that it could use applied. */
-const REFUSED: readonly string[] = ['UnsupportedVersion', 'UndecryptableConfig', 'NameTaken'];
-/** Conditions that concern the provider's limits, and no site that is up. */
-const QUOTAS: readonly string[] = ['quota_near', 'quota_reached'];
-
 interface HealthVerdict {
   readonly health: Health;
   /** What keeps the host from applying or repairing what git says; `null`: nothing. */
@@ -27,25 +21,27 @@ interface HealthVerdict {
 }
 
 /** A container's health by its site's status on the host; `null`: the status says nothing about it. */
-export function judgeHealth(site: ProvisionerSite): HealthVerdict | null {
-  const { reason, message, health, conditions } = site;
-  if (WITHOUT_HEALTH.includes(reason)) return null;
-  const faults = conditions.filter(({ condition }) => !QUOTAS.includes(condition));
+export function judgeHealth({ reason, message, health, conditions }: ProvisionerSite): HealthVerdict | null {
+  const meaning = meaningOf(reason);
+  // Git itself says what is wrong with an invalid manifest.
+  if (meaning === 'changing' || meaning === 'gone' || reason === 'InvalidManifest') return null;
+  const faults = faultsIn(conditions);
   if (faults.length > 0) {
     const detail = faults.map((fault) => hostDetail(fault.condition, fault.message)).join('; ');
     return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
   }
-  if (CONVERGED.includes(reason)) {
-    return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle: null };
-  }
-  // Not ready, because changes wait: that is as it was asked for.
-  if (reason === 'Suspended') {
-    return { health: 'healthy', obstacle: { reason: 'suspended', detail: message } };
-  }
   const detail = hostDetail(reason, message);
-  return REFUSED.includes(reason)
-    ? { health: 'healthy', obstacle: { reason: 'host_refused', detail } }
-    : { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
+  switch (meaning) {
+    case 'well':
+      return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle: null };
+    // It isn't ready, because changes wait: that is as it was asked for.
+    case 'suspended':
+      return { health: 'healthy', obstacle: { reason: 'suspended', detail: message } };
+    case 'refused':
+      return { health: 'healthy', obstacle: { reason: 'host_refused', detail } };
+    case 'trouble':
+      return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
+  }
 }
 
 /** Whether a verdict differs from what is known of a container. */

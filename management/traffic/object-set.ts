@@ -32,6 +32,8 @@ export interface SetSums {
   /** Keys of objects that have records of a container whose records are deleted. */
   readonly deletedIn: readonly string[];
   readonly records: number;
+  /** By container, the time of the first record of a page that got its tags (ISO 8601). */
+  readonly visits: ReadonlyMap<string, string>;
   /** How many batches of these objects have a record that was counted before. */
   readonly doubledBatches: number;
 }
@@ -79,6 +81,7 @@ export function sumObjects(
   const faults = new Map<string, { key: string; kind: LineFault; lines: number }>();
   const deletedIn = new Set<string>();
   const doubled = new Set<string>();
+  const visits = new Map<string, string>();
   let records = 0;
 
   const fault = (key: string, kind: LineFault) => {
@@ -118,6 +121,10 @@ export function sumObjects(
         if (!isNew(record, object, Math.min(number, PER_BLOCK * MOST_BLOCKS), day) || isDeleted) continue;
         records += 1;
         countRecord(countsOf(minutes, record), record);
+        if (isVisit(record)) {
+          const { container, time } = record;
+          visits.set(container, [visits.get(container) ?? time, time].sort()[0] ?? time);
+        }
       }
     }
   }
@@ -126,9 +133,16 @@ export function sumObjects(
     minutes,
     faults: [...faults.values()],
     deletedIn: [...deletedIn],
+    visits,
     records,
     doubledBatches: doubled.size,
   };
+}
+
+/** Whether a visitor's page got its tags: neither a probe of our own nor a bot asked, and the edge knew the page. */
+function isVisit(record: TrafficRecord): record is TrafficRecord & { readonly container: string } {
+  const { container, route, status, probe, bot } = record;
+  return isUuid(container) && route === '/boot' && status === 200 && probe !== true && bot !== true;
 }
 
 function isIndex(value: unknown): boolean {

@@ -68,6 +68,7 @@ export async function storeObjects(db: Database, given: readonly ReadObject[]): 
     const counted = await claimRecords(trx, sums);
     if (counted.size > 0) sums = sumObjects(objects, { counted, deleted });
     await addSums(trx, sums.minutes.values());
+    await noteVisits(trx, sums.visits);
     // An object with deleted records is read again until those are gone from it.
     await noteObjects(
       trx,
@@ -115,6 +116,22 @@ async function claimRecords(db: Database, { blocks }: SetSums): Promise<Map<stri
     from jsonb_to_recordset(${JSON.stringify(both)}::jsonb) as given(batch uuid, block smallint, seen bigint)
     where known.batch = given.batch and known.block = given.block and known.seen <> given.seen`.execute(db);
   return before;
+}
+
+/** Notes the first visit of each container that had none. */
+async function noteVisits(db: Database, visits: SetSums['visits']): Promise<void> {
+  const rows = [...visits].map(([id, at]) => ({ id, at }));
+  if (rows.length === 0) return;
+  await sql`
+    with unvisited as (
+      select containers.id, given.at
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as given(id uuid, at timestamptz)
+      join containers on containers.id = given.id and containers.first_visit_at is null
+      order by containers.id for no key update of containers
+    )
+    update containers set first_visit_at = unvisited.at from unvisited where containers.id = unvisited.id`.execute(
+    db,
+  );
 }
 
 async function addSums(db: Database, minutes: Iterable<Sum>): Promise<void> {

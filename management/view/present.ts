@@ -7,7 +7,6 @@ import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { Role } from '../lifecycle/roles.ts';
-import type { DatedState } from '../lifecycle/site-facts.ts';
 import { LIVE } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
@@ -57,7 +56,7 @@ export function presentContainer(
     protected: manifest.protect,
     resources: manifest.resources,
     health: row.health,
-    state: presentState(row.state),
+    state: row.state,
     firstVisitAt: row.first_visit_at?.toISOString() ?? null,
     image: manifest.image,
     features: manifest.features,
@@ -75,11 +74,6 @@ export function presentContainer(
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };
-}
-
-/** A state as the API answers it. */
-export function presentState({ also, ...state }: DatedState): ContainerView['state'] {
-  return { ...state, also: [...also] };
 }
 
 /**

@@ -10,8 +10,19 @@ export function messageOf(delivery: Outgoing): { id: string; body: string } {
     const data = { text: 'a test' };
     return { id: `msg_test_${id}`, body: bodyOf('test', queued_at, data) };
   }
-  const { position, container_id, client_id, at, status, state, reason, detail, actor, request_id, revision } =
-    delivery;
+  const {
+    position,
+    container_id,
+    client_id,
+    at,
+    status,
+    state,
+    reason,
+    detail,
+    actor,
+    request_id,
+    revision,
+  } = delivery;
   const data = {
     id: position,
     containerId: container_id,

@@ -4,15 +4,17 @@ import { SITE_STATES } from '../../gitops/report/site-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/management/receiver.ts';
 import { creation, World } from '../support/management/world.ts';
+import { memoryObjects } from '../support/traffic/memory-objects.ts';
+import { batchOf, deliver, recordAt } from '../support/traffic/records.ts';
 
 let world: World;
 let receiver: Receiver;
 let client: string;
-let clone: string;
+const objects = memoryObjects();
 beforeAll(async () => {
   receiver = new Receiver();
   await receiver.start();
-  world = await World.open({ logLevel: 'silent' });
+  world = await World.open({ logLevel: 'silent', rawObjects: objects });
   client = await world.client();
   const body = { client, url: `${receiver.url}/`, events: ['container.state'] };
   expect((await world.call('POST', '/webhooks', { as: 'owner', body })).status).toBe(201);
@@ -27,7 +29,8 @@ interface Site {
   readonly siteId: string;
 }
 
-const post = (path: string, body?: object) => world.call('POST', path, { as: 'owner', ...(body && { body }) });
+const post = (path: string, body?: object) =>
+  world.call('POST', path, { as: 'owner', ...(body && { body }) });
 const read = async ({ id }: Site) =>
   (await world.call('GET', `/server-containers/${id}`, { as: 'viewer' })).body;
 
@@ -178,7 +181,10 @@ test.each(SITE_STATES.filter((name) => name !== 'waits_for_dns'))(
         detail,
         since: expect.any(String),
         sentence: expect.stringMatching(/^[A-Z].*\.$/),
-        remedy: ['serving', 'setting_up'].includes(name) || state.sentence === 'It is being removed.' ? null : expect.stringMatching(/\.$/),
+        remedy:
+          ['serving', 'setting_up'].includes(name) || state.sentence === 'It is being removed.'
+            ? null
+            : expect.stringMatching(/\.$/),
       });
       expect(await shown(site, name)).toEqual(EVERYWHERE(name, name === 'setting_up'));
     });
@@ -191,7 +197,11 @@ test('a site is active only after the edge has answered for it, and says what it
   const site = await start();
   const detail = 'waits for the edge: shop answers with status 404';
   await eventually(async () =>
-    expect(await read(site)).toMatchObject({ status: 'provisioning', statusDetail: detail, state: { detail } }),
+    expect(await read(site)).toMatchObject({
+      status: 'provisioning',
+      statusDetail: detail,
+      state: { detail },
+    }),
   );
   const statuses = async () =>
     (await world.call('GET', `/server-containers/${site.id}/events`, { as: 'viewer' })).body.events
@@ -200,7 +210,11 @@ test('a site is active only after the edge has answered for it, and says what it
   expect(await statuses()).toEqual(['provisioning']);
   world.provisioner.edge = { served: true, detail: '' };
   await eventually(async () =>
-    expect(await read(site)).toMatchObject({ status: 'active', statusDetail: null, state: { name: 'serving' } }),
+    expect(await read(site)).toMatchObject({
+      status: 'active',
+      statusDetail: null,
+      state: { name: 'serving' },
+    }),
   );
   expect(await statuses()).toEqual(['provisioning', 'active']);
 });
@@ -222,4 +236,26 @@ test('of several states the first one counts, the others are listed, and each sh
   await shows('off', []);
   await edit(site, (text) => text.replace('serving: false\n', ''));
   await shows('serving', []);
+});
+
+test('the first visit is seen in the requests: neither a verification nor a probe nor a bot is one', async () => {
+  const { id } = await create();
+  const at = new Date(Date.now() - 60_000).toISOString();
+  const boot = { container: id, route: '/boot', method: 'POST' };
+  const deliverAll = (records: readonly object[]) =>
+    deliver(objects, batchOf(records.map((fields) => recordAt(at, { ...boot, ...fields }))));
+  await deliverAll([
+    { probe: true },
+    { bot: true },
+    { status: 404, error: 'unknown_site' },
+    { route: '/l/:token.js' },
+  ]);
+  const requests = async () => {
+    const { body } = await world.call('GET', `/server-containers/${id}/traffic?probes=1`, { as: 'viewer' });
+    return body.points.reduce((sum: number, point: { requests: number }) => sum + point.requests, 0);
+  };
+  await eventually(async () => expect(await requests()).toBe(4));
+  expect((await read({ id, siteId: '' })).firstVisitAt).toBeNull();
+  await deliverAll([{}]);
+  await eventually(async () => expect((await read({ id, siteId: '' })).firstVisitAt).toBe(at));
 });

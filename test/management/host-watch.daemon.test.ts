@@ -36,7 +36,14 @@ test.each(Object.keys(REASONS) as Reason[])(
       reason === 'QuotaReached'
         ? 'there is no room for the site at the moment; only the operator can make room'
         : `${reason}: why`;
-    const verdict = judgeHealth({ site: 'a', ready: false, reason, message: 'why', health: 'healthy', conditions: [] });
+    const verdict = judgeHealth({
+      site: 'a',
+      ready: false,
+      reason,
+      message: 'why',
+      health: 'healthy',
+      conditions: [],
+    });
     expect(verdict).toEqual(
       {
         well: { health: 'healthy', obstacle: null },
@@ -50,12 +57,25 @@ test.each(Object.keys(REASONS) as Reason[])(
 );
 
 test('a converged site can still be degraded', () => {
-  const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'degraded' as const, conditions: [] };
+  const said = {
+    site: 'a',
+    ready: true,
+    reason: 'Ready',
+    message: '',
+    health: 'degraded' as const,
+    conditions: [],
+  };
   expect(judgeHealth(said)).toEqual({ health: 'degraded', obstacle: null });
 });
 
 test('a site that is suspended is well, although it isn’t ready while changes wait', () => {
-  const said = { site: 'a', ready: false, reason: 'Suspended', message: '1 change is pending', conditions: [] };
+  const said = {
+    site: 'a',
+    ready: false,
+    reason: 'Suspended',
+    message: '1 change is pending',
+    conditions: [],
+  };
   const obstacle = { reason: 'suspended', detail: '1 change is pending' };
   expect(judgeHealth({ ...said, health: 'degraded' })).toEqual({ health: 'healthy', obstacle });
 });
@@ -63,11 +83,21 @@ test('a site that is suspended is well, although it isn’t ready while changes 
 test.each([
   ['a preview server that fails', 'preview_failed', 'degraded'],
   ['a limit of the provider', 'quota_reached', 'healthy'],
-] as const)('of a site that is ready, the condition of %s makes the health %s', (_what, condition, health) => {
-  const conditions = [{ condition, message: 'why' }];
-  const said = { site: 'a', ready: true, reason: 'Ready', message: '', health: 'healthy' as const, conditions };
-  expect(judgeHealth(said)?.health).toBe(health);
-});
+] as const)(
+  'of a site that is ready, the condition of %s makes the health %s',
+  (_what, condition, health) => {
+    const conditions = [{ condition, message: 'why' }];
+    const said = {
+      site: 'a',
+      ready: true,
+      reason: 'Ready',
+      message: '',
+      health: 'healthy' as const,
+      conditions,
+    };
+    expect(judgeHealth(said)?.health).toBe(health);
+  },
+);
 
 describe('trouble on the host', () => {
   let world: World;

@@ -7,6 +7,7 @@ import { problemOf } from './problem.ts';
 
 export type CreatedContainer = components['schemas']['Container'];
 type Member = components['schemas']['Member'];
+type SiteState = components['schemas']['SiteState'];
 type ContainerRequest = operations['createContainer']['requestBody']['content']['application/json'];
 
 const SERVICE = { name: 'the management API' };
@@ -61,6 +62,20 @@ export class ManagementClient {
   async container(id: string): Promise<CreatedContainer | null> {
     const result = await this.#api.GET('/server-containers/{id}', { params: { path: { id } } });
     return result.response.status === 404 ? null : bodyOf(`GET /server-containers/${id}`, result);
+  }
+
+  /** The states of the caller's sites, by site. */
+  async states(): Promise<Map<string, SiteState>> {
+    const states = new Map<string, SiteState>();
+    for (let cursor: string | undefined; ; ) {
+      const page = cursor === undefined ? {} : { cursor };
+      const query = { view: 'summary' as const, limit: 200, ...page };
+      const result = await this.#api.GET('/server-containers', { params: { query } });
+      const { containers, next } = bodyOf('GET /server-containers', result);
+      for (const { siteId, state } of containers) states.set(siteId, state);
+      if (next === null) return states;
+      cursor = next;
+    }
   }
 
   /** The caller's container of a site; `null`: there is none. */

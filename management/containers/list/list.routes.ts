@@ -13,7 +13,7 @@ import {
   SORT_KEYS,
   type SummaryRow,
 } from '../../records/container-lists.repository.ts';
-import { presentContainer, presentState } from '../../view/present.ts';
+import { presentContainer } from '../../view/present.ts';
 import { cursorOf, positionOf } from './cursor.ts';
 import {
   type ContainerCounts,
@@ -113,7 +113,7 @@ function summaryOf(row: SummaryRow): ContainerSummary {
     suspended: row.suspended,
     serving: row.serving,
     health: row.health,
-    state: presentState(row.state),
+    state: row.state,
     domains: row.domains,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),

@@ -100,8 +100,8 @@ describe('a suspended site', () => {
   test('is shown as suspended by status and doctor, with what waits', async () => {
     await applied('one', 'two');
     await daemon.call('POST', '/sites/one/suspend?wait=20');
-    expect((await tagyard(['status'])).stdout).toMatch(/^one +Ready, suspended/m);
-    expect((await tagyard(['status'])).stdout).toMatch(/^two +Ready {2}/m);
+    expect((await tagyard(['status'])).stdout).toMatch(/^one +paused +Ready/m);
+    expect((await tagyard(['status'])).stdout).toMatch(/^two +serving +Ready {2}/m);
     const quiet = await tagyard(['doctor']);
     expect(quiet).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('one: Suspended') });
     expect(quiet.stdout).toContain('1 of 2 sites is well');
@@ -126,9 +126,7 @@ describe('a site whose serving is off', () => {
     await applied('one', 'two');
     const { revision } = await daemon.push('one', daemon.manifest('one', 0, { serving: false }));
     await daemon.hasRead(revision);
-    await eventually(async () =>
-      expect((await tagyard(['status'])).stdout).toMatch(/^one +Ready, serving off/m),
-    );
+    await eventually(async () => expect((await tagyard(['status'])).stdout).toMatch(/^one +off +Ready/m));
     const found = await tagyard(['doctor']);
     expect(found).toMatchObject({ exitCode: 1, stdout: expect.stringContaining('one: ServingOff') });
     await daemon.call('POST', '/sites/one/resume?wait=20');

@@ -166,6 +166,8 @@ describe('the edge', () => {
       detail: 'no answer within 0.3 s',
     });
     const halting = await serve((_request, response) => response.writeHead(404).write('{'));
-    expect(await checkEdge(halting, { lookup, hopSecret, timeoutMs: LIMIT_MS })).toMatchObject({ status: 'failed' });
+    expect(await checkEdge(halting, { lookup, hopSecret, timeoutMs: LIMIT_MS })).toMatchObject({
+      status: 'failed',
+    });
   });
 });

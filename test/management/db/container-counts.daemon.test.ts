@@ -34,7 +34,8 @@ const add = (client: string, count: number) => {
 /** Compares the counts of each caller with a count of the rows themselves. */
 async function expectExact(): Promise<void> {
   for (const caller of CALLERS) {
-    const { rows } = await sql`select status, health, suspended, state_name as state, count(*)::integer as count from containers
+    const { rows } =
+      await sql`select status, health, suspended, state_name as state, count(*)::integer as count from containers
       join client_memberships using (client_id) where subject = ${caller.subject}
       group by 1, 2, 3, 4 order by 1, 2, 3, 4`.execute(db);
     const counted = await countContainers(db, { caller });
@@ -50,7 +51,8 @@ test('the counts are exact after an upgrade and after each change, whether or no
     () => add(BOB, 4),
     () => sql`update containers set status = 'verified' where site_id in ('site-1', 'site-4')`.execute(db),
     () => sql`update containers set health = 'degraded' where client_id = ${BOB}`.execute(db),
-    () => sql`update containers set state = '{"name": "off"}' where site_id in ('site-1', 'site-5')`.execute(db),
+    () =>
+      sql`update containers set state = '{"name": "off"}' where site_id in ('site-1', 'site-5')`.execute(db),
     () => sql`update containers set manifest = '{"suspend": true}' where site_id = 'site-2'`.execute(db),
     () => sql`update containers set client_id = ${ADA} where site_id = 'site-5'`.execute(db),
     () => sql`update containers set updated_at = now()`.execute(db),

@@ -5,8 +5,21 @@ export type Container = components['schemas']['Container'];
 export type ListedContainer = components['schemas']['ContainerSummary'];
 type Status = Container['status'];
 type Health = Container['health'];
+type State = Container['state']['name'];
 
-export const CONTAINER_STATUSES: readonly Status[] = [
+export const SITE_STATES: readonly State[] = [
+  'serving',
+  'failing',
+  'change_refused',
+  'waits_for_dns',
+  'setting_up',
+  'paused',
+  'off',
+  'removed',
+];
+/** Those that ask for something to be done. */
+export const TROUBLE: readonly State[] = ['failing', 'change_refused', 'waits_for_dns'];
+const CONTAINER_STATUSES: readonly Status[] = [
   'provisioning',
   'active',
   'verified',
@@ -15,8 +28,8 @@ export const CONTAINER_STATUSES: readonly Status[] = [
   'deprovisioning',
   'removed',
 ];
-export const CONTAINER_HEALTHS: readonly Health[] = ['unknown', 'healthy', 'degraded'];
-const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'status'] as const;
+const CONTAINER_HEALTHS: readonly Health[] = ['unknown', 'healthy', 'degraded'];
+const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'state', 'status'] as const;
 type SortKey = (typeof SORT_KEYS)[number];
 type Sort = SortKey | `-${SortKey}`;
 
@@ -24,6 +37,7 @@ type Sort = SortKey | `-${SortKey}`;
 export interface ListFilter {
   readonly q?: string;
   readonly client?: string;
+  readonly state?: readonly State[];
   readonly status?: readonly Status[];
   readonly health?: readonly Health[];
   readonly sort?: Sort;
@@ -31,16 +45,18 @@ export interface ListFilter {
   readonly limit?: number;
 }
 
-/** Statuses, healths and sort orders that the API doesn't know are ignored. */
+/** States, statuses, healths and sort orders that the API doesn't know are ignored. */
 export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
   const listed = <Value extends string>(values: readonly Value[], text = '') =>
     values.filter((value) => text.split(',').includes(value));
+  const state = listed(SITE_STATES, query.state);
   const status = listed(CONTAINER_STATUSES, query.status);
   const health = listed(CONTAINER_HEALTHS, query.health);
   const sort = SORT_KEYS.flatMap((key) => [key, `-${key}`] as const).find((one) => one === query.sort);
   return {
     ...(query.q ? { q: query.q } : {}),
     ...(query.client ? { client: query.client } : {}),
+    ...(state.length > 0 ? { state } : {}),
     ...(status.length > 0 ? { status } : {}),
     ...(health.length > 0 ? { health } : {}),
     ...(sort === undefined ? {} : { sort }),
@@ -48,11 +64,12 @@ export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
   };
 }
 
-export async function fetchContainers({ status, health, ...filter }: ListFilter) {
+export async function fetchContainers({ state, status, health, ...filter }: ListFilter) {
   const { data } = await api.get('/server-containers', {
     params: {
       query: {
         ...filter,
+        ...(state === undefined ? {} : { state: [...state] }),
         ...(status === undefined ? {} : { status: [...status] }),
         ...(health === undefined ? {} : { health: [...health] }),
         view: 'summary',

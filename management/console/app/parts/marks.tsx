@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { Container } from '../data/containers.ts';
 import { absolute, ago } from '../text/format.ts';
 import { stateWords, toneOf } from '../text/status.ts';
 
@@ -7,6 +8,20 @@ export function StateMark({ of, title }: { of: string; title?: string | null | u
   return (
     <span class={`state ${toneOf(of)}`} title={title ?? undefined}>
       {stateWords(of)}
+    </span>
+  );
+}
+
+/** The state of a site, and those that hold besides. */
+export function States({ state }: { state: Container['state'] }) {
+  return (
+    <span class="states">
+      <StateMark of={state.name} title={state.sentence} />
+      {state.also
+        .filter((name) => name !== 'serving')
+        .map((name) => (
+          <StateMark key={name} of={name} />
+        ))}
     </span>
   );
 }

@@ -2,7 +2,7 @@ import { useRoute } from 'preact-iso';
 import { readContainer } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';
-import { Ago, StateMark } from '../../parts/marks.tsx';
+import { Ago, States } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { HandoverSection } from '../handover/handover.tsx';
@@ -54,9 +54,7 @@ export default function ContainerScreen() {
       sub={
         query.data ? (
           <>
-            <StateMark of={query.data.container.status} />
-            <StateMark of={query.data.container.health} />
-            {query.data.container.suspended && <StateMark of="suspended" />}
+            <States state={query.data.container.state} />
             <span class="dim">{clientName(query.data.container.clientId)}</span>
             <span class="dim">
               changed <Ago at={query.data.container.updatedAt} />

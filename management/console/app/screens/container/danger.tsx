@@ -8,10 +8,11 @@ import { useAction } from '../../parts/action.tsx';
 import { Confirm, type OfVersion } from '../../parts/confirm.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failure } from '../../parts/states.tsx';
+import { ResumeButton } from './resume.tsx';
 
 /** Suspends, protects, removes or restores a container. */
 export function DangerSection({ versioned }: { versioned: Versioned }) {
-  const { id, clientId, name, status, suspended, protected: isProtected } = versioned.container;
+  const { id, clientId, name, status, suspended, serving, protected: isProtected } = versioned.container;
   const [isRemoving, setRemoving] = useState(false);
   const { isBusy, error, run } = useAction();
   if (!mayAct(clientId)) return null;
@@ -43,28 +44,29 @@ export function DangerSection({ versioned }: { versioned: Versioned }) {
           </Row>
         ) : (
           <>
-            <Row
-              title={suspended ? 'Resume' : 'Suspend'}
-              text={
-                suspended
-                  ? 'Applies the changes that wait, and all later ones.'
-                  : 'Changes wait; the site keeps serving as it is.'
-              }
-            >
-              <button
-                type="button"
-                disabled={isBusy}
-                onClick={() =>
-                  void run(async () => {
-                    if (suspended) await api.post('/server-containers/{id}/resume', { params });
-                    else await api.post('/server-containers/{id}/suspend', { params, body: {} });
-                    done();
-                  })
-                }
+            {suspended || !serving ? (
+              <Row
+                title="Resume"
+                text="Applies the changes that wait, and all later ones; the edge serves the site."
               >
-                {suspended ? 'Resume' : 'Suspend'}
-              </button>
-            </Row>
+                <ResumeButton container={versioned.container} />
+              </Row>
+            ) : (
+              <Row title="Suspend" text="Changes wait; the site keeps serving as it is.">
+                <button
+                  type="button"
+                  disabled={isBusy}
+                  onClick={() =>
+                    void run(async () => {
+                      await api.post('/server-containers/{id}/suspend', { params, body: {} });
+                      done();
+                    })
+                  }
+                >
+                  Suspend
+                </button>
+              </Row>
+            )}
             <Row
               title={isProtected ? 'End the protection' : 'Protect from removal'}
               text={

@@ -2,11 +2,11 @@ import type { components } from '../../../../../gitops/clients/management/index.
 import { api } from '../../data/api.ts';
 import type { Container } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
-import { Ago, StateMark } from '../../parts/marks.tsx';
+import { Ago, StateMark, States } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { plural, words } from '../../text/format.ts';
-import { explain } from '../../text/reasons.ts';
+import { ResumeButton } from './resume.tsx';
 import { OperationSteps } from './steps.tsx';
 
 type Resources = components['schemas']['Resources'];
@@ -24,27 +24,20 @@ const TARGETS: Readonly<Record<string, string>> = {
 
 /** How the container is and why, from its network outwards to DNS. */
 export function HealthSection({ container }: { container: Container }) {
-  const { id, status, statusDetail, health, operation } = container;
-  const reason = explain(container);
+  const { id, state, operation } = container;
   const query = useQuery(`container resources ${id}`, async () => {
     return (await api.get('/server-containers/{id}/resources', { params: { path: { id } } })).data;
   });
   return (
-    <Section
-      id="health"
-      title="Health"
-      aside={
-        <>
-          <StateMark of={status} />
-          <StateMark of={health} />
-        </>
-      }
-    >
-      {reason !== null && (
-        <div class={`notice ${status === 'failed' || status === 'verification_failed' ? 'bad' : 'warn'}`}>
-          <p class="strong">{reason.what}</p>
-          {statusDetail !== null && <p>{statusDetail}</p>}
-          <p>{reason.fix}</p>
+    <Section id="health" title="Health" aside={<States state={state} />}>
+      {state.name !== 'serving' && (
+        <div class={`notice ${state.name === 'failing' ? 'bad' : 'warn'}`}>
+          <p class="strong">{state.sentence}</p>
+          {state.detail !== null && <p>{state.detail}</p>}
+          {state.remedy !== null && <p>{state.remedy}</p>}
+          {[state.name, ...state.also].some((name) => name === 'off' || name === 'paused') && (
+            <ResumeButton container={container} />
+          )}
         </div>
       )}
       {operation !== null && operation.status !== 'succeeded' && <OperationSteps id={operation.id} />}

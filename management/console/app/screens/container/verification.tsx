@@ -24,11 +24,15 @@ export function VerificationSection({ container }: { container: Container }) {
       title="Verification"
       aside={mayAct(clientId) && isLive && <VerifyButton id={id} />}
     >
+      <FirstVisit container={container} />
       <Known query={query} rows={3}>
         {({ verifications: [newest, ...older] }) =>
           newest === undefined ? (
             <Empty title="Not verified yet">
-              <p>A verification checks names, certificates, loader, cookies and more from outside.</p>
+              <p>
+                A verification checks names, certificates, loader, cookies and more from outside. It doesn’t
+                read the pages.
+              </p>
             </Empty>
           ) : (
             <>
@@ -46,6 +50,23 @@ export function VerificationSection({ container }: { container: Container }) {
         }
       </Known>
     </Section>
+  );
+}
+
+/** Whether any page has got its tags from here: no check of the infrastructure shows that. */
+export function FirstVisit({ container: { firstVisitAt } }: { container: Container }) {
+  if (firstVisitAt === null) {
+    return (
+      <p>
+        <StateMark of="no_visit_yet" /> No visit has been counted yet. Put the snippet into the pages, and
+        open one of them.
+      </p>
+    );
+  }
+  return (
+    <p>
+      <StateMark of="first_visit_seen" /> <Ago at={firstVisitAt} />
+    </p>
   );
 }
 
@@ -79,7 +100,7 @@ export function Report({ verification, isOpen = false }: { verification: Verific
   return (
     <div class="stack">
       <p>
-        <StateMark of={status} /> <Ago at={checkedAt} />{' '}
+        <StateMark of={status === 'passed' ? 'infrastructure_checked' : status} /> <Ago at={checkedAt} />{' '}
         <span class="dim">
           {plural(checks.filter((check) => check.status === 'passed').length, 'check')} passed,{' '}
           {failed.length} failed

@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { CONTAINER_HEALTHS, CONTAINER_STATUSES } from '../../data/containers.ts';
+import { SITE_STATES } from '../../data/containers.ts';
 import { me } from '../../data/session.ts';
 import { stateWords } from '../../text/status.ts';
 
@@ -43,18 +43,7 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
         maxLength={200}
         onInput={({ currentTarget }) => setText(currentTarget.value)}
       />
-      <Choice
-        name="Status"
-        of={CONTAINER_STATUSES}
-        value={query.status}
-        set={(status) => change({ status })}
-      />
-      <Choice
-        name="Health"
-        of={CONTAINER_HEALTHS}
-        value={query.health}
-        set={(health) => change({ health })}
-      />
+      <StateChoice value={query.state} set={(state) => change({ state })} />
       {clients.length > 1 && (
         <select
           aria-label="Client"
@@ -73,24 +62,14 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
   );
 }
 
-function Choice({
-  name,
-  of,
-  value = '',
-  set,
-}: {
-  name: string;
-  of: readonly string[];
-  value?: string | undefined;
-  set: (value: string) => void;
-}) {
+function StateChoice({ value = '', set }: { value?: string | undefined; set: (value: string) => void }) {
   // A link may name several states. This menu shows them as one option.
   const isSeveral = value.includes(',');
   return (
-    <select aria-label={name} value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
-      <option value="">{name === 'Health' ? 'Every health' : 'Every status'}</option>
+    <select aria-label="State" value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
+      <option value="">Every state</option>
       {isSeveral && <option value={value}>{value.split(',').map(stateWords).join(' or ')}</option>}
-      {of.map((one) => (
+      {SITE_STATES.map((one) => (
         <option key={one} value={one}>
           {stateWords(one)}
         </option>

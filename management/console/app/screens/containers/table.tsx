@@ -1,7 +1,6 @@
 import type { ListedContainer } from '../../data/containers.ts';
 import { clientName } from '../../data/session.ts';
-import { Ago, StateMark } from '../../parts/marks.tsx';
-import { explain } from '../../text/reasons.ts';
+import { Ago, States } from '../../parts/marks.tsx';
 import { isChoosable, type Selection } from './selection.ts';
 
 interface Column {
@@ -15,8 +14,7 @@ const COLUMNS: readonly Column[] = [
   { name: 'Name', sort: 'name' },
   { name: 'Domains', class: 'wide-only' },
   { name: 'Client', class: 'wide-only' },
-  { name: 'Status', sort: 'status' },
-  { name: 'Health' },
+  { name: 'State', sort: 'state' },
   { name: 'Changed', sort: 'updatedAt', class: 'right wide-only' },
 ];
 
@@ -102,7 +100,7 @@ function PagePick({
 }
 
 function Row({ container, selection }: { container: ListedContainer; selection: Selection | null }) {
-  const { id, name, domains, clientId, status, health, suspended, updatedAt } = container;
+  const { id, name, domains, clientId, state, updatedAt } = container;
   const further = domains.length - 1;
   const isChosen = selection?.chosen.has(id) ?? false;
   return (
@@ -138,11 +136,7 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
       </td>
       <td class="wide-only">{clientName(clientId)}</td>
       <td>
-        <StateMark of={status} title={explain(container)?.what} />
-        {suspended && <StateMark of="suspended" />}
-      </td>
-      <td>
-        <StateMark of={health} />
+        <States state={state} />
       </td>
       <td class="right dim wide-only">
         <Ago at={updatedAt} />

@@ -1,24 +1,28 @@
 import { useRoute } from 'preact-iso';
 import { api } from '../../data/api.ts';
 import { type Container, readContainer } from '../../data/containers.ts';
-import { useQuery } from '../../data/query.ts';
-import { StateMark } from '../../parts/marks.tsx';
+import { usePolling, useQuery } from '../../data/query.ts';
+import { States } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { DomainProofs } from '../container/domains/proofs.tsx';
 import { SnippetSection } from '../container/snippet.tsx';
 import { OperationSteps } from '../container/steps.tsx';
-import { Report, VerifyButton } from '../container/verification.tsx';
+import { FirstVisit, Report, VerifyButton } from '../container/verification.tsx';
 
-/** What follows a creation: the steps as they happen, the records, the snippet, the verification. */
+/** How often the first visit is looked for: it has no event. */
+const POLL_MS = 2_000;
+
+/** What follows a creation: the steps as they happen, the records, the snippet, the verification, the first visit. */
 export default function SetupScreen() {
   const { id = '' } = useRoute().params;
   const query = useQuery(`container ${id}`, () => readContainer(id));
   const container = query.data?.container;
+  usePolling(query, container?.firstVisitAt === null ? POLL_MS : null);
   return (
     <Page
       title={container === undefined ? 'New container' : `Set up ${container.name}`}
-      sub={container === undefined ? ' ' : <StateMark of={container.status} />}
+      sub={container === undefined ? ' ' : <States state={container.state} />}
       actions={
         <a class="button" href={`/console/containers/${id}`}>
           Open the container
@@ -59,6 +63,9 @@ function Steps({ container }: { container: Container }) {
         ) : (
           <p class="dim">Possible as soon as the container is active.</p>
         )}
+      </Section>
+      <Section id="visit" title="First visit">
+        <FirstVisit container={container} />
       </Section>
     </>
   );

@@ -1,9 +1,8 @@
-import { fetchContainers, type ListedContainer } from '../../data/containers.ts';
+import { fetchContainers, type ListedContainer, TROUBLE } from '../../data/containers.ts';
 import { type Query, useQuery } from '../../data/query.ts';
-import { StateMark } from '../../parts/marks.tsx';
+import { States } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
-import { explain } from '../../text/reasons.ts';
 
 const MOST = 8;
 
@@ -15,13 +14,8 @@ interface Trouble {
 /** Reads the containers with trouble. */
 export function useTrouble(): Query<Trouble> {
   return useQuery('containers attention', async () => {
-    const [failed, degraded] = await Promise.all([
-      fetchContainers({ status: ['failed', 'verification_failed'], sort: '-updatedAt', limit: MOST }),
-      fetchContainers({ health: ['degraded'], sort: '-updatedAt', limit: MOST }),
-    ]);
-    const all = new Map([...failed.containers, ...degraded.containers].map((one) => [one.id, one]));
-    const hasMore = all.size > MOST || failed.next !== null || degraded.next !== null;
-    return { items: [...all.values()].slice(0, MOST), hasMore };
+    const { containers, next } = await fetchContainers({ state: TROUBLE, sort: '-updatedAt', limit: MOST });
+    return { items: containers, hasMore: next !== null };
   });
 }
 
@@ -42,8 +36,7 @@ export function Attention({ query }: { query: Query<Trouble> }) {
               </ul>
               {hasMore && (
                 <p>
-                  <a href="/console/containers?status=failed,verification_failed">All that failed</a>{' '}
-                  <a href="/console/containers?health=degraded">All that are degraded</a>
+                  <a href={`/console/containers?state=${TROUBLE.join(',')}`}>All that need attention</a>
                 </p>
               )}
             </>
@@ -55,16 +48,16 @@ export function Attention({ query }: { query: Query<Trouble> }) {
 }
 
 function Item({ container }: { container: ListedContainer }) {
-  const reason = explain(container);
+  const { sentence, detail, remedy } = container.state;
   return (
     <li>
-      <StateMark of={container.health === 'degraded' ? 'degraded' : container.status} />
+      <States state={container.state} />
       <div class="grow">
         <a class="strong" href={`/console/containers/${container.id}`}>
           {container.name}
         </a>
         <div class="small">
-          {reason?.what}. <span class="dim">{reason?.fix}</span>
+          {sentence} {detail} <span class="dim">{remedy}</span>
         </div>
       </div>
       <a

@@ -1,10 +1,11 @@
-import { fetchContainers, fetchCounts } from '../../data/containers.ts';
+import { fetchContainers, fetchCounts, SITE_STATES } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';
-import { Ago, StateMark } from '../../parts/marks.tsx';
+import { Ago, States } from '../../parts/marks.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { count } from '../../text/format.ts';
+import { stateWords } from '../../text/status.ts';
 import { AllTraffic } from './all-traffic.tsx';
 import { Notices } from './notices.tsx';
 import { SavedTiles } from './saved-tiles.tsx';
@@ -35,18 +36,14 @@ export function Overview() {
               name={known.total === 1 ? 'container' : 'containers'}
               href="/console/containers"
             />
-            <Tile
-              number={known.status.verified + known.status.active}
-              name="live"
-              href="/console/containers?status=active,verified"
-            />
-            <Tile number={known.health.healthy} name="healthy" href="/console/containers?health=healthy" />
-            <Tile
-              number={known.status.provisioning}
-              name="being set up"
-              href="/console/containers?status=provisioning"
-            />
-            <Tile number={known.suspended} name="suspended" />
+            {SITE_STATES.filter((state) => state === 'serving' || known.state[state] > 0).map((state) => (
+              <Tile
+                key={state}
+                number={known.state[state]}
+                name={stateWords(state).toLowerCase()}
+                href={`/console/containers?state=${state}`}
+              />
+            ))}
           </ul>
         )}
       </Known>
@@ -80,17 +77,14 @@ export function Overview() {
               </Empty>
             ) : (
               <ul class="rows">
-                {containers.map(({ id, name, clientId, status, health, domains, updatedAt }) => (
+                {containers.map(({ id, name, clientId, state, domains, updatedAt }) => (
                   <li key={id}>
                     <a class="strong grow" data-row href={`/console/containers/${id}`}>
                       {name}
                     </a>
                     <span class="dim wide-only">{domains[0]}</span>
                     <span class="dim wide-only">{clientName(clientId)}</span>
-                    <span class="states">
-                      <StateMark of={status} />
-                      {health === 'degraded' && <StateMark of={health} />}
-                    </span>
+                    <States state={state} />
                     <span class="dim right">
                       <Ago at={updatedAt} />
                     </span>
@@ -107,22 +101,13 @@ export function Overview() {
   );
 }
 
-function Tile({ number, name, href }: { number: number; name: string; href?: string }) {
-  const content = (
-    <>
-      <span class="number">{count(number)}</span>
-      <span class="dim">{name}</span>
-    </>
-  );
+function Tile({ number, name, href }: { number: number; name: string; href: string }) {
   return (
     <li>
-      {href === undefined ? (
-        <div class="tile">{content}</div>
-      ) : (
-        <a class="tile" href={href}>
-          {content}
-        </a>
-      )}
+      <a class="tile" href={href}>
+        <span class="number">{count(number)}</span>
+        <span class="dim">{name}</span>
+      </a>
     </li>
   );
 }

@@ -93,7 +93,7 @@ function NewHost({ versioned }: { versioned: Versioned }) {
 
 function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain }) {
   const { id, clientId } = versioned.container;
-  const { domain, served, dns, tls, cookieLifetime, proof, records, checkedAt } = host;
+  const { domain, served, state, dns, tls, cookieLifetime, proof, records, checkedAt } = host;
   const [isRemoving, setRemoving] = useState(false);
   const { isBusy, error, run } = useAction();
   const remove = (dryRun: boolean, header: OfVersion) =>
@@ -104,13 +104,13 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
     await api.post('/server-containers/{id}/custom-domains/{domain}/check', {
       params: { path: { id, domain } },
     });
-    refresh(`container hosts ${id}`);
+    refresh(id, 'containers');
   };
   return (
     <li class="tall wraps">
       <div class="grow">
         <p>
-          <span class="strong">{domain}</span>{' '}
+          <span class="strong">{domain}</span> <StateMark of={state.name} title={state.sentence} />{' '}
           <span class="dim small">
             checked <Ago at={checkedAt} />
           </span>

@@ -101,7 +101,7 @@ function DomainRow({
                 )}
               </div>
               <div class="marks">
-                <StateMark of={domain.active ? 'active' : 'inactive'} />
+                {!domain.active && <StateMark of="inactive" />}
                 {proof !== null && (
                   <>
                     <span class="small dim">Proof</span> <StateMark of={proof.status} />

@@ -1,0 +1,29 @@
+import type { SiteState } from '../report/site-state.ts';
+import type { CliContext } from './instance/provisioner-client.ts';
+import { readRun } from './instance/run-file.ts';
+import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
+import { CliError } from './output/cli-error.ts';
+
+/**
+ * The states of the sites that management shows to this caller: it also knows their domains and verifications. Empty
+ * without a token or an answer; then the hosts' own states are shown, and a check says what is wrong with management.
+ */
+export async function managementStates(context: CliContext): Promise<ReadonlyMap<string, SiteState>> {
+  const access = await accessOf(context);
+  if (access === null) return new Map();
+  const { ManagementClient } = await import('./instance/management-client.ts');
+  try {
+    return await new ManagementClient(access.url, access.token, timeoutMs(context.env, QUICK_MS)).states();
+  } catch (error) {
+    if (error instanceof CliError) return new Map();
+    throw error;
+  }
+}
+
+async function accessOf({ home, env }: CliContext): Promise<{ url: string; token: string } | null> {
+  const { MANAGEMENT_URL: url, TAGYARD_TOKEN: token, INFRA_PROVISIONER_URL: provisioner } = env;
+  if (url) return token ? { url, token } : null;
+  // The provisioner that the environment names is that of another instance.
+  const run = provisioner ? null : await readRun(`${home}/run.json`).catch(() => null);
+  return run === null ? null : { url: run.management.url, token: run.demo.token };
+}
