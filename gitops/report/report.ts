@@ -68,6 +68,7 @@ const MEANINGS: Readonly<Record<Reason, 'well' | 'changing' | 'refused' | 'suspe
     Frozen: 'trouble',
     CertificatePending: 'trouble',
     NotIsolated: 'trouble',
+    Unhealthy: 'trouble',
     Drifted: 'trouble',
     RepairLoop: 'trouble',
   };

@@ -4,6 +4,7 @@ import { givenConsent } from '../manifest/consent.ts';
 import { givenResources } from '../manifest/resources/schema.ts';
 import {
   givenHost,
+  givenId,
   givenName,
   givenWebTagId,
   givenDomain as host,

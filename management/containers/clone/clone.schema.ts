@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenName } from '../../../gitops/manifest/schema.ts';
+import { givenId, givenName } from '../../../gitops/manifest/schema.ts';
 import { containerConfigB64, givenPages, givenSiteId, pagesOf } from '../../../gitops/requests/container.ts';
 import { examples } from '../../http/examples.ts';
 
