@@ -4,6 +4,7 @@ import { rm, statfs, writeFile } from 'node:fs/promises';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { counted } from '../base/text.ts';
+import { BRIDGE_FIX } from '../clients/docker.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart, PART_TIMEOUT_MS } from './check-part.ts';
@@ -51,6 +52,31 @@ export async function checkDockerDisk(
     },
   });
   return isElsewhere ? { ...check, status: 'skipped' } : check;
+}
+
+/**
+ * Checks that Docker's default bridge has an address of this host: by it, the sites' containers reach the proxy, and so
+ * their preview server. Never throws.
+ */
+export async function checkDockerBridge(gateway: () => Promise<string | null>): Promise<PartCheck> {
+  let isMissing = false;
+  return await checkPart('docker_bridge', {
+    fix: 'Check that Docker answers.',
+    async ask() {
+      const address = await gateway();
+      isMissing = address === null;
+      if (isMissing) {
+        throw new Error(
+          'Docker has no default bridge, so containers have no way to their preview server, and no new ones are started',
+        );
+      }
+      return `containers reach the proxy at ${address}`;
+    },
+    explain: (error) =>
+      isMissing && error instanceof Error
+        ? { status: 'failed', detail: error.message, fix: BRIDGE_FIX }
+        : null,
+  });
 }
 
 /** Says how much is free on the disk of a folder. Throws if that is too little. */

@@ -1,6 +1,7 @@
 import http from 'node:http';
 import tls from 'node:tls';
 import { withinTime } from '../base/time-limit.ts';
+import { BRIDGE_FIX } from '../clients/docker.ts';
 import {
   type ContainerSettings,
   type ContainerSpec,
@@ -19,7 +20,7 @@ interface PreviewPath {
 export interface PreviewPathDeps {
   /** The settings from which the containers are created. */
   readonly containerSettings: ContainerSettings;
-  /** This host's address in the containers' hosts file; `null`: they use the host's own network. */
+  /** This host's address in the containers' hosts file; `null`: they use the host's own network, or there is none. */
   readonly gateway: () => Promise<string | null>;
 }
 
@@ -121,10 +122,11 @@ function isParseError(error: Error): boolean {
 /** The remedy, which depends on how far this host itself gets when it connects to the preview server. */
 async function remedy(
   name: string,
-  { gateway, containerSettings: { originPort: port }, timeoutMs }: Explaining,
+  { gateway, containerSettings: { originPort: port, ownNetwork }, timeoutMs }: Explaining,
 ): Promise<string> {
-  const host = await gateway().catch(() => null);
+  const host = await gateway();
   if (host === null) {
+    if (ownNetwork) return BRIDGE_FIX;
     return 'Make the name resolve to this host’s proxy, and make the containers trust its certificate: see CONTAINER_CA_FILE.';
   }
   const at = `${host}:${port}`;

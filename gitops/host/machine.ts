@@ -3,7 +3,13 @@ import { MACHINE_APPLIERS } from '../appliers/index.ts';
 import { reachableAddress } from '../appliers/proxy/backend.ts';
 import { dockerBridgeGateway, dockerDataRoot } from '../clients/docker.ts';
 import type { MachineEnv } from '../env.ts';
-import { checkDockerDisk, checkPreview, checkProxy, skippedPart } from '../host-report/part-checks.ts';
+import {
+  checkDockerBridge,
+  checkDockerDisk,
+  checkPreview,
+  checkProxy,
+  skippedPart,
+} from '../host-report/part-checks.ts';
 import { hostReporter } from '../host-report/report.ts';
 import { runningPreviews } from '../host-report/running-previews.ts';
 import type { Host, HostOptions } from './contract.ts';
@@ -48,6 +54,7 @@ export async function buildMachine(
       return await Promise.all([
         ...checkShared(sites),
         ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
+        ...(containerSettings.ownNetwork ? [checkDockerBridge(() => dockerBridgeGateway())] : []),
         checkProxy({ address, port }),
         site === undefined ? skippedPart('preview') : checkPreview(site, previewPath),
       ]);

@@ -6,6 +6,7 @@ import { limit } from '../../base/limit.ts';
 import { siteOfMark } from '../../base/ownership.ts';
 import { withSharedSignal } from '../../base/shared-signal.ts';
 import {
+  BRIDGE_FIX,
   callDocker,
   DockerRefusal,
   dockerBridgeGateway,
@@ -140,7 +141,8 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
   async function networkFor(site: string, signal: AbortSignal) {
     if (networkOf === undefined) return {};
     const previewAddress = await dockerBridgeGateway(docker, signal);
-    if (previewAddress === null) throw new RetryableError('Docker’s default bridge network is not up');
+    if (previewAddress === null)
+      throw new RetryableError(`Docker’s default bridge network is not up. ${BRIDGE_FIX}`);
     return { network: { name: networkOf(site), previewAddress } };
   }
 

@@ -1,4 +1,5 @@
 import type { Log } from '../../base/log.ts';
+import { BRIDGE_FIX } from '../../clients/docker.ts';
 
 interface Bridge {
   /** This host's address on Docker's default bridge; `null`: the bridge isn't up. */
@@ -21,10 +22,7 @@ export async function listenAddresses(
   if (configured.includes(ALL)) return configured;
   const address = await gateway().catch(() => null);
   if (address === null) {
-    log.warn(
-      {},
-      'previews don’t work: Docker’s default bridge is not up. Start Docker, then the provisioner again',
-    );
+    log.warn({}, `previews don’t work: Docker’s default bridge is not up. ${BRIDGE_FIX}`);
     return configured;
   }
   if (configured.includes(address)) return configured;

@@ -100,6 +100,17 @@ describe('the path from the processing server to the preview server', () => {
     expect(await checkPreview(lazy.manifest, deps)).toMatchObject({ name: 'preview', status: 'skipped' });
   });
 
+  test('is reported with what the engine lacks, if it has no default bridge', async () => {
+    const { manifest, settings } = await siteWith(status(500));
+    const containerSettings = { ...settings(1), ownNetwork: true };
+    expect(
+      await checkPreviewPath(manifest, { containerSettings, gateway: async () => null }, LIMIT_MS),
+    ).toEqual({
+      problem: expect.stringContaining('status 500'),
+      fix: expect.stringMatching(/^Remove "bridge": "none" from .*daemon\.json/),
+    });
+  });
+
   test('is reported in time even if Docker doesn’t answer', async () => {
     const { manifest, settings } = await siteWith(status(500));
     const gateway = () => new Promise<never>(() => undefined);

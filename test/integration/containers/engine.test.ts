@@ -7,6 +7,7 @@ import { containersApplier } from '../../../gitops/appliers/containers/applier.t
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
 import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
 import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
+import { checkDockerBridge } from '../../../gitops/host-report/part-checks.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { buildDemoImage } from '../../../sites/demo/image.ts';
 import { describeWith } from '../../support/components.ts';
@@ -23,6 +24,21 @@ const REPOSITORY = 'tagyard-test/engine';
 const SITE = 'acme';
 const ADDRESS_LABEL = 'tagyard.preview-address';
 const TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
+
+describeWith(['docker', 'root'], 'an engine without a default bridge', () => {
+  test('fails a part of the host, with what to do', async () => {
+    await using engine = await startOwnEngine(new Docker(), `${INSTANCE}-none`, { hasBridge: false });
+    expect(await checkDockerBridge(() => dockerBridgeGateway(engine.docker))).toEqual({
+      name: 'docker_bridge',
+      status: 'failed',
+      detail: expect.stringContaining('no way to their preview server'),
+      fix: expect.stringMatching(/^Remove "bridge": "none" from .*daemon\.json/),
+    });
+    expect(await checkDockerBridge(() => dockerBridgeGateway(new Docker()))).toMatchObject({
+      status: 'passed',
+    });
+  });
+});
 
 describeWith(['docker', 'root'], 'containers on an engine that fails', () => {
   // Needs root: the tests stop the engine, so they start one of their own.

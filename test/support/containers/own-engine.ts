@@ -15,7 +15,7 @@ const TIMEOUT = { timeoutMs: 60_000 };
  * bridge of the machine's engine and needs root. It does not touch the host's packet filter: docker-proxy publishes its
  * ports. As in Linux distributions, containerd is a service of its own and outlives the engine.
  */
-export async function startOwnEngine(machine: Docker, name: string) {
+export async function startOwnEngine(machine: Docker, name: string, { hasBridge = true } = {}) {
   await using stack = new AsyncDisposableStack();
   // The path of a socket is limited to 107 characters.
   const home = await mkdtemp(join(tmpdir(), 'tgye-'));
@@ -44,7 +44,14 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   let engine: ChildProcess | null = null;
   async function start(): Promise<void> {
     const started = run('dockerd', [
-      ...['--host', `unix://${socketPath}`, '--containerd', containerd, '--bridge', bridge],
+      ...[
+        '--host',
+        `unix://${socketPath}`,
+        '--containerd',
+        containerd,
+        '--bridge',
+        hasBridge ? bridge : 'none',
+      ],
       ...['--data-root', join(home, 'data'), '--exec-root', join(home, 'run')],
       ...['--pidfile', join(home, 'docker.pid'), '--shutdown-timeout', '3', '--log-level', 'warn'],
       ...['--iptables=false', '--ip-forward=false', '--ip-masq=false'],
