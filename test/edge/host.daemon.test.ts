@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type EdgeHost, startEdgeHost } from '../../edge/host.ts';
 import { startUpstream, type Upstream } from '../../edge/kit/upstream.ts';
+import { systemClock } from '../../gitops/base/clock.ts';
+import { endHungRuntimes } from '../../gitops/embedded/cloudflare/orphans.ts';
 import { exchangeInPieces } from '../support/edge/streams.ts';
 import { eventually } from '../support/eventually.ts';
 import { signal } from '../support/signal.ts';
@@ -164,6 +166,21 @@ describe('the embedded edge', () => {
     await eventually(async () => expect(await send('/g/collect')).toBe(200));
     expect(runtimes()).not.toEqual(killed);
     expect((await edge.kv.ROUTES.list()).keys).toHaveLength(1);
+  });
+
+  test('whose runtime hangs gets another one', async () => {
+    await putSite();
+    await edge.setRoutes([`${host}/*`]);
+    expect(await send('/g/collect')).toBe(200);
+    const hung = runtimes();
+    const ended = new AbortController();
+    const often = { sleep: (_: number, options?: object) => systemClock.sleep(100, options) };
+    const watching = endHungRuntimes(edge.url, ended.signal, often);
+    for (const pid of hung) signal(pid, 'SIGSTOP');
+    await eventually(() => expect(runtimes()).not.toEqual(hung));
+    await eventually(async () => expect(await send('/g/collect')).toBe(200));
+    ended.abort();
+    await watching;
   });
 
   test('refuses a port that is in use', async () => {

@@ -16,7 +16,7 @@ import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
 import { delayedKv } from './kv/delayed.ts';
 import { sqliteKvStore } from './kv/store.ts';
-import { endOrphans, rememberRuntimes } from './orphans.ts';
+import { endHungRuntimes, endOrphans, rememberRuntimes } from './orphans.ts';
 import { bindRuntime } from './runtime.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
@@ -100,6 +100,9 @@ async function start(env: z.infer<typeof environment>) {
   stack.defer(() => edge.close());
   edgePort = Number(edge.url.port);
   await rememberRuntimes(childrenFile);
+  const ending = new AbortController();
+  stack.defer(() => ending.abort());
+  void endHungRuntimes(edge.url, ending.signal);
   await edge.setRoutes(...routePatterns(db, [env.EDGE_SCRIPT_NAME]));
 
   const bound = new Map(

@@ -2,12 +2,16 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
+import { type Clock, systemClock } from '../../base/clock.ts';
 
 /** A pid is reused, but never with the same start time (clock ticks since boot). */
 const processSchema = z.array(z.object({ pid: z.number(), started: z.string() }));
 type Processes = z.infer<typeof processSchema>;
 
 const KILL_TIMEOUT_MS = 5000;
+const PROBE_INTERVAL_MS = 10_000;
+/** The front answers at once, but the machine may be busy. */
+const PROBE_TIMEOUT_MS = 5_000;
 
 /**
  * Writes to `file` the runtimes of the worker that this process has started. If they outlive it, they keep a port in
@@ -20,6 +24,31 @@ export async function rememberRuntimes(file: string): Promise<void> {
     if (started !== null && (await isRuntime(pid))) found.push({ pid, started });
   }
   await writeFile(file, JSON.stringify(found), { mode: 0o600 });
+}
+
+/**
+ * Kills a runtime that hangs until the signal: Miniflare starts another one, as after every end. `url`: of the edge, which
+ * answers any request.
+ */
+export async function endHungRuntimes(
+  url: URL,
+  signal: AbortSignal,
+  clock: Pick<Clock, 'sleep'> = systemClock,
+): Promise<void> {
+  const answers = async () => {
+    const probe = fetch(url, { method: 'HEAD', signal: AbortSignal.timeout(PROBE_TIMEOUT_MS) });
+    // A refused connection is one of a runtime that has ended and is started again.
+    return await probe.then(
+      () => true,
+      (error: Error) => error.name !== 'TimeoutError',
+    );
+  };
+  while (!signal.aborted) {
+    await clock.sleep(PROBE_INTERVAL_MS, { signal, ref: false });
+    if (signal.aborted || (await answers()) || (await answers()) || signal.aborted) continue;
+    process.stderr.write('edge: the runtime doesn’t answer; it is started again\n');
+    for (const pid of await ownChildren()) if (await isRuntime(pid)) process.kill(pid, 'SIGKILL');
+  }
 }
 
 /** The children of all threads of this process. */
