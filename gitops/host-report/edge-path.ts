@@ -6,7 +6,7 @@ import type { PartCheck } from '../report/report.ts';
 import { checkPart } from './check-part.ts';
 
 /** What stands between visitors and the worker. */
-export interface EdgePath {
+interface EdgePath {
   /** `null`: nothing, as far as it could be read. */
   readonly problem: string | null;
   readonly fix: string | null;
@@ -25,7 +25,7 @@ const MAX_LISTED = 5;
  * Finds what takes requests of these edge hostnames before they reach the worker: more specific Workers routes without
  * a script or with another one, and Google's tag gateway, which Cloudflare puts before all hosts of the zone.
  */
-export async function checkEdgePath(
+async function findEdgePath(
   { client, zoneId, script }: EdgePathDeps,
   hosts: readonly string[],
   signal: AbortSignal,
@@ -70,12 +70,12 @@ export async function checkEdgePath(
 }
 
 /** The same as a part's check. Never throws. */
-export async function checkEdgeRoutes(deps: EdgePathDeps, hosts: readonly string[]): Promise<PartCheck> {
+export async function checkEdgePart(deps: EdgePathDeps, hosts: readonly string[]): Promise<PartCheck> {
   let found: EdgePath | null = null;
   return await checkPart('edge_routes', {
     fix: 'Check that Cloudflare’s API answers, and that CLOUDFLARE_API_TOKEN may read the zone’s Workers routes.',
     async ask(signal) {
-      const { unread, ...path } = await checkEdgePath(deps, hosts, signal);
+      const { unread, ...path } = await findEdgePath(deps, hosts, signal);
       found = path;
       if (path.problem !== null) throw new Error(path.problem);
       const passed = 'no other Workers route takes requests of the edge hostnames';
@@ -95,7 +95,7 @@ export async function edgePathOf(
   timeoutMs: number,
 ): Promise<EdgePath | undefined> {
   try {
-    const ask = async (signal: AbortSignal) => await checkEdgePath(deps, [host], signal);
+    const ask = async (signal: AbortSignal) => await findEdgePath(deps, [host], signal);
     const { problem, fix } = await withinTime(timeoutMs, ask);
     return { problem, fix };
   } catch {
@@ -132,7 +132,7 @@ function readPattern(pattern: string): Pattern {
  * specific route of a request counts (docs/facts.md, Cloudflare Workers). A route for some paths of many hosts counts
  * here, too: which one Cloudflare prefers, that route or one for all paths of a single host, is not documented.
  */
-export function routesBefore(
+function routesBefore(
   routes: readonly WorkersRoute[],
   script: string,
   hosts: readonly string[],

@@ -6,7 +6,7 @@ import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.t
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
 import { checkEdgeNames } from '../host-report/edge-names.ts';
-import { checkEdgeRoutes, type EdgePathDeps } from '../host-report/edge-path.ts';
+import { checkEdgePart, checkEdgeRoutes, type EdgePathDeps } from '../host-report/edge-path.ts';
 import { askEdge } from '../host-report/edge-visit.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
 import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
@@ -95,7 +95,7 @@ export function sharedPartChecks(env: Env, client: CloudflareClient) {
       checkDisk(env.STATE_DIR),
       url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup, hopSecret }),
       checkEdgeNames({ client, zoneId, edgePublicUrl, lookup: resolver }, hosts),
-      checkEdgeRoutes(edgePathDeps(env, client), hosts),
+      checkEdgePart(edgePathDeps(env, client), hosts),
       checkWorkerLogs(worker),
       checkWorkerBindings(worker),
     ];

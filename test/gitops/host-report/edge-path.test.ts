@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CloudflareRefusal } from '../../../gitops/clients/cloudflare-errors.ts';
-import { checkEdgeRoutes, edgePathOf } from '../../../gitops/host-report/edge-path.ts';
+import { checkEdgePart, edgePathOf } from '../../../gitops/host-report/edge-path.ts';
 import {
   EMULATOR_SCRIPT,
   EMULATOR_ZONE,
@@ -39,7 +39,7 @@ describe('a Workers route of others', () => {
   ])('%s beside %s fails the check, and is named', async (pattern, own, script, detail) => {
     await route(own, EMULATOR_SCRIPT);
     await route(pattern, script);
-    const check = await checkEdgeRoutes(deps(), ['shop.example.com', HOST]);
+    const check = await checkEdgePart(deps(), ['shop.example.com', HOST]);
     expect(check).toMatchObject({
       name: 'edge_routes',
       status: 'failed',
@@ -59,7 +59,7 @@ describe('a Workers route of others', () => {
   ])('%s beside %s is no problem', async (pattern, own, script) => {
     await route(own, EMULATOR_SCRIPT);
     await route(pattern, script);
-    expect(await checkEdgeRoutes(deps(), [HOST])).toMatchObject({ status: 'passed', fix: null });
+    expect(await checkEdgePart(deps(), [HOST])).toMatchObject({ status: 'passed', fix: null });
     expect(await edgePathOf(deps(), HOST, 3_000)).toEqual({ problem: null, fix: null });
   });
 });
@@ -73,13 +73,13 @@ test('Google’s tag gateway on the zone fails the check while it is switched on
     setUpTag: true,
   };
   await cloudflare.call('PUT', path, { ...config, enabled: true });
-  expect(await checkEdgeRoutes(deps(), [HOST])).toMatchObject({
+  expect(await checkEdgePart(deps(), [HOST])).toMatchObject({
     status: 'failed',
     detail: expect.stringMatching(/tag gateway is switched on for the zone \(\/metrics, GTM-ABC1234\)/),
     fix: expect.stringMatching(/^Switch it off/),
   });
   await cloudflare.call('PUT', path, { ...config, enabled: false });
-  expect(await checkEdgeRoutes(deps(), [HOST])).toMatchObject({ status: 'passed' });
+  expect(await checkEdgePart(deps(), [HOST])).toMatchObject({ status: 'passed' });
 });
 
 test('a token that may not read the tag gateway is said, and the routes are checked', async () => {
@@ -91,7 +91,7 @@ test('a token that may not read the tag gateway is said, and the routes are chec
       throw new CloudflareRefusal('zones', 403, [error], 'unauthorized');
     },
   };
-  expect(await checkEdgeRoutes({ ...deps(), client }, [HOST])).toMatchObject({
+  expect(await checkEdgePart({ ...deps(), client }, [HOST])).toMatchObject({
     status: 'passed',
     detail: expect.stringContaining('Zone Settings: Read'),
   });
@@ -101,6 +101,6 @@ test('an API that doesn’t answer is no problem of the site, and fails the host
   const silent = await silentServer();
   const away = { ...deps(), client: cloudflare.client({ url: silent.url, timeoutMs: 200 }) };
   expect(await edgePathOf(away, HOST, 3_000)).toBeUndefined();
-  expect(await checkEdgeRoutes(away, [HOST])).toMatchObject({ status: 'failed' });
+  expect(await checkEdgePart(away, [HOST])).toMatchObject({ status: 'failed' });
   await silent.close();
 });

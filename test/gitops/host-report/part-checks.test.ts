@@ -11,6 +11,7 @@ import { dockerDataRoot } from '../../../gitops/clients/docker.ts';
 import { nodeLookup } from '../../../gitops/host-report/node-lookup.ts';
 import {
   checkDisk,
+  checkDockerBridge,
   checkDockerDisk,
   checkEdge,
   checkProxy,
@@ -169,5 +170,21 @@ describe('the edge', () => {
     expect(await checkEdge(halting, { lookup, hopSecret, timeoutMs: LIMIT_MS })).toMatchObject({
       status: 'failed',
     });
+  });
+});
+
+test('the check of Docker’s bridge names its address, and fails if Docker doesn’t answer', async () => {
+  expect(await checkDockerBridge(async () => '172.17.0.1')).toEqual({
+    name: 'docker_bridge',
+    status: 'passed',
+    detail: 'containers reach the proxy at 172.17.0.1',
+    fix: null,
+  });
+  const away = async () => {
+    throw new Error('connect ENOENT');
+  };
+  expect(await checkDockerBridge(away)).toMatchObject({
+    status: 'failed',
+    fix: 'Check that Docker answers.',
   });
 });

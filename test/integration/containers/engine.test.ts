@@ -34,9 +34,6 @@ describeWith(['docker', 'root'], 'an engine without a default bridge', () => {
       detail: expect.stringContaining('no way to their preview server'),
       fix: expect.stringMatching(/^Remove "bridge": "none" from .*daemon\.json/),
     });
-    expect(await checkDockerBridge(() => dockerBridgeGateway(new Docker()))).toMatchObject({
-      status: 'passed',
-    });
   });
 });
 

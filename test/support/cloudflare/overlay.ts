@@ -2,9 +2,9 @@ import type { Overlay } from '../openapi.ts';
 
 /**
  * What the API has, but not the OpenAPI document by which the traffic is checked. Sources: the types of the official
- * SDK (npm cloudflare 7.3.0, resources/workers/scripts, resources/workers/domains, resources/dns/usage and resources/google-tag-gateway); for the last
- * path, the calls of wrangler 4; for the query parameters and the optional members, what wrangler 4, certbot and
- * the SDK send.
+ * SDK (npm cloudflare 7.3.0, resources/workers/scripts, resources/workers/domains, resources/dns/usage and
+ * resources/google-tag-gateway); for the last path, the calls of wrangler 4; for the query parameters and the optional
+ * members, what wrangler 4, certbot and the SDK send.
  */
 const text = { type: 'string' };
 const yes = { type: 'boolean' };
