@@ -34,6 +34,15 @@ function areServers(servers: readonly string[]): boolean {
   }
 }
 
+/** What these claims name isn't one person for ever: an address is given to another, or set by its user. */
+const REUSED_CLAIMS: ReadonlySet<string> = new Set([
+  'email',
+  'name',
+  'preferred_username',
+  'unique_name',
+  'upn',
+]);
+
 /** How many days history is kept; 0: for ever. */
 const days = z.coerce
   .number()
@@ -96,6 +105,14 @@ const environment = z.object({
   AUTH_JWKS_URL: z.url(),
   AUTH_ISSUER: z.string(),
   AUTH_AUDIENCE: z.string(),
+  AUTH_SUBJECT_CLAIM: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,128}$/, 'must be the name of a claim')
+    .refine(
+      (name) => !REUSED_CLAIMS.has(name),
+      'must not be a claim that providers reuse or people can change: use sub or oid',
+    )
+    .default('sub'),
   SUPER_ADMINS: list,
   /** Unset: people can't log in here. */
   OIDC_CLIENT_ID: z.string().optional(),

@@ -54,6 +54,7 @@ function loginOf(env: Environment): LoginSettings | null {
   return {
     issuer: env.OIDC_ISSUER,
     clientId,
+    subjectClaim: env.AUTH_SUBJECT_CLAIM,
     clientSecret: env.OIDC_CLIENT_SECRET ?? null,
     publicUrl,
     hints: env.OIDC_LOGIN_HINTS,
@@ -87,6 +88,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       jwksUrl: env.AUTH_JWKS_URL,
       issuer: env.AUTH_ISSUER,
       audience: env.AUTH_AUDIENCE,
+      subjectClaim: env.AUTH_SUBJECT_CLAIM,
       jwks: { onNotice: (message) => process.stderr.write(`management: ${message}\n`) },
     }),
     settings: {

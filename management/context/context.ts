@@ -37,6 +37,8 @@ export interface LoginSettings {
   /** The OpenID provider's issuer. */
   readonly issuer: string;
   readonly clientId: string;
+  /** The claim that says who a person is, the same as for bearer tokens. */
+  readonly subjectClaim: string;
   /** `null`: a public client. */
   readonly clientSecret: string | null;
   /** The API's own URL as browsers reach it, without a slash at its end. */

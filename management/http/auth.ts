@@ -32,6 +32,8 @@ interface AuthOptions {
   readonly jwksUrl: string;
   readonly issuer: string;
   readonly audience: string;
+  /** The claim that says who the caller is. Default: `sub`. */
+  readonly subjectClaim?: string;
   readonly jwks?: JwksOptions;
   readonly clock?: Clock;
 }
@@ -53,7 +55,7 @@ interface VerifiedToken {
  * every request.
  */
 export function createAuthenticator(options: AuthOptions): Authenticate {
-  const { jwksUrl, issuer, audience, jwks, clock = systemClock } = options;
+  const { jwksUrl, issuer, audience, subjectClaim = 'sub', jwks, clock = systemClock } = options;
   const keys = createKeySource(new URL(jwksUrl), { clock, ...jwks });
   const verified = new LRUCache<string, VerifiedToken>({ max: MOST_VERIFIED });
 
@@ -64,9 +66,9 @@ export function createAuthenticator(options: AuthOptions): Authenticate {
       algorithms: ALGORITHMS,
       clockTolerance: CLOCK_TOLERANCE_SECONDS,
       currentDate: clock.date(),
-      requiredClaims: ['exp', 'sub'],
+      requiredClaims: ['exp', subjectClaim],
     });
-    const actor = actorOf(payload);
+    const actor = actorOf(payload, subjectClaim);
     verified.set(token, { key, header: protectedHeader, payload, actor });
     return actor;
   }
@@ -99,9 +101,12 @@ function isTimely({ exp = 0, nbf = 0 }: JWTPayload, nowMs: number): boolean {
 }
 
 /** The person or program that a verified token's claims name. Throws `invalid_token`. */
-export function actorOf({ sub, name, email }: JWTPayload): Actor {
+export function actorOf(claims: JWTPayload, subjectClaim: string): Actor {
+  const { [subjectClaim]: sub, name, email } = claims;
   if (typeof sub !== 'string' || sub === '') {
-    throw new ManagementProblem('invalid_token', { detail: 'the token names no subject' });
+    throw new ManagementProblem('invalid_token', {
+      detail: `the token’s claim ${subjectClaim} names no subject`,
+    });
   }
   if (isTokenSubject(sub)) {
     throw new ManagementProblem('invalid_token', {

@@ -36,18 +36,15 @@ export interface ProvenIdentity {
   readonly refreshToken: string | null;
 }
 
-/** A logout token: the provider has ended the login `sid`, or, without one, all logins of the subject `sub`. */
-const logoutToken = z
-  .object({
-    sub: z.string().optional(),
-    sid: z.string().optional(),
-    jti: z.string(),
-    iat: z.number(),
-    // An ID token has a nonce: it must not pass as a logout token.
-    nonce: z.undefined().optional(),
-    events: z.object({ [LOGOUT_EVENT]: z.looseObject({}) }),
-  })
-  .refine(({ sub, sid }) => sub !== undefined || sid !== undefined);
+/** A logout token: the provider has ended the login `sid`, or, without one, all logins of the subject. */
+const logoutToken = z.object({
+  sid: z.string().optional(),
+  jti: z.string(),
+  iat: z.number(),
+  // An ID token has a nonce: it must not pass as a logout token.
+  nonce: z.undefined().optional(),
+  events: z.object({ [LOGOUT_EVENT]: z.looseObject({}) }),
+});
 
 /** The OpenID provider at which people log in (OpenID Connect Core 1.0, RP-initiated and back-channel logout 1.0). */
 export class IdentityProvider {
@@ -138,8 +135,12 @@ export class IdentityProvider {
     });
     const { success, data, error } = logoutToken.safeParse(payload);
     if (!success) throw refusedToken(error);
+    const { [this.#login.subjectClaim]: subject } = payload;
+    if (typeof subject !== 'string' && data.sid === undefined) {
+      throw refusedToken(new Error(`neither sid nor ${this.#login.subjectClaim} is in it`));
+    }
     return {
-      ...(data.sub === undefined ? {} : { subject: data.sub }),
+      ...(typeof subject === 'string' ? { subject } : {}),
       ...(data.sid === undefined ? {} : { providerSession: data.sid }),
     };
   }

@@ -53,7 +53,7 @@ export class Sessions {
     const id = newSessionId();
     await insertSession(this.#parts.db, {
       idHash: sessionHash(id),
-      actor: actorOf(claims),
+      actor: actorOf(claims, this.#login.subjectClaim),
       providerSession: typeof claims.sid === 'string' ? claims.sid : null,
       sealed: seal(sealedBy(id), held),
       at: this.#parts.clock.date(),
@@ -151,7 +151,7 @@ export class Sessions {
       return row;
     }
     // A provider need not send another ID token.
-    const actor = fresh?.claims.sub === undefined ? row : actorOf(fresh.claims);
+    const actor = fresh?.claims.sub === undefined ? row : actorOf(fresh.claims, this.#login.subjectClaim);
     if (fresh === null || actor.subject !== row.subject) {
       await this.end(id);
       throw new ManagementProblem('expired_session');

@@ -56,6 +56,22 @@ describe('a bearer token', () => {
     });
   });
 
+  test('identifies the caller by another claim, and is refused without it', async () => {
+    const { jwksUrl } = issuer;
+    const options = { jwksUrl, issuer: ISSUER, audience: AUDIENCE, subjectClaim: 'oid' };
+    const check = createAuthenticator(options);
+    const oid = '2f6c7c1a-5d0e-4f0a-9a36-000000000001';
+    // Entra's `sub` differs for each application.
+    for (const sub of ['of-one-application', 'of-another']) {
+      expect(await check(`Bearer ${await issuer.token(sub, { oid })}`)).toMatchObject({ subject: oid });
+    }
+    for (const claims of [{}, { oid: '' }, { oid: 7 }, { oid: `token:${oid}` }]) {
+      await expect(check(`Bearer ${await issuer.token('ada', claims)}`)).rejects.toMatchObject({
+        code: 'invalid_token',
+      });
+    }
+  });
+
   test.each<[string, () => Promise<string>]>([
     ['just past its end, as clocks differ', () => issuer.token('ada', { exp: now() - 55 })],
     ['not quite begun, as clocks differ', () => issuer.token('ada', { nbf: now() + 55 })],

@@ -40,6 +40,7 @@ test.each<[string, string, unknown]>([
   ['PLATFORM_DOMAINS', 'tagyard.example', ['tagyard.example']],
   ['IMAGE_REPOSITORIES', 'gcr.io/gtm,local', ['gcr.io/gtm', 'local']],
   ['DEFAULT_CONSENT', 'required', 'required'],
+  ['AUTH_SUBJECT_CLAIM', 'oid', 'oid'],
   ['KEEP_EVENTS_DAYS', '0', 0],
   ['METRICS_TOKEN', 'metrics-token-of-tests', 'metrics-token-of-tests'],
   ['FORWARDER_KEY', 'k'.repeat(32), 'k'.repeat(32)],
@@ -54,6 +55,8 @@ test.each([
   ['METRICS_TOKEN', 'short'],
   ['FORWARDER_KEY', 'k'.repeat(31)],
   ['DEFAULT_CONSENT', 'basic'],
+  ['AUTH_SUBJECT_CLAIM', 'email'],
+  ['AUTH_SUBJECT_CLAIM', 'two words'],
   ['ANALYTICS_ENGINE_DATASET', 'a; b'],
 ])('%s can’t be %s', (name, value) => {
   expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);

@@ -36,6 +36,7 @@ async function open(settings: Partial<LoginSettings> = {}): Promise<void> {
     issuer: provider.url,
     clientId: LOGIN_CLIENT_ID,
     clientSecret: 'login-s3cret',
+    subjectClaim: 'sub',
     publicUrl: url,
     hints: ['owner', 'viewer'].map((hint) => ({ hint, name: `The ${hint}`, description: hint })),
     idleSeconds: 1_800,
@@ -66,6 +67,20 @@ async function call(path: string, init: RequestInit = {}) {
 }
 
 const own = { 'sec-fetch-site': 'same-origin' };
+
+describe('with another claim as subject', () => {
+  beforeAll(() => open({ subjectClaim: 'email' }));
+  afterAll(close);
+
+  test('a session’s subject is that claim, also after its identity was refreshed', async () => {
+    visitor = new Visitor();
+    await logIn('owner');
+    const subject = 'owner@tagyard.localhost';
+    expect((await call('/session')).body).toMatchObject({ subject });
+    advance(16 * MINUTE);
+    expect((await call('/session')).body).toMatchObject({ subject });
+  });
+});
 
 describe('a session', () => {
   beforeAll(() => open());

@@ -49,6 +49,7 @@ export class ConsoleStage {
         login: {
           issuer: provider.url,
           clientId: LOGIN_CLIENT_ID,
+          subjectClaim: 'sub',
           clientSecret: SECRET,
           publicUrl: url,
           hints,

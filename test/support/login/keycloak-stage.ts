@@ -38,6 +38,7 @@ export class KeycloakStage {
       clientId: KEYCLOAK_CLIENT.id,
       clientSecret: KEYCLOAK_CLIENT.secret,
       publicUrl: url,
+      subjectClaim: 'sub',
       hints: [],
       idleSeconds: 1_800,
       absoluteSeconds: 8 * 3_600,
