@@ -12,7 +12,7 @@ packages=(
   docker.io iptables        # containers; iptables for Docker's published ports
   nginx libnginx-mod-http-geoip2
   apache2 caddy haproxy     # further servers that customers forward with
-  postgresql
+  postgresql pgbouncer      # the database, and a pooler
   knot knot-dnsutils        # a DNS server that takes RFC 2136 updates, and its clients
   pebble                    # an ACME server
   opensmtpd                 # a mail server

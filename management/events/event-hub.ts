@@ -200,6 +200,7 @@ export class EventHub {
       const events = await read.catch(() => null);
       if (events === null) return false;
       this.#handOut(events);
+      if (events.length > 0) this.#listeners.onEvent?.();
       cursor = events.at(-1)?.id ?? cursor;
       // A stream that opens from now on must read these events itself: the hub has already handed them out.
       if (this.isAt(cursor)) this.#newest = cursor;

@@ -13,6 +13,7 @@ export const COMPONENTS = [
   'haproxy',
   'docker',
   'postgresql',
+  'pgbouncer',
   'knot',
   'pebble',
   'opensmtpd',
@@ -101,6 +102,7 @@ const ARGV: Record<
   haproxy: ['haproxy', '-v'],
   docker: ['docker', 'info'],
   postgresql: [`${POSTGRESQL_BIN ?? ''}${POSTGRESQL_BIN === undefined ? '' : '/'}postgres`, '--version'],
+  pgbouncer: ['pgbouncer', '--version'],
   knot: ['knotd', '--version'],
   pebble: ['pebble', '-h'],
   // Checks Debian's own configuration, which smtpd permits to root only.

@@ -6,9 +6,10 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres } from '../../../management/db/connect.ts';
 import { migrate } from '../../../management/db/migrate.ts';
-import { describeWith } from '../../support/components.ts';
+import { describeWith, testWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { AUDIENCE, ISSUER } from '../../support/management/issuer.ts';
+import { listen } from '../../support/management/listen.ts';
 import { PostgresqlFixture } from '../../support/management/postgresql.ts';
 import { creation, SECRET, World } from '../../support/management/world.ts';
 
@@ -22,6 +23,38 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     postgresql = await PostgresqlFixture.start();
   });
   afterAll(() => postgresql?.stop());
+
+  testWith(
+    'pgbouncer',
+    'streams events behind a pooler in transaction mode, and says that it delivers no notices',
+    async () => {
+      const { urls, db: direct, owner } = await postgresql.connections();
+      await direct.destroy();
+      await postgresql.pooled(urls, async (url) => {
+        const said: string[] = [];
+        const db = connectPostgres(url, (error) => said.push(error.message));
+        const world = await World.open({ db, owner });
+        try {
+          await eventually(() => expect(said.join()).toContain('PgBouncer in transaction mode'), {
+            timeoutMs: 20_000,
+          });
+          const client = await world.client();
+          const at = await world.management?.app.listen({ host: '127.0.0.1', port: 0 });
+          const stream = await listen(`${at}/events`, {
+            authorization: `Bearer ${await world.issuer.token('owner')}`,
+          });
+          const body = creation(client, 'pooled.example');
+          expect((await world.call('POST', '/server-containers', { as: 'owner', body })).status).toBe(202);
+          await eventually(() => expect(stream.kinds()).toContain('status'), { timeoutMs: 20_000 });
+          stream.stop.abort();
+          await stream.reading;
+          expect(said).toHaveLength(1);
+        } finally {
+          await world.close();
+        }
+      });
+    },
+  );
 
   test('gives each of 30 port pairs to one of 50 concurrent creations', async () => {
     const { db, owner } = await postgresql.connections();

@@ -25,13 +25,20 @@ const noticeOf = (text: string) => message('A', 1, 'tagyard', text);
 
 test('listening has begun before the first notice, also if the server sends one with its answer', async () => {
   const connected = Promise.withResolvers<Socket>();
+  let listener: Socket | undefined;
   const server = createServer((socket) => {
     let isStarted = false;
     socket.on('data', (sent) => {
       if (!isStarted) socket.write(Buffer.concat([message('R', 0), READY]));
       else if (sent.toString('latin1', 0, 1) === 'Q') {
-        socket.write(Buffer.concat([message('C', 'LISTEN'), READY, noticeOf('early')]));
-        connected.resolve(socket);
+        const proof = /notify tagyard, '([^']*)'/.exec(sent.toString('latin1'))?.[1];
+        if (proof === undefined) listener = socket;
+        // The first notice comes with that which proves that notices are delivered.
+        else listener?.write(Buffer.concat([noticeOf(proof), noticeOf('early')]));
+        socket.write(
+          Buffer.concat([message('C', 'LISTEN'), READY, ...(proof === undefined ? [noticeOf('early')] : [])]),
+        );
+        if (listener !== undefined) connected.resolve(listener);
       }
       isStarted = true;
     });

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -10,7 +10,7 @@ import { connectPostgres } from '../../../management/db/connect.ts';
 import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { migrate } from '../../../management/db/migrate.ts';
-import { POSTGRESQL_BIN } from '../components.ts';
+import { PATH_WITH_SBIN, POSTGRESQL_BIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 
 const run = promisify(execFile);
@@ -116,6 +116,39 @@ export class PostgresqlFixture {
     };
   }
 
+  /** The URL of a PgBouncer in transaction mode before a database, while the work runs. */
+  async pooled({ api }: Pick<DatabaseUrls, 'api'>, work: (url: string) => Promise<void>): Promise<void> {
+    const port = await getPort({ host: '127.0.0.1' });
+    const file = join(this.#dir, `pgbouncer-${port}.ini`);
+    const lines = [
+      '[databases]',
+      `* = host=127.0.0.1 port=${this.#port} user=api`,
+      '[pgbouncer]',
+      'listen_addr = 127.0.0.1',
+      `listen_port = ${port}`,
+      'unix_socket_dir =',
+      'auth_type = any',
+      'pool_mode = transaction',
+    ];
+    await writeFile(file, `${lines.join('\n')}\n`);
+    const identity = userInfo().uid === 0 ? await identityOf('postgres') : null;
+    const pooler = spawn('pgbouncer', ['-q', file], {
+      ...identity,
+      stdio: 'ignore',
+      env: { ...process.env, PATH: PATH_WITH_SBIN },
+    });
+    const exited = once(pooler, 'exit');
+    const url = new URL(api);
+    url.port = String(port);
+    try {
+      await eventually(() => answers(url.href));
+      await work(url.href);
+    } finally {
+      pooler.kill('SIGTERM');
+      await exited;
+    }
+  }
+
   /** Stops the server, runs the work meanwhile, and starts the server again on the same data. */
   async without(work: () => Promise<void>): Promise<void> {
     await this.#halt();
@@ -179,6 +212,13 @@ export class PostgresqlFixture {
       await client.end();
     }
   }
+}
+
+async function answers(connectionString: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  client.on('error', () => undefined);
+  await client.connect();
+  await client.end();
 }
 
 /** An idle connection that breaks is a fault of the suite. */
