@@ -1,6 +1,9 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { dataPoint, type RequestRecord } from '../../edge/logs/request-record.ts';
+import { askEdge } from '../../gitops/host-report/edge-visit.ts';
+import { nodeLookup } from '../../gitops/host-report/node-lookup.ts';
+import { checkEdge } from '../../gitops/host-report/part-checks.ts';
 import { hostProbeMark } from '../../gitops/host-report/probe-mark.ts';
 import { HOP_SECRET, type Sending, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 import { eventually } from '../support/eventually.ts';
@@ -220,6 +223,24 @@ describe('a probe of our own', () => {
     );
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
     expect((await recorded(2)).map(({ probe: own }) => own).sort()).toEqual([false, true]);
+  });
+
+  test('is each request by which a host asks the edge about itself or about a site', async () => {
+    const lookup = nodeLookup({ addresses: async () => ['127.0.0.1'], alias: async () => null });
+    const edgePublicUrl = `http://{host}:${stage.port}`;
+    const asks = { hopSecret: HOP_SECRET, lookup };
+    const url = new URL(edgePublicUrl.replace('{host}', site.host));
+    expect(await checkEdge(url, asks)).toMatchObject({ status: 'passed' });
+    const manifest = {
+      hostnames: { edge: site.host, origin: 'origin', preview: 'preview' },
+      loaderToken: site.loader,
+      serving: true,
+    };
+    expect(await askEdge(manifest, { ...asks, edgePublicUrl })).toMatchObject({ served: true });
+    expect((await recorded(2)).map(({ route, status, probe: own }) => [route, status, own])).toEqual([
+      ['', 404, true],
+      ['/l/:token.js', 200, true],
+    ]);
   });
 
   test('is marked for its path and for some minutes; the tag server doesn’t get the mark', async () => {

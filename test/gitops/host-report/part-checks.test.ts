@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { glob, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, createServer as createSocketServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import Docker from 'dockerode';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { dockerDataRoot } from '../../../gitops/clients/docker.ts';
+import { askEdge } from '../../../gitops/host-report/edge-visit.ts';
 import { nodeLookup } from '../../../gitops/host-report/node-lookup.ts';
 import {
   checkDisk,
@@ -171,6 +172,95 @@ describe('the edge', () => {
       status: 'failed',
     });
   });
+
+  /** A server that gives one answer; `ask` asks it for a site, as an edge. */
+  async function edge(answer: { status: number; type?: string; body?: string }) {
+    const url = await serve((_request, response) =>
+      response.writeHead(answer.status, { 'content-type': answer.type ?? 'text/plain' }).end(answer.body),
+    );
+    const ask = (serving?: boolean) =>
+      askEdge(
+        { hostnames: { edge: 'shop.example.net', origin: 'o', preview: 'p' }, loaderToken: 'lt_1', serving },
+        { edgePublicUrl: `http://{host}:${url.port}`, lookup, hopSecret, timeoutMs: LIMIT_MS },
+      );
+    return { url, ask };
+  }
+
+  test.each<[string, Parameters<typeof edge>[0], boolean | undefined, boolean]>([
+    ['its loader', { status: 200, type: 'text/javascript' }, true, true],
+    ['a page of a stranger', { status: 200, type: 'text/html' }, true, false],
+    ['no such loader yet', { status: 404, body: 'urn:tagyard:problem:unknown_loader' }, true, false],
+    ['that its serving is off', { status: 403, body: 'urn:tagyard:problem:serving_off' }, false, true],
+    ['a loader although its serving is off', { status: 200, type: 'text/javascript' }, false, false],
+  ])('answers for a site with %s', async (_what, answer, serving, served) => {
+    const { ask, url } = await edge(answer);
+    expect(await ask(serving)).toEqual({
+      served,
+      detail: `shop.example.net:${url.port} answers for the site’s loader with status ${answer.status}`,
+    });
+  });
+
+  test('doesn’t answer for a site within the time limit', async () => {
+    const { port } = await serve(() => undefined);
+    const answer = await askEdge(
+      { hostnames: { edge: 'shop.example.net', origin: 'o', preview: 'p' }, loaderToken: 'lt_1' },
+      { edgePublicUrl: `http://{host}:${port}`, lookup, hopSecret, timeoutMs: LIMIT_MS },
+    );
+    expect(answer).toMatchObject({
+      served: false,
+      detail: expect.stringContaining('no answer within 0.3 s'),
+    });
+  });
+});
+
+/** Every file that can send a request, and whether it reaches the edge: such a request bears the probe mark. */
+const SENDERS: Readonly<Record<string, string>> = {
+  'edge/verification/visit.ts': 'marked',
+  'gitops/host-report/edge-visit.ts': 'marked',
+  'gitops/host-report/visit.ts': 'marked',
+  'edge/verification/client.ts': 'to the verification worker',
+  'edge/verification/worker.ts': 'only passes fetch to visit.ts',
+  'gitops/appliers/containers/health.ts': 'to containers',
+  'gitops/appliers/proxy/nginx/daemon.ts': 'to nginx on loopback',
+  'gitops/appliers/proxy/probe.ts':
+    'to the proxy, for origins and challenges: it forwards neither to the edge',
+  'gitops/base/http/client-errors.ts': 'sends nothing',
+  'gitops/cli/instance/fetch-whole.ts': 'to management',
+  'gitops/cli/instance/http-call.ts': 'to the daemons',
+  'gitops/cli/logs/requests.ts': 'to management',
+  'gitops/cli/up/settled.ts': 'to the provisioner',
+  'gitops/clients/acme-http.ts': 'to a certificate authority',
+  'gitops/clients/cloudflare-transport.ts': 'to Cloudflare’s API',
+  'gitops/clients/kubernetes/agents.ts': 'to a cluster’s API server',
+  'gitops/clients/management/retry.ts': 'to management',
+  'gitops/gateway/certificates.ts': 'sends nothing',
+  'gitops/gateway/health.ts': 'sends nothing',
+  'gitops/host-report/gateway-check.ts': 'to origins, which are no names of the edge',
+  'gitops/host-report/preview-path.ts': 'to preview servers',
+  'gitops/host-report/served-certificate.ts': 'a TLS handshake without a request',
+  'gitops/http/standby.ts': 'to the leading provisioner',
+  'management/clients/analytics-client.ts': 'to Cloudflare’s API',
+  'management/clients/provisioner-client.ts': 'to the provisioner',
+  'management/clients/webhook-client.ts': 'to receivers of webhooks',
+  'management/http/jwks.ts': 'to the identity provider',
+  'management/raw-objects/s3.ts': 'to the bucket of the raw logs',
+};
+
+const SENDS =
+  /(?<!async )\bfetch\(|^import (?!type).*from '(?:undici|node:(?:http|https|tls))';|import\('undici'\)/m;
+
+test('every request of our own to the edge bears the probe mark', async () => {
+  const found: string[] = [];
+  for await (const file of glob('{edge/verification,gitops,management}/**/*.ts', {
+    exclude: (name) => /(?:^|\/)(?:generated|embedded|console|snippets)$/.test(name),
+  })) {
+    const source = await readFile(file, 'utf8');
+    if (SENDS.test(source)) found.push(file);
+  }
+  expect(found.sort()).toEqual(Object.keys(SENDERS).sort());
+  for (const [file, use] of Object.entries(SENDERS)) {
+    if (use === 'marked') expect(await readFile(file, 'utf8')).toMatch(/PROBE_MARK|\bmark\?\.\(/);
+  }
 });
 
 test('the check of Docker’s bridge names its address, and fails if Docker doesn’t answer', async () => {
