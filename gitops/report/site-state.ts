@@ -52,7 +52,7 @@ export type SiteState = z.infer<typeof siteStateSchema>;
 
 type Words = Omit<SiteState, 'name' | 'also'>;
 
-/** The only place that derives a site's state: what shows one shows this (docs/states.md). */
+/** The only place that derives a site's state: what shows one shows this (docs/http.md, State). */
 export function siteState(facts: SiteFacts): SiteState {
   const holding = SITE_STATES.flatMap((name) => {
     const words = WORDS[name](facts);

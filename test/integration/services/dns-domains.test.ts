@@ -50,7 +50,8 @@ afterEach(() => world.close());
 const zone = (...lines: string[]) => knot.updateZone(ZONE, ...lines);
 const add = (domain: string) =>
   world.call('POST', `/server-containers/${id}/custom-domains`, { as: 'owner', body: { domain } });
-const read = (path: string, as = 'owner') => world.call('GET', `/server-containers/${id}/${path}`, { as });
+const read = (path: string, as = 'owner') =>
+  world.call('GET', `/server-containers/${id}${path === '' ? '' : `/${path}`}`, { as });
 /** Moves the clock past the pause between two checks, and makes a check. */
 async function check(path: string, as = 'owner') {
   clock.advance(10_000);
@@ -105,6 +106,57 @@ describeWith('knot', 'a custom domain', () => {
     expect(await world.file(siteId)).not.toContain('unproven');
     const domain = (await read(`domains/${PAGE}`)).body;
     expect([domain.proof.status, domain.address]).toEqual(['proven', `https://${CUSTOM}`]);
+  });
+
+  test('that is the only address of the pages’ tags makes the site wait for DNS until it leads here', async () => {
+    const site = async () => (await read('')).body.state;
+    const listed = async (state: string) =>
+      (await world.call('GET', `/server-containers?view=summary&state=${state}`, { as: 'owner' })).body
+        .containers;
+    // Before its proof it has a state of its own: the pages load their tags from the edge hostname.
+    expect((await read(custom)).body.state.name).toBe('waits_for_proof');
+    expect((await site()).name).toBe('serving');
+    const { record } = (await read(custom)).body.proof;
+    await zone(`add _tagyard-challenge 60 TXT "${record.value}"`);
+    await check(custom);
+    const remedy = `${CUSTOM} doesn’t exist in DNS: set a CNAME record of ${CUSTOM} to ${origin}, or address records to ${HOST}`;
+    await eventually(async () =>
+      expect(await site()).toMatchObject({ name: 'waits_for_dns', detail: remedy, also: [] }),
+    );
+    expect((await read(custom)).body.state).toMatchObject({ name: 'waits_for_dns', remedy });
+    expect(await listed('waits_for_dns')).toMatchObject([{ id, state: { name: 'waits_for_dns' } }]);
+    expect((await world.call('GET', '/server-containers/summary', { as: 'owner' })).body.state).toMatchObject(
+      {
+        waits_for_dns: 1,
+        serving: 0,
+      },
+    );
+    const metrics = await world.management?.app.inject({ url: '/metrics', remoteAddress: '127.0.0.1' });
+    expect(metrics?.body).toContain('tagyard_container_states{state="waits_for_dns"} 1');
+
+    // A second one that leads here serves the pages: the first one is pending without hiding anything.
+    await zone(`add more.${CUSTOM}. 60 CNAME ${origin}.`);
+    await add(`more.${CUSTOM}`);
+    await eventually(async () => expect((await site()).name).toBe('serving'));
+    expect((await read(custom)).body.state.name).toBe('waits_for_dns');
+
+    // Nobody reads it: the resolvers are asked again all the same.
+    await zone(`del more.${CUSTOM}. CNAME`);
+    clock.advance(660_000);
+    await eventually(async () => expect((await site()).name).toBe('waits_for_dns'));
+    await zone(`add ${CUSTOM}. 60 CNAME ${origin}.`);
+    clock.advance(660_000);
+    await eventually(async () => expect(await site()).toMatchObject({ name: 'serving', detail: null }));
+    const { events } = (await read('events')).body;
+    const states = events.filter(({ kind }: { kind: string }) => kind === 'state');
+    expect(states.map(({ state }: { state: string }) => state)).toEqual([
+      'serving',
+      'waits_for_dns',
+      'serving',
+      'waits_for_dns',
+      'serving',
+    ]);
+    await zone(`del more.${CUSTOM}. CNAME`);
   });
 
   test('is checked at most once in ten seconds', async () => {
