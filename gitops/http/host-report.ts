@@ -4,7 +4,10 @@ import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { siteIdParams } from './request.ts';
 
-/** What only this host can observe of a site: DNS answers, certificates, the visitor's address, preview servers. And what it sees of the edge. */
+/**
+ * What only this host can observe of a site: DNS answers, certificates, the visitor's address, preview servers; and whether
+ * the edge answers for it.
+ */
 export function hostReportRoutes({
   repo,
   reader,

@@ -16,7 +16,7 @@ export interface DatedState extends SiteState {
 }
 
 /** What the resolvers answered for a custom domain. */
-export interface DnsFact {
+interface DnsFact {
   readonly status: 'ok' | 'missing' | 'wrong' | 'unknown';
   readonly detail: string | null;
   /** Since when they have answered so (ISO 8601). */
@@ -25,7 +25,7 @@ export interface DnsFact {
 export type DnsFacts = Readonly<Record<string, DnsFact>>;
 
 /** What a container's state is made of. */
-export interface Known {
+export interface StateBasis {
   readonly status: ContainerStatus;
   readonly status_reason: StatusReason | null;
   readonly status_detail: string | null;
@@ -40,18 +40,18 @@ export interface Known {
 }
 
 /** The state of a container. Its time is that of `before`, unless the name has changed. */
-export function stateOf(known: Known, before: DatedState | null, now: Date): DatedState {
+export function stateOf(known: StateBasis, before: DatedState | null, now: Date): DatedState {
   const state = siteState(factsOf(known));
   return { ...state, since: before?.name === state.name ? before.since : now.toISOString() };
 }
 
 /** Whether the domain is in DNS, as far as that is known. */
-export function isInDns(dns: DnsFacts, domain: string): boolean {
+function isInDns(dns: DnsFacts, domain: string): boolean {
   const status = dns[domain]?.status;
   return status !== 'missing' && status !== 'wrong';
 }
 
-function factsOf(known: Known): SiteFacts {
+function factsOf(known: StateBasis): SiteFacts {
   const { status, status_reason, status_detail, host_reason, host_detail, manifest } = known;
   const isLive = LIVE.includes(status);
   const isUp = isLive && status !== 'provisioning';
@@ -71,7 +71,7 @@ function factsOf(known: Known): SiteFacts {
 }
 
 function faultOf(
-  { status, status_reason, status_detail, health, host_reason, host_detail }: Known,
+  { status, status_reason, status_detail, health, host_reason, host_detail }: StateBasis,
   isUp: boolean,
 ): SiteFacts['fault'] {
   if (status === 'failed') {
@@ -97,7 +97,7 @@ const CREATION_REMEDIES: Partial<Record<StatusReason, string>> = {
  * What the domains of the pages wait for, if none of them is served. A domain's pages load their tags from its own
  * server, from its first-party custom domains, or if it has none, from the edge hostname.
  */
-function unservedDomains({ manifest, dns }: Known): string[] {
+function unservedDomains({ manifest, dns }: StateBasis): string[] {
   const active = manifest.domains.filter((_, index) => isActiveDomain(index, manifest.features.multi_domain));
   const waits = active.map(({ domain, sameOrigin }) => {
     if (sameOrigin !== undefined && isProven(manifest, domain)) return [];

@@ -25,11 +25,6 @@ export function canMove(from: ContainerStatus, to: ContainerStatus): boolean {
   return TRANSITIONS[from].includes(to);
 }
 
-/** The statuses from which `to` is one transition away. */
-export function predecessors(to: ContainerStatus): ContainerStatus[] {
-  return STATUSES.filter((from) => canMove(from, to));
-}
-
 /** The transitions that bring a removed, failed or deprovisioning container back to `provisioning`. */
 export function restorePath(from: ContainerStatus): ContainerStatus[] {
   const path: ContainerStatus[] = ['deprovisioning', 'removed', 'provisioning'];

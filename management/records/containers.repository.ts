@@ -3,7 +3,7 @@ import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { type Role, strongestRole } from '../lifecycle/roles.ts';
-import { type DatedState, type DnsFacts, type Known, stateOf } from '../lifecycle/site-facts.ts';
+import { type DatedState, type DnsFacts, type StateBasis, stateOf } from '../lifecycle/site-facts.ts';
 import {
   type ContainerStatus,
   canMove,
@@ -143,9 +143,9 @@ const UNKNOWN = {
   host_reason: null,
   host_detail: null,
   dns: {},
-} as const satisfies Partial<Known>;
+} as const satisfies Partial<StateBasis>;
 
-type Facts = Partial<Omit<Known, 'manifest'>> & { readonly manifest?: ManifestView };
+type Facts = Partial<Omit<StateBasis, 'manifest'>> & { readonly manifest?: ManifestView };
 
 /**
  * The only way in which a container's facts change: its state is derived from them in the same statement. An event says

@@ -7,7 +7,7 @@ type Status = Container['status'];
 type Health = Container['health'];
 type State = Container['state']['name'];
 
-export const SITE_STATES: readonly State[] = [
+export const CONTAINER_STATES: readonly State[] = [
   'serving',
   'failing',
   'change_refused',
@@ -49,7 +49,7 @@ export interface ListFilter {
 export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
   const listed = <Value extends string>(values: readonly Value[], text = '') =>
     values.filter((value) => text.split(',').includes(value));
-  const state = listed(SITE_STATES, query.state);
+  const state = listed(CONTAINER_STATES, query.state);
   const status = listed(CONTAINER_STATUSES, query.status);
   const health = listed(CONTAINER_HEALTHS, query.health);
   const sort = SORT_KEYS.flatMap((key) => [key, `-${key}`] as const).find((one) => one === query.sort);

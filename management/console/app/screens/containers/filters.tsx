@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { SITE_STATES } from '../../data/containers.ts';
+import { CONTAINER_STATES } from '../../data/containers.ts';
 import { me } from '../../data/session.ts';
 import { stateWords } from '../../text/status.ts';
 
@@ -69,7 +69,7 @@ function StateChoice({ value = '', set }: { value?: string | undefined; set: (va
     <select aria-label="State" value={value} onChange={({ currentTarget }) => set(currentTarget.value)}>
       <option value="">Every state</option>
       {isSeveral && <option value={value}>{value.split(',').map(stateWords).join(' or ')}</option>}
-      {SITE_STATES.map((one) => (
+      {CONTAINER_STATES.map((one) => (
         <option key={one} value={one}>
           {stateWords(one)}
         </option>

@@ -1,4 +1,4 @@
-import { fetchContainers, fetchCounts, SITE_STATES } from '../../data/containers.ts';
+import { CONTAINER_STATES, fetchContainers, fetchCounts } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';
 import { Ago, States } from '../../parts/marks.tsx';
@@ -36,14 +36,16 @@ export function Overview() {
               name={known.total === 1 ? 'container' : 'containers'}
               href="/console/containers"
             />
-            {SITE_STATES.filter((state) => state === 'serving' || known.state[state] > 0).map((state) => (
-              <Tile
-                key={state}
-                number={known.state[state]}
-                name={stateWords(state).toLowerCase()}
-                href={`/console/containers?state=${state}`}
-              />
-            ))}
+            {CONTAINER_STATES.filter((state) => state === 'serving' || known.state[state] > 0).map(
+              (state) => (
+                <Tile
+                  key={state}
+                  number={known.state[state]}
+                  name={stateWords(state).toLowerCase()}
+                  href={`/console/containers?state=${state}`}
+                />
+              ),
+            )}
           </ul>
         )}
       </Known>
