@@ -87,7 +87,7 @@ describeWith('chromium', 'the console', () => {
     stage.world.provisioner.finish('bremen-shop', 'succeeded');
     await page.getByRole('button', { name: 'Verify now' }).click();
     await eventually(async () => expect((await read(body.containers[0].id)).status).toBe('verified'));
-    await page.getByText('Verified', { exact: true }).first().waitFor();
+    await page.getByText('Infrastructure checked', { exact: true }).first().waitFor();
     // After the creation, the steps are one line.
     await page.getByText(/^\d+ steps? done$/).click();
     expect(await steps.getByText('Succeeded').count()).toBeGreaterThan(0);
@@ -208,7 +208,7 @@ describeWith('chromium', 'the console', () => {
       expect(await page.locator('tbody tr').count()).toBe(1);
       expect(new URL(page.url()).search).toBe('?q=bremen');
     });
-    for (const name of ['Name', 'Status', 'Changed']) {
+    for (const name of ['Name', 'State', 'Changed']) {
       while (!(await page.getByRole('button', { name, exact: true }).evaluate(isFocused))) {
         await page.keyboard.press('Tab');
       }
