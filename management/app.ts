@@ -1,12 +1,13 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
-import { answerEarlyFaults, clientErrorHandler } from '../gitops/base/http/client-errors.ts';
+import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../gitops/base/http/client-errors.ts';
 import { otherMethods } from '../gitops/base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/http/request-id.ts';
 import { LONGEST_SUBJECT } from '../gitops/requests/members.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
+import { registerRights } from './access/rights.ts';
 import { collectRoutes, type RouteAccess } from './access/routes.ts';
 import { auditRoutes } from './audit/audit.routes.ts';
 import { registerAudit } from './audit.ts';
@@ -99,6 +100,7 @@ const PROBLEMS: ProblemService<ManagementErrorCode> = {
       431: 'headers_too_large',
     },
     clientError: 'invalid_request',
+    tooMany: 'rate_limited',
     stopping: 'stopping',
     sitesRepo: 'sites_repo_unavailable',
     internal: 'internal',
@@ -144,7 +146,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     clientErrorHandler: clientErrorHandler(PROBLEMS),
-    http: { requireHostHeader: false },
+    ...RECEIVING,
     return503OnClosing: false,
     // Only these proxies are trusted to name the caller's address.
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
@@ -230,6 +232,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     });
     api.addHook('onRequest', limits.subject);
     registerAudit(api, context.db);
+    registerRights(api, context);
     registerIdempotency(api, context.db);
     registerIfMatch(api, context);
     collectRoutes(api, routes);
@@ -250,7 +253,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(loaderTokensRoutes(context, projection));
     await api.register(domainsRoutes(context, projection));
     await api.register(domainStatesRoutes(context, projection, hosts));
-    await api.register(handoverLinksRoutes(context));
+    await api.register(handoverLinksRoutes(context, handovers));
     await api.register(transferRoutes(context, projection));
     await api.register(verificationRoutes(context));
     await api.register(checklistRoutes(context));

@@ -1,10 +1,10 @@
+import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { sql } from 'kysely';
+import { type InsertObject, sql } from 'kysely';
 import { z } from 'zod';
-import type { Database } from './db/database.ts';
+import { READS } from './access/rights.ts';
+import type { Database, Tables } from './db/database.ts';
 import { callerOf } from './http/auth.ts';
-
-const READS: readonly string[] = ['GET', 'HEAD', 'OPTIONS'];
 
 /** The code of a row whose request changed nothing, because it was a dry run. */
 const DRY_RUN = 'dry_run';
@@ -27,32 +27,41 @@ const inPath = z.object({ id: z.uuid().optional() });
 const receiving = z.object({ to: z.uuid() });
 
 /**
- * Records every mutation that an authenticated caller requests, also refused and malformed ones: a row is inserted
- * before the body is read, and updated before the answer is sent. A row without a status means that the process ended
- * in between; the request's commit and events carry the row's request id. A transfer has a row for each client.
- * Unauthenticated requests and those over the rate limit are only in the request log, so that no caller can grow the
- * table without limit.
+ * Records every mutation that an authenticated caller requests, also refused and malformed ones. If the caller has the
+ * role that the route demands, a row is inserted before the body is read, and updated before the answer is sent. A row
+ * without a status means that the process ended in between; the request's commit and events carry the row's request id.
+ * A transfer has a row for each client. Without such a role, refusals are summed: one row for each hour, caller, action
+ * and code. So no caller can grow the table without limit; neither can unauthenticated requests and those over the rate
+ * limit, which are only in the request log. Called before `registerRights`, of which it records the refusals.
  */
 export function registerAudit(api: FastifyInstance, db: Database): void {
+  /** The rows of the requests that are recorded. */
   const rows = new WeakMap<FastifyRequest, string[]>();
-  const insert = async (request: FastifyRequest, of: object) => {
+  const known = (request: FastifyRequest) => {
+    const { id } = inPath.safeParse(request.params).data ?? {};
+    return {
+      actor: callerOf(request).subject,
+      action: request.routeOptions.schema?.operationId ?? `${request.method} ${request.routeOptions.url}`,
+      request_id: request.id,
+      ...subjectOf(request, id),
+      ...ownerOf(request, id),
+    };
+  };
+  const insert = async (request: FastifyRequest, of: Partial<InsertObject<Tables, 'audit_log'>> = {}) => {
     const { seq } = await db
       .insertInto('audit_log')
-      .values({
-        actor: callerOf(request).subject,
-        action: request.routeOptions.schema?.operationId ?? `${request.method} ${request.routeOptions.url}`,
-        request_id: request.id,
-        ...of,
-      })
+      .values({ ...known(request), ...of })
       .returning('seq')
       .executeTakeFirstOrThrow();
-    rows.set(request, [...(rows.get(request) ?? []), seq]);
+    rows.get(request)?.push(seq);
   };
 
   api.addHook('onRequest', async (request) => {
-    if (READS.includes(request.method)) return;
-    const { id } = inPath.safeParse(request.params).data ?? {};
-    await insert(request, { ...subjectOf(request, id), ...ownerOf(request, id) });
+    if (!READS.includes(request.method)) rows.set(request, []);
+  });
+
+  api.addHook('preParsing', async (request) => {
+    if (rows.has(request) && request.routeOptions.config.access !== 'self') await insert(request);
   });
 
   // A second row, so that admins of the receiving client read what it got, and from whom. Who may read it is judged by
@@ -61,7 +70,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
     if (request.routeOptions.schema?.operationId !== 'transferContainers') return;
     const { id } = inPath.safeParse(request.params).data ?? {};
     const { to } = receiving.parse(request.body);
-    if (to !== id) await insert(request, { client_id: to });
+    if (to !== id) await insert(request, { ...subjectOf(request, undefined), client_id: to });
   });
 
   api.addHook('onSend', async (request, reply, payload) => {
@@ -77,20 +86,33 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
       code,
       plan,
     } = readAnswer(payload);
-    await db
-      .updateTable('audit_log')
-      .set({
-        status: reply.statusCode,
-        code: code ?? (plan === undefined ? null : DRY_RUN),
-        ...(revision ? { revision } : {}),
-        ...subjectOf(request, container ?? (namesSubject(request) ? id : undefined)),
-        ...(clientId ? { client_id: clientId } : {}),
-        ...(organisation && !isOfClient(request) ? { organisation_id: organisation } : {}),
-      })
-      .where('seq', 'in', seqs)
-      .execute();
+    const { statusCode: status } = reply;
+    const answer = {
+      status,
+      code: code ?? (plan === undefined ? null : DRY_RUN),
+      ...(revision ? { revision } : {}),
+      ...subjectOf(request, container ?? (namesSubject(request) ? id : undefined)),
+      ...(clientId ? { client_id: clientId } : {}),
+      ...(organisation && !isOfClient(request) ? { organisation_id: organisation } : {}),
+    };
+    if (seqs.length > 0) {
+      await db.updateTable('audit_log').set(answer).where('seq', 'in', seqs).execute();
+    } else if (status < 400) await insert(request, answer);
+    else await sumRefusal(request, { ...known(request), ...answer });
     return payload;
   });
+
+  async function sumRefusal(request: FastifyRequest, row: InsertObject<Tables, 'audit_log'>): Promise<void> {
+    const { actor, action, code } = row;
+    // Only a member has these: so their number is bounded, and each client sees what was refused in it.
+    const isJudged = code === 'forbidden' || code === 'client_archived' || code === 'organisation_archived';
+    const digest = hash('sha256', JSON.stringify([actor, action, code, isJudged ? request.params : null]));
+    await db
+      .insertInto('audit_log')
+      .values({ ...row, sums: sql`to_char(now() at time zone 'utc', 'YYYY-MM-DD HH24 ') || ${digest}` })
+      .onConflict((conflict) => conflict.column('sums').doUpdateSet({ count: sql`audit_log.count + 1` }))
+      .execute();
+  }
 }
 
 function subjectOf({ routeOptions }: FastifyRequest, id: string | undefined) {

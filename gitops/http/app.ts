@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { answerEarlyFaults, clientErrorHandler } from '../base/http/client-errors.ts';
+import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../base/http/client-errors.ts';
 import { otherMethods } from '../base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../base/http/problem-answer.ts';
 import { requestIdFrom } from '../base/http/request-id.ts';
@@ -34,6 +34,7 @@ const PROBLEMS: ProblemService<ProvisionerErrorCode> = {
       431: 'headers_too_large',
     },
     clientError: 'malformed_request',
+    tooMany: 'too_many_requests',
     stopping: 'stopping',
     sitesRepo: 'sites_repo_unavailable',
     internal: 'internal',
@@ -69,7 +70,7 @@ function bareServer(deps: Pick<DaemonDeps, 'secrets' | 'logger'>): FastifyInstan
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     clientErrorHandler: clientErrorHandler(PROBLEMS),
-    http: { requireHostHeader: false },
+    ...RECEIVING,
     return503OnClosing: false,
     // Errors of the router itself, such as a URL that it can't parse. They occur before every hook.
     frameworkErrors: (error, request, reply) => {

@@ -9,6 +9,7 @@ export const PROVISIONER_ERRORS = {
   body_too_large: [413, 'The request body is too large'],
   uri_too_long: [414, 'A part of the address is too long'],
   expectation_failed: [417, 'The service doesn’t do what the request’s `expect` header asks for'],
+  too_many_requests: [429, 'The address is sending too many requests at once; try again in a moment'],
   headers_too_large: [431, 'The request line and headers are too large'],
   invalid_manifest: [422, 'The manifest is refused'],
   foreign_domain: [422, 'The custom domain is not under the registrable part of any of the site’s domains'],

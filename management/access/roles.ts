@@ -49,16 +49,6 @@ export function demandSufficient(role: Role, purpose: Purpose): void {
   });
 }
 
-/** Throws `client_archived`. */
-export async function demandNotArchived(db: Database, client: string): Promise<void> {
-  const row = await db
-    .selectFrom('clients')
-    .select('archived_at')
-    .where('id', '=', client)
-    .executeTakeFirst();
-  if (row?.archived_at != null) throw new ManagementProblem('client_archived');
-}
-
 /**
  * The subject's strongest role in the client, its organisation's included. Throws if it isn't sufficient, or
  * `unknown_client` if the subject has none.

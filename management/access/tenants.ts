@@ -52,6 +52,13 @@ export async function demandRoleIn(
   return role;
 }
 
+/** Throws `client_archived` or `organisation_archived`. */
+export async function demandOpen(db: Database, { kind, id }: TenantRef): Promise<void> {
+  const row = await db.selectFrom(kind).select('archived_at').where('id', '=', id).executeTakeFirst();
+  if (row?.archived_at == null) return;
+  throw new ManagementProblem(kind === 'clients' ? 'client_archived' : 'organisation_archived');
+}
+
 /** The client or organisation that a row belongs to. */
 export function tenantOf({
   client_id,

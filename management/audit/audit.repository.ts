@@ -61,6 +61,7 @@ export async function listAudit(
       'status',
       'code',
       'revision',
+      'count',
     ])
     .select(sql<string>`seq::text`.as('id'))
     .orderBy('audit_log.seq', 'desc')

@@ -26,6 +26,7 @@ const ROW: AuditEntry = {
   status: 200,
   code: null,
   revision: '490cd4e1f0b2a3948576a1b2c3d4e5f60718293a',
+  count: 1,
 };
 const { ndjson, csv } = EXPORTS;
 const TEXTS = exportTexts('all rows that match', {

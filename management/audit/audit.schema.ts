@@ -21,6 +21,10 @@ const auditEntry = z
       .meta({ description: 'HTTP status of the answer; null: the process ended before it answered' }),
     code: z.string().nullable(),
     revision: z.string().nullable(),
+    count: z.int().meta({
+      description:
+        'how many requests the row is about. What is refused to a caller without the role is summed by hour, caller, action and code; the rest of the row is from the first one',
+    }),
   })
   .meta({ id: 'AuditEntry' });
 

@@ -18,6 +18,7 @@ export const EXPORTS = exportForms<AuditEntry>([
   'containerId',
   'requestId',
   'revision',
+  'count',
 ]);
 
 /** All rows that match, as they are read. An error of the first query is thrown before any text. */

@@ -30,7 +30,7 @@ export function bulkRoutes(): FastifyPluginAsyncZod {
     app.post(
       '/bulk',
       {
-        config: { access: 'self', repeatable: true },
+        config: { access: 'edit', operators: true, repeatable: true },
         schema: {
           operationId: 'changeContainers',
           summary: `Change up to ${MOST_ITEMS} containers; an item that is refused doesn’t stop the others`,

@@ -4,7 +4,8 @@ import { counted } from '../../gitops/base/text.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
-import { demandNotArchived, demandRole } from '../access/roles.ts';
+import { demandRole } from '../access/roles.ts';
+import { demandOpen } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
@@ -150,7 +151,7 @@ async function judgeCreation(
 ): Promise<string | null> {
   const { db, settings } = context;
   await demandRole(db, body.clientId, caller.subject, 'act');
-  await demandNotArchived(db, body.clientId);
+  await demandOpen(db, { kind: 'clients', id: body.clientId });
   await demandQuota(context, body.clientId);
   refuseOwnZone(settings, domainsOf(body), (index) => `domains.${index}`);
   if (body.resources !== undefined) {

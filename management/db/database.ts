@@ -186,6 +186,8 @@ interface Webhooks {
   /** What its owner should know: a dead delivery, or why it was switched off. */
   notice: string | null;
   notice_at: Date | null;
+  /** Subject of who made or last changed it; `null`: not known. */
+  changed_by: Generated<string | null>;
   created_at: CreatedAt;
   updated_at: UpdatedAt;
 }
@@ -265,6 +267,10 @@ interface AuditLog {
   status: number | null;
   code: string | null;
   revision: string | null;
+  /** What the refusals that this row sums have in common; `null`: the row is about one request. */
+  sums: Generated<string | null>;
+  /** How many requests this row is about. */
+  count: Generated<number>;
 }
 
 interface Sessions {

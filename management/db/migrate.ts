@@ -27,6 +27,7 @@ import * as handover from './migrations/0017-0032/0023_handover.ts';
 import * as archivedOrganisations from './migrations/0017-0032/0024_archived_organisations.ts';
 import * as containerLogs from './migrations/0017-0032/0025_container_logs.ts';
 import * as trafficNotes from './migrations/0017-0032/0026_traffic_notes.ts';
+import * as leaversAndRefusals from './migrations/0017-0032/0028_leavers_and_refusals.ts';
 import * as siteStates from './migrations/0017-0032/0027_site_states.ts';
 
 /** In order. A released migration never changes. */
@@ -58,6 +59,7 @@ export const MIGRATIONS = {
   '0025_container_logs': containerLogs,
   '0026_traffic_notes': trafficNotes,
   '0027_site_states': siteStates,
+  '0028_leavers_and_refusals': leaversAndRefusals,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

@@ -38,7 +38,8 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   traffic_hours: 'select, insert, update (counts), delete',
   traffic_days: 'select, insert, update (counts), delete',
   traffic_deletions: 'select, insert, update',
-  audit_log: 'select, insert, update (container_id, client_id, organisation_id, status, code, revision)',
+  audit_log:
+    'select, insert, update (container_id, client_id, organisation_id, status, code, revision, count)',
   handover_links:
     'select, insert, update (expires_at, recipients, next_at, complete_at, mail, mail_at, mail_attempts, mail_error), delete',
   checklist_verdicts: 'select, insert, update (state, detail, checked_at)',

@@ -47,7 +47,9 @@ const TAGS = [
 ];
 
 const DESCRIPTION = `Server-side tag containers as a service. Each answer has an \`x-request-id\`; errors are problem
-documents (RFC 9457) with a \`code\`. Log in by a bearer token or, in a browser, by a session of the console.`;
+documents (RFC 9457) with a \`code\`. Log in by a bearer token or, in a browser, by a session of the console. An archived
+client or organisation is open to reads and deletions only: other changes are 409 \`client_archived\` or
+\`organisation_archived\`.`;
 
 interface ProblemResponse {
   readonly description: string;

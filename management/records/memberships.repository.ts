@@ -62,3 +62,26 @@ export async function roleInOrganisation(
     .execute();
   return strongestRole(rows.map(({ role }) => role));
 }
+
+/** The strongest role that a subject has in any client or organisation; `null`: none. */
+export async function strongestRoleAnywhere(db: Database, subject: string): Promise<Role | null> {
+  const rows = await db
+    .selectFrom('client_memberships')
+    .select('role')
+    .distinct()
+    .where('subject', '=', subject)
+    .union(db.selectFrom('organisation_memberships').select('role').where('subject', '=', subject))
+    .execute();
+  return strongestRole(rows.map(({ role }) => role));
+}
+
+/** The strongest role that a subject has in any organisation; `null`: none. */
+export async function strongestRoleInOrganisations(db: Database, subject: string): Promise<Role | null> {
+  const rows = await db
+    .selectFrom('organisation_memberships')
+    .select('role')
+    .distinct()
+    .where('subject', '=', subject)
+    .execute();
+  return strongestRole(rows.map(({ role }) => role));
+}

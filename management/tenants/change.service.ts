@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { counted } from '../../gitops/base/text.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
@@ -5,18 +6,22 @@ import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
+import { endLeftBehind, type LeftBehind } from '../records/left-behind.repository.ts';
 import { planOf } from '../view/plan.ts';
 import { demandArchivable, demandClientLimits } from './limits.ts';
 import type { TenantProjection } from './projection.ts';
 import {
   demandTenantTag,
   formatTenant,
+  type Member,
   MOST_MEMBERS,
   parseTenant,
   type Tenant,
   tenantName,
 } from './tenant-file.ts';
-import { readTenant } from './tenants.repository.ts';
+import { readTenant, storeTenant } from './tenants.repository.ts';
+
+const NOTHING_ENDED: LeftBehind = { tokens: [], invitations: [], handoverLinks: [], webhooks: [] };
 
 interface TenantChange {
   readonly caller: Actor;
@@ -86,15 +91,37 @@ export class TenantChanges {
     return written;
   }
 
-  /** What a change would do. */
+  /** What a change would do, with what would end because its maker would be no owner or admin any more. */
   async plan(ref: TenantRef, change: TenantChange): Promise<{ plan: ReturnType<typeof planOf> }> {
     const before = await readTenant(this.#context.db, ref);
-    return { plan: planOf(before, await this.#edited(before, ref, change)) };
+    const after = await this.#edited(before, ref, change);
+    if (before === null) return { plan: planOf(null, after) };
+    const ended = await this.#wouldEnd(ref, after);
+    return { plan: planOf({ ...before, ...ended }, { ...after, ...NOTHING_ENDED }) };
+  }
+
+  /** Tries it in a transaction that is rolled back. */
+  async #wouldEnd(ref: TenantRef, after: Tenant): Promise<LeftBehind> {
+    const { db, settings } = this.#context;
+    let ended: LeftBehind = NOTHING_ENDED;
+    const tried = new Error('rolled back');
+    await db
+      .transaction()
+      .execute(async (trx) => {
+        await storeTenant(trx, ref, after, '');
+        ended = await endLeftBehind(trx, ref, settings.superAdmins);
+        throw tried;
+      })
+      .catch((error: unknown) => {
+        if (error !== tried) throw error;
+      });
+    return ended;
   }
 
   async #edited(current: Tenant | null, ref: TenantRef, { edit, ifMatch }: TenantChange): Promise<Tenant> {
     if (current !== null) demandTenantTag(ifMatch, ref, current);
     const next = edit(current);
+    if (current !== null) demandClosed(ref, current, next);
     const most = Math.min(MOST_MEMBERS, this.#context.settings.quotas.members);
     if (next.members.length > Math.max(most, current?.members.length ?? 0)) {
       throw new ManagementProblem('limit_reached', {
@@ -134,4 +161,17 @@ export class TenantChanges {
       detail: `${tenantName(ref)}.yaml: ${parsed.problem}`,
     });
   }
+}
+
+/**
+ * Throws `client_archived` or `organisation_archived` if a change of an archived one does more than remove members or end
+ * the archiving.
+ */
+function demandClosed({ kind }: TenantRef, before: Tenant, after: Tenant): void {
+  if (before.archivedAt === null || after.archivedAt === null) return;
+  const isKept = (member: Member) => before.members.some((known) => isDeepStrictEqual(known, member));
+  const { members, ...rest } = after;
+  const { members: _, ...restBefore } = before;
+  if (isDeepStrictEqual(rest, restBefore) && members.every(isKept)) return;
+  throw new ManagementProblem(kind === 'clients' ? 'client_archived' : 'organisation_archived');
 }

@@ -45,7 +45,7 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
     app.post(
       '/clients',
       {
-        config: { access: 'operate', repeatable: true },
+        config: { access: 'operate', inOrganisation: true, repeatable: true },
         schema: {
           operationId: 'createClient',
           summary: 'Create a client with its members',
@@ -189,7 +189,7 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
       app.post(
         isArchiving ? '/clients/:id/archive' : '/clients/:id/unarchive',
         {
-          config: { access: 'own', operators: true },
+          config: { access: 'own', operators: true, inArchived: true },
           schema: {
             operationId: isArchiving ? 'archiveClient' : 'unarchiveClient',
             summary: isArchiving

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { counted } from '../../gitops/base/text.ts';
-import type { TenantRef } from '../access/tenants.ts';
+import { demandOpen, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
@@ -88,7 +88,7 @@ export async function demandArchivable(
   const { organisation } = after;
   if (isArchived || organisation === null) return;
   const isThere = before !== null && !wasArchived && before.organisation === organisation;
-  if (!isThere) await demandOpenOrganisation(db, organisation);
+  if (!isThere) await demandOpen(db, { kind: 'organisations', id: organisation });
 }
 
 async function demandNoContainers(db: Database, client: string): Promise<void> {
@@ -111,13 +111,4 @@ async function demandNoClients(db: Database, organisation: string): Promise<void
     .limit(1)
     .executeTakeFirst();
   if (active !== undefined) throw new ManagementProblem('organisation_in_use');
-}
-
-async function demandOpenOrganisation(db: Database, organisation: string): Promise<void> {
-  const row = await db
-    .selectFrom('organisations')
-    .select('archived_at')
-    .where('id', '=', organisation)
-    .executeTakeFirst();
-  if (row?.archived_at != null) throw new ManagementProblem('organisation_archived');
 }

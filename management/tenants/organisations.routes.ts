@@ -157,7 +157,7 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
       app.post(
         isArchiving ? '/organisations/:id/archive' : '/organisations/:id/unarchive',
         {
-          config: { access: 'own', operators: true },
+          config: { access: 'own', operators: true, inArchived: true },
           schema: {
             operationId: isArchiving ? 'archiveOrganisation' : 'unarchiveOrganisation',
             summary: isArchiving

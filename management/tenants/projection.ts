@@ -1,10 +1,11 @@
 import type { SiteBlob } from '../../gitops/sites-repo/listing.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
+import { endLeftBehind } from '../records/left-behind.repository.ts';
 import { formatTenant, parseTenant, tenantName } from './tenant-file.ts';
 import { lockTenant, projectedBlobs, readTenant, storeTenant } from './tenants.repository.ts';
 
-type Parts = Pick<Context, 'db' | 'repo' | 'log'>;
+type Parts = Pick<Context, 'db' | 'repo' | 'log' | 'settings'>;
 
 /** Files that are written at once, with a commit each. */
 const MOST_WRITES = 200;
@@ -67,7 +68,7 @@ export class TenantProjection {
 
   /** Brings one client or organisation to the newest revision. Throws if its file can't be read or applied. */
   async apply(ref: TenantRef): Promise<void> {
-    const { db, repo } = this.#parts;
+    const { db, repo, settings, log } = this.#parts;
     const name = tenantName(ref);
     await db.transaction().execute(async (trx) => {
       const blob = await lockTenant(trx, ref);
@@ -84,6 +85,13 @@ export class TenantProjection {
         if (known === null) throw new Error(`${name}.yaml: needs a valid organisations/${organisation}.yaml`);
       }
       await storeTenant(trx, ref, parsed.tenant, file.blob);
+      const ended = await endLeftBehind(trx, ref, settings.superAdmins);
+      if (Object.values(ended).some((list) => list.length > 0)) {
+        log.info(
+          { file: `${name}.yaml`, ended },
+          'what was made by someone who is no owner or admin any more has ended',
+        );
+      }
     });
     this.#reported.delete(name);
   }

@@ -1,8 +1,9 @@
 import { type Selectable, sql } from 'kysely';
 import { tokenSubject } from '../../gitops/requests/token-subject.ts';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
-import type { TenantRef } from '../access/tenants.ts';
+import { type TenantRef, tenantOf } from '../access/tenants.ts';
 import type { Database, Tables } from '../db/database.ts';
+import { endLeftBehind, endMemberships } from '../records/left-behind.repository.ts';
 
 export type TokenRow = Selectable<Tables['service_tokens']>;
 
@@ -40,30 +41,21 @@ export async function insertToken(db: Database, { of, ...row }: NewToken): Promi
   });
 }
 
-/**
- * Also revokes the tokens that were made with this one, with their memberships and event streams: otherwise a thief of
- * a token would keep the tokens that were made with it.
- */
-export async function revokeToken(db: Database, id: string): Promise<void> {
+/** Also ends what was made with the token: otherwise a thief of a token would keep the tokens that were made with it. */
+export async function revokeToken(
+  db: Database,
+  token: Pick<TokenRow, 'id' | 'client_id' | 'organisation_id'>,
+  operators: readonly string[],
+): Promise<void> {
   await db.transaction().execute(async (trx) => {
-    let ended = [id];
-    while (ended.length > 0) {
-      const subjects = ended.map(tokenSubject);
-      await trx
-        .updateTable('service_tokens')
-        .set({ revoked_at: new Date() })
-        .where('id', 'in', ended)
-        .where('revoked_at', 'is', null)
-        .execute();
-      await trx.deleteFrom('client_memberships').where('subject', 'in', subjects).execute();
-      await trx.deleteFrom('organisation_memberships').where('subject', 'in', subjects).execute();
-      const made = await trx
-        .selectFrom('service_tokens')
-        .select('id')
-        .where('created_by', 'in', subjects)
-        .execute();
-      ended = made.map((token) => token.id);
-    }
+    await trx
+      .updateTable('service_tokens')
+      .set({ revoked_at: new Date() })
+      .where('id', '=', token.id)
+      .where('revoked_at', 'is', null)
+      .execute();
+    await endMemberships(trx, [token.id]);
+    await endLeftBehind(trx, tenantOf(token), operators);
   });
 }
 

@@ -5,13 +5,14 @@ import { newSecret } from '../access/secret-token.ts';
 import {
   demandListed,
   demandMayGive,
+  demandOpen,
   demandRoleIn,
   isOperator,
   LIST_REFUSALS,
   roleIn,
   tenantOf,
 } from '../access/tenants.ts';
-import { demandWithinToken } from '../access/token-expiry.ts';
+import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { creationHeaders } from '../http/creation-headers.ts';
@@ -35,6 +36,10 @@ import {
   tokenParams,
   tokenQuery,
 } from './tokens.schema.ts';
+
+const DAY_MS = 86_400_000;
+/** A token without a given expiry expires after this many days. */
+const DEFAULT_DAYS = 90;
 
 /** Service tokens of clients and organisations. */
 export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
@@ -74,8 +79,13 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
         const of = tenantOf({ client_id: client ?? null, organisation_id: organisation ?? null });
         const role = scopes[0] ?? 'viewer';
         demandMayGive(await demandRoleIn(context, of, caller, 'act'), role);
-        const expires_at = expiresAt === undefined ? null : new Date(expiresAt);
-        if (expires_at !== null && expires_at <= clock.date()) {
+        await demandOpen(db, of);
+        const now = clock.date();
+        const end = await tokenExpiry(db, caller.subject);
+        const usual = now.getTime() + DEFAULT_DAYS * DAY_MS;
+        const expires_at =
+          expiresAt === null ? null : new Date(expiresAt ?? Math.min(usual, end?.getTime() ?? usual));
+        if (expires_at !== null && expires_at <= now) {
           const message = 'must be in the future';
           throw new ManagementProblem('invalid_request', { errors: [{ path: 'expiresAt', message }] });
         }
@@ -91,7 +101,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
             name,
             ...(client === undefined ? { organisation } : { client }),
             scopes,
-            expiresAt,
+            expiresAt: expires_at?.toISOString() ?? null,
           };
           return { plan: planOf(null, after) };
         }
@@ -136,7 +146,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
         schema: {
           operationId: 'revokeToken',
           summary:
-            'Revoke a service token and those that it made; they are refused at once, in open streams too',
+            'Revoke a service token and what was made with it; tokens are refused at once, in open streams too',
           tags,
           params: tokenParams,
           querystring: dryRunQuery,
@@ -156,7 +166,7 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
         if (role === null) throw new ManagementProblem('unknown_token');
         demandSufficient(role, 'act');
         if (isDryRun(request.query)) return { plan: planOf(present(token), null) };
-        await revokeToken(db, id);
+        await revokeToken(db, token, settings.superAdmins);
         return reply.status(204).send(null);
       },
     );

@@ -18,10 +18,10 @@ export const newServiceToken = z
     client: z.uuid().optional(),
     organisation: z.uuid().optional(),
     scopes,
-    expiresAt: z.iso
-      .datetime()
-      .optional()
-      .meta({ description: 'default: never; required if the calling token expires, and not later than it' }),
+    expiresAt: z.iso.datetime().nullable().optional().meta({
+      description:
+        'default: in 90 days, but not later than the calling token expires; null: never, unless the calling token expires',
+    }),
   })
   .refine(({ client, organisation }) => (client === undefined) !== (organisation === undefined), {
     message: 'must name either a client or an organisation',

@@ -109,13 +109,14 @@ export async function changeWebhook(
 }
 
 /** Replaces the secret. For a day, messages are signed with both the new secret and the previous one. */
-export async function rotateSecret(db: Database, id: string): Promise<WebhookRow> {
+export async function rotateSecret(db: Database, id: string, by: string): Promise<WebhookRow> {
   return await db
     .updateTable('webhooks')
     .set({
       previous_secret: sql<string>`secret`,
       previous_until: ROTATION,
       secret: newSecret(),
+      changed_by: by,
       updated_at: new Date(),
     })
     .where('id', '=', id)

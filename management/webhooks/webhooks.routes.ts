@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { demandOpen, tenantOf } from '../access/tenants.ts';
 import { AddressError, refuseAddress } from '../clients/public-address.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -83,6 +84,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
       async (request, reply) => {
         const { client, organisation, url, events, enabled } = request.body;
         await demandOwner(db, { client, organisation }, callerOf(request));
+        await demandOpen(db, tenantOf({ client_id: client ?? null, organisation_id: organisation ?? null }));
         demandAddress(url);
         const column = client === undefined ? 'organisation_id' : 'client_id';
         if ((await countWebhooks(db, column, client ?? organisation ?? '')) >= MOST) {
@@ -96,6 +98,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           url,
           events: JSON.stringify(events.map(kindOf)),
           enabled,
+          changed_by: callerOf(request).subject,
         });
         return reply.status(201).send({ ...tagged(row, reply), secret: row.secret });
       },
@@ -179,6 +182,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
           ...(url === undefined ? {} : { url }),
           ...(events === undefined ? {} : { events: JSON.stringify(events.map(kindOf)) }),
           ...(enabled === undefined ? {} : { enabled }),
+          changed_by: callerOf(request).subject,
         };
         const changed = await db.transaction().execute(async (trx) => {
           const now = await lockWebhook(trx, row.id);
@@ -210,7 +214,7 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
       async (request, reply) => {
         const { id } = await demandWebhook(db, request.params.id, callerOf(request));
         if (isDryRun(request.query)) return { plan: planOf({ secret: 'old' }, { secret: 'new' }) };
-        const row = await rotateSecret(db, id);
+        const row = await rotateSecret(db, id, callerOf(request).subject);
         return { ...tagged(row, reply), secret: row.secret };
       },
     );

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { creation, World } from '../support/management/world.ts';
 
@@ -95,7 +96,9 @@ test('an export as CSV has no field that a spreadsheet takes for a formula', asy
   const { type, text } = await download('root', 'text/csv');
   expect(type).toBe('text/csv; charset=utf-8');
   const [head, ...lines] = text.trimEnd().split('\r\n');
-  expect(head).toBe('id,at,actor,action,status,code,clientId,organisationId,containerId,requestId,revision');
+  expect(head).toBe(
+    'id,at,actor,action,status,code,clientId,organisationId,containerId,requestId,revision,count',
+  );
   expect(lines).toHaveLength((await audit('root')).items.length);
   expect(lines.find((line) => line.includes('removeContainer'))).toContain(
     `,"'=other,""x""",removeContainer,404,`,
@@ -129,20 +132,22 @@ test('an owner sees the refused requests of members and operators, and none of s
     body: { clientId: client, url: 'https://hooks.example/a' },
   });
   expect(webhook.status).toBe(201);
-  const send = (as: string) => world.call('PATCH', `/server-containers/${id}`, { as, body: { x: 1 } });
-  expect((await send('=other,"x"')).status).toBe(400);
+  const send = async (as: string, url = `/server-containers/${id}`) =>
+    (await world.call('PATCH', url, { as, body: { x: 1 } })).status;
+  expect(await send('=other,"x"')).toBe(404);
   const deleted = await world.call('DELETE', `/webhooks/${webhook.body.id}`, { as: '=other,"x"' });
   expect(deleted.body.code).toBe('unknown_webhook');
-  for (const as of ['viewer', 'root']) await send(as);
+  expect(await send('admin')).toBe(400);
+  expect(await send('root', `/clients/${client}`)).toBe(400);
   expect(await actions('owner')).toEqual([
-    'root changeContainer 400',
-    'viewer changeContainer 400',
+    'root changeClient 400',
+    'admin changeContainer 400',
     'owner createWebhook 201',
     ...before,
   ]);
   expect((await actions('root')).slice(2, 4)).toEqual([
     '=other,"x" deleteWebhook 404',
-    '=other,"x" changeContainer 400',
+    '=other,"x" changeContainer 404',
   ]);
 });
 
@@ -190,4 +195,47 @@ test('an organisation’s owner reads what was done with it, with its members an
     clientId: own.body.id,
     organisationId: null,
   });
+});
+
+test('what is refused to a caller without a role is one row for each hour, action and code, with their number', async () => {
+  const stranger = `flood ${randomUUID()}`;
+  const deletions = Array.from({ length: 20 }, () => `/server-containers/${randomUUID()}`);
+  for (const url of [`/server-containers/${id}`, ...deletions]) {
+    expect((await world.call('DELETE', url, { as: stranger })).status).toBe(404);
+  }
+  const accept = { as: stranger, body: { token: 'tgi_no' } };
+  for (let n = 0; n < 20; n += 1) await world.call('POST', '/invitations/accept', accept);
+  const bulk = { as: stranger, body: { items: [{ verb: 'protect', id }] } };
+  for (let n = 0; n < 20; n += 1) expect((await world.call('POST', '/bulk', bulk)).status).toBe(404);
+  const { items } = await audit('root', `?actor=${encodeURIComponent(stranger)}`);
+  const sums = new Map<string, number>();
+  for (const { action, code, count } of items) {
+    sums.set(`${action} ${code}`, (sums.get(`${action} ${code}`) ?? 0) + count);
+  }
+  expect([...sums]).toEqual([
+    ['changeContainers unknown_client', 20],
+    ['acceptInvitation unknown_invitation', 20],
+    ['removeContainer unknown_container', 21],
+  ]);
+  // The hour may have ended meanwhile.
+  expect(items.length).toBeLessThanOrEqual(6);
+});
+
+test('what is refused to a member is summed by what it was about', async () => {
+  const second = await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client, 'second.example'),
+  });
+  for (const container of [id, second.body.id, second.body.id]) {
+    await world.call('DELETE', `/server-containers/${container}`, { as: 'viewer' });
+  }
+  const { items } = await audit('owner', '?actor=viewer&action=removeContainer');
+  const seen = items.map(({ containerId, count }: { containerId: string; count: number }) => [
+    containerId,
+    count,
+  ]);
+  expect(seen).toEqual([
+    [second.body.id, 2],
+    [id, 1],
+  ]);
 });

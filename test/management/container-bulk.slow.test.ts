@@ -178,18 +178,27 @@ test('a dry run changes nothing', async () => {
 });
 
 test('each item is judged and audited like a request of its own', async () => {
-  const { body } = await bulk([change(ids[0], { name: 'x' })], 'viewer');
+  const { clientId } = (await world.call('GET', `/server-containers/${ids[0]}`, { as: 'owner' })).body;
+  const member = { as: 'owner', body: { role: 'editor' } };
+  await world.call('PUT', `/clients/${clientId}/members/editor`, member);
+  const { body } = await bulk([{ verb: 'protect', id: ids[0], body: { protect: true } }], 'editor');
   expect(body.items).toMatchObject([{ status: 403, done: false, answer: { code: 'forbidden' } }]);
   const rows = await world.owner
     .selectFrom('audit_log')
     .select(['action', 'status', 'code', 'container_id'])
-    .where('actor', '=', 'viewer')
+    .where('actor', '=', 'editor')
     .orderBy('seq')
     .execute();
   expect(rows).toEqual([
     { action: 'changeContainers', status: 200, code: null, container_id: null },
-    { action: 'changeContainer', status: 403, code: 'forbidden', container_id: ids[0] },
+    { action: 'protectContainer', status: 403, code: 'forbidden', container_id: ids[0] },
   ]);
+});
+
+test('a caller who may change nothing is refused as a whole', async () => {
+  const items = [change(ids[0], { name: 'x' })];
+  expect((await bulk(items, 'viewer')).body.code).toBe('forbidden');
+  expect((await bulk(items, 'stranger')).body.code).toBe('unknown_client');
 });
 
 test('a bulk request takes at most a hundred items', async () => {

@@ -212,6 +212,18 @@ test.each(REFUSED_REQUESTS)(
   },
 );
 
+test('a request without a login whose body doesn’t end within a minute is answered with 408', async () => {
+  const url = await world.listen();
+  const server = world.management?.app.server;
+  expect(server?.requestTimeout).toBe(60_000);
+  Object.assign(server ?? {}, { headersTimeout: 200, requestTimeout: 200 });
+  const head = 'POST /session/backchannel-logout HTTP/1.1\r\nhost: a\r\n';
+  const fields = 'content-type: application/x-www-form-urlencoded\r\ncontent-length: 99';
+  const answer = await sendBytes(url, `${head}${fields}\r\n\r\nlogout_token=`);
+  Object.assign(server ?? {}, { headersTimeout: 60_000, requestTimeout: 60_000 });
+  expect([answer.status, JSON.parse(answer.body).code]).toEqual([408, 'request_timeout']);
+});
+
 test('the router’s own refusals have the headers that restrict browsers', async () => {
   const answer = await inject({ url: '/server-containers/%zz' });
   expect([answer.statusCode, answer.json().code]).toEqual([400, 'invalid_request']);

@@ -28,13 +28,18 @@ export const REFUSED_REQUESTS = [
   ],
 ] as const;
 
-/** Sends the bytes on a connection of their own, and reads the one answer until the server closes it. */
-export async function sendBytes(url: string, bytes: string) {
+/**
+ * Sends the bytes on a connection of their own, and reads the one answer until the server closes it. The status is
+ * `NaN` if there is none within `waitMs`.
+ */
+export async function sendBytes(url: string, bytes: string, { waitMs }: { readonly waitMs?: number } = {}) {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, 'connect');
   socket.write(bytes);
+  if (waitMs !== undefined) socket.setTimeout(waitMs, () => socket.push(null));
   const answer = await text(socket);
+  socket.destroy();
   const [head = '', body = ''] = answer.split('\r\n\r\n', 2);
   const [statusLine = '', ...fields] = head.split('\r\n');
   const headers = Object.fromEntries(

@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { finished } from 'node:stream';
 import type { ConnectionError, FastifyInstance } from 'fastify';
 import { type ProblemService, problemHeaders } from './problem-answer.ts';
 import { requestIdFrom } from './request-id.ts';
@@ -10,6 +11,15 @@ const STATUS_OF: Readonly<Record<string, 408 | 413 | 431>> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   HPE_HEADER_OVERFLOW: 431,
 };
+
+/** Bodies that one address may send at once. */
+const MOST_BODIES = 100;
+
+/** Fastify's options by which a request must be complete within a minute. */
+export const RECEIVING = {
+  requestTimeout: 60_000,
+  http: { requireHostHeader: false, connectionsCheckingInterval: 5_000 },
+} as const;
 
 /** How long the rest of a refused request is read and dropped. */
 const LINGER_MS = 2_000;
@@ -51,8 +61,8 @@ function hasBegunAnswer(
 }
 
 /**
- * Refuses what Node and Fastify would answer without a problem document. The options `http.requireHostHeader` and
- * `return503OnClosing` must be `false`. Before you call this function, add the hooks that check the caller.
+ * Refuses what Node and Fastify would answer without a problem document, and more than a hundred bodies that one address
+ * sends at once. The options `http.requireHostHeader` and `return503OnClosing` must be `false`. Before you call this function, add the hooks that check the caller.
  */
 export function answerEarlyFaults<Code extends string>(
   app: FastifyInstance,
@@ -72,5 +82,20 @@ export function answerEarlyFaults<Code extends string>(
     if (headers.expect !== undefined && !/^100-continue$/i.test(headers.expect)) {
       throw new Problem(codes.byStatus[417], { detail: 'the only known expectation is 100-continue' });
     }
+  });
+  const sending = new Map<string, number>();
+  app.addHook('onRequest', async ({ raw, ip }) => {
+    const { 'content-length': length = '0', 'transfer-encoding': coding } = raw.headers;
+    if (length === '0' && coding === undefined) return;
+    const many = sending.get(ip) ?? 0;
+    if (many >= MOST_BODIES) {
+      throw new Problem(codes.tooMany, { detail: `${many} other bodies are arriving from this address` });
+    }
+    sending.set(ip, many + 1);
+    finished(raw, { writable: false }, () => {
+      const left = (sending.get(ip) ?? 1) - 1;
+      if (left === 0) sending.delete(ip);
+      else sending.set(ip, left);
+    });
   });
 }

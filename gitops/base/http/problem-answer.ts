@@ -21,6 +21,8 @@ export interface ProblemService<Code extends string> {
     readonly byStatus: Readonly<Record<408 | 413 | 414 | 415 | 417 | 431, Code>>;
     /** Every other 4xx of the framework and of Node. */
     readonly clientError: Code;
+    /** More bodies at once than one address may send. */
+    readonly tooMany: Code;
     /** A request on an open connection while the service stops. */
     readonly stopping: Code;
     readonly sitesRepo: Code;

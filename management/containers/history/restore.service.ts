@@ -4,7 +4,7 @@ import { readManifest } from '../../../gitops/manifest/read.ts';
 import type { Manifest } from '../../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
 import { demandContainer } from '../../access/containers.ts';
-import { demandNotArchived } from '../../access/roles.ts';
+import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';
 import { ManagementProblem } from '../../http/errors.ts';
@@ -108,7 +108,7 @@ async function judgeRestoration(
     const detail = `the container is ${row.status}; only one that is removed can be restored`;
     throw new ManagementProblem('wrong_status', { detail });
   }
-  await demandNotArchived(context.db, row.client_id);
+  await demandOpen(context.db, { kind: 'clients', id: row.client_id });
   await demandQuota(context, row.client_id);
   demandRoom(context, { subject: caller.subject, requestId });
   const text = (await currentText(context, row.site_id)) ?? (await lastText(context, row.site_id));

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { givenId } from '../../../gitops/manifest/schema.ts';
 import { demandNotArchived, demandRole } from '../../access/roles.ts';
+import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
 import { MANAGEMENT_ERRORS, type ManagementErrorCode, type ManagementProblem } from '../../http/errors.ts';
@@ -67,7 +68,7 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
         const caller = callerOf(request);
         await demandRole(db, from, caller.subject, 'own');
         await demandRole(db, to, caller.subject, 'own');
-        await demandNotArchived(db, to);
+        await demandOpen(db, { kind: 'clients', id: to });
         const ids = [...new Set(containers)];
         const transfer = { from, to, caller, requestId: request.id, ifMatch };
         const refused = await refusals(context, transfer, ids);

@@ -36,6 +36,17 @@ describe('a request that never gets to a route', () => {
     });
   });
 
+  test('is answered by 408 if its body doesn’t end within a minute', async () => {
+    const { server } = app;
+    expect(server.requestTimeout).toBe(60_000);
+    Object.assign(server, { headersTimeout: 200, requestTimeout: 200 });
+    const answer = await sendBytes(
+      url,
+      'POST /provision HTTP/1.1\r\nhost: a\r\nx-secret: right\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{',
+    );
+    expect([answer.status, JSON.parse(answer.body).code]).toEqual([408, 'request_timeout']);
+  });
+
   test('learns nothing of the daemon’s paths without the secret', async () => {
     const answer = await sendBytes(url, 'GET /sites HTTP/1.1\r\nconnection: close\r\n\r\n');
     expect([answer.status, JSON.parse(answer.body).code]).toEqual([401, 'wrong_secret']);

@@ -1,9 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CALLERS, isOpenTo, type RouteAccess } from '../../../management/access/routes.ts';
 import { rolesDocument } from '../../../management/api-document.ts';
 import { RouteCalls } from '../../support/management/route-calls.ts';
 import { World } from '../../support/management/world.ts';
+import { sendBytes } from '../../support/refused-requests.ts';
 
 let world: World;
 let calls: RouteCalls;
@@ -68,4 +69,67 @@ test('a stranger sees nothing, and may do only what is open to every caller', as
     }
   }
   expect(wrong).toEqual([]);
+});
+
+describe('without a role', () => {
+  const READS = ['GET', 'HEAD'];
+  /** Routes that every caller may use. Their bodies are small. */
+  const OPEN = ['POST /invitations/accept', 'POST /session/logout'];
+
+  test('a caller is refused before any of the body has arrived', async () => {
+    const at = await world.listen();
+    const authorization = `authorization: Bearer ${await world.issuer.token('stranger')}`;
+    const late: string[] = [];
+    for (const route of routes.filter(({ method }) => !READS.includes(method))) {
+      if (OPEN.includes(`${route.method} ${route.url}`)) continue;
+      const head = `${route.method} ${await calls.urlOf(route)} HTTP/1.1\r\nhost: a\r\n${authorization}\r\n`;
+      const fields = 'content-type: application/json\r\ncontent-length: 1000\r\nconnection: close';
+      const answer = await sendBytes(at, `${head}${fields}\r\n\r\n`, { waitMs: 2_000 });
+      if (![403, 404].includes(answer.status)) late.push(`${route.method} ${route.url}: ${answer.status}`);
+    }
+    expect(late).toEqual([]);
+  });
+
+  test('a malformed id is refused before the body, too', async () => {
+    const token = await world.issuer.token('stranger');
+    const head = `PATCH /server-containers/no-id HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${token}\r\n`;
+    const fields = 'content-type: application/json\r\ncontent-length: 1000\r\nconnection: close';
+    const answer = await sendBytes(await world.listen(), `${head}${fields}\r\n\r\n`, { waitMs: 2_000 });
+    expect([answer.status, JSON.parse(answer.body).errors]).toEqual([
+      400,
+      [{ path: 'id', message: expect.any(String) }],
+    ]);
+  });
+});
+
+describe('an archived client or organisation', () => {
+  /** What archives and brings it back, and changes of which each item is judged as a request of its own. */
+  const STILL = /^POST \/((clients|organisations)\/:id\/(un)?archive|bulk)$/;
+
+  test('is open to reads and deletions only', async () => {
+    const own = await World.open({ logLevel: 'silent' });
+    try {
+      const archived = await RouteCalls.open(own);
+      const webhook = routes.find(({ operation }) => operation === 'getWebhook');
+      if (webhook === undefined) throw new Error('there is no such route');
+      await archived.call(webhook, 'owner');
+      // As a change of the files in git does it, while there are containers.
+      for (const table of ['clients', 'organisations'] as const) {
+        await own.owner.updateTable(table).set({ archived_at: new Date() }).execute();
+      }
+      const wrong: string[] = [];
+      const isDeletion = ({ method }: RouteAccess) => method === 'DELETE';
+      for (const route of [...routes.filter((one) => !isDeletion(one)), ...routes.filter(isDeletion)]) {
+        const isTried = route.access !== 'self' && route.access !== 'operate';
+        const name = `${route.method} ${route.url}`;
+        if (!isTried || STILL.test(name)) continue;
+        const { body } = await archived.call(route, 'owner');
+        const isClosed = ['client_archived', 'organisation_archived'].includes(body?.code);
+        if (isClosed === ['GET', 'DELETE'].includes(route.method)) wrong.push(`${name}: ${body?.code}`);
+      }
+      expect(wrong).toEqual([]);
+    } finally {
+      await own.close();
+    }
+  });
 });

@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { creation, World } from '../../support/management/world.ts';
 
 let world: World;
@@ -172,4 +175,128 @@ describe('a service token', () => {
     for (let made = 0; made < 12; made += 1) await make('owner');
     expect((await make('owner')).body.code).toBe('limit_reached');
   });
+});
+
+describe('what an admin leaves behind', () => {
+  let own: string;
+  let organisation: string;
+  beforeEach(async () => {
+    const members = [
+      { subject: 'ann', role: 'owner' },
+      { subject: 'lea', role: 'admin' },
+    ];
+    const made = async (path: string, extra: object) =>
+      (await world.call('POST', path, { as: 'root', body: { name: 'Left', members, ...extra } })).body.id;
+    organisation = await made('/organisations', {});
+    own = await made('/clients', {});
+  });
+
+  const token = (as: string, extra: object = {}) =>
+    world.call('POST', '/tokens', { as, body: { name: 'CI', client: own, scopes: ['admin'], ...extra } });
+  const status = async (value: string, url = `/clients/${own}`) =>
+    (await world.call('GET', url, { token: value })).status;
+  const member = (subject: string, of = `/clients/${own}`) => `${of}/members/${subject}`;
+  const makeAll = async () => {
+    const first = (await token('lea')).body;
+    const second = (
+      await world.call('POST', '/tokens', {
+        token: first.value,
+        body: { name: 'made by CI', client: own, scopes: ['admin'] },
+      })
+    ).body;
+    const webhook = { client: own, url: 'http://127.0.0.1:9/' };
+    const hook = (await world.call('POST', '/webhooks', { as: 'lea', body: webhook })).body;
+    const bySecond = (await world.call('POST', '/webhooks', { token: second.value, body: webhook })).body;
+    const link = (await world.call('POST', `/clients/${own}/handover-links`, { as: 'lea', body: {} })).body;
+    const invitation = (
+      await world.call('POST', `/clients/${own}/invitations`, { as: 'lea', body: { role: 'admin' } })
+    ).body;
+    return { first, second, hook, bySecond, link, invitation };
+  };
+
+  test('ends with the removal, and a dry run of it names all', async () => {
+    const { first, second, hook, bySecond, link, invitation } = await makeAll();
+    const kept = (await token('ann')).body;
+    const planned = await world.call('DELETE', `${member('lea')}?dryRun=1`, { as: 'ann' });
+    const paths = planned.body.plan.changes.map(({ path }: { path: string }) => path).sort();
+    expect(paths).toEqual(
+      [
+        `handoverLinks[${link.id}]`,
+        `invitations[${invitation.id}]`,
+        'members[lea]',
+        `tokens[${first.id}]`,
+        `tokens[${second.id}]`,
+        `webhooks[${bySecond.id}]`,
+        `webhooks[${hook.id}]`,
+      ].sort(),
+    );
+    expect(await status(first.value)).toBe(200);
+    expect((await world.call('DELETE', member('lea'), { as: 'ann' })).status).toBe(204);
+    expect([await status(first.value), await status(second.value), await status(kept.value)]).toEqual([
+      401, 401, 200,
+    ]);
+    expect((await world.management?.app.inject({ url: `/handover/${link.secret}` }))?.statusCode).toBe(404);
+    const { body } = await world.call('GET', `/webhooks?client=${own}`, { as: 'ann' });
+    const off = expect.objectContaining({ enabled: false, notice: expect.anything() });
+    expect(body.items).toEqual([off, off]);
+    const accept = { as: 'lea', body: { token: invitation.token } };
+    expect((await world.call('POST', '/invitations/accept', accept)).status).toBe(404);
+    // Who switches it on again answers for it from then on.
+    const on = { as: 'ann', body: { enabled: true } };
+    expect((await world.call('PATCH', `/webhooks/${hook.id}`, on)).body.enabled).toBe(true);
+    await world.call('PUT', member('someone'), { as: 'ann', body: { role: 'viewer' } });
+    const again = await world.call('GET', `/webhooks/${hook.id}`, { as: 'ann' });
+    expect([again.body.enabled, again.body.notice]).toEqual([true, null]);
+  });
+
+  test('ends with a weaker role, too', async () => {
+    const { first } = await makeAll();
+    await world.call('PUT', member('lea'), { as: 'ann', body: { role: 'editor' } });
+    expect(await status(first.value)).toBe(401);
+  });
+
+  test('ends with a removal in git', async () => {
+    const { first } = await makeAll();
+    const clone = await world.clone();
+    const file = join(clone, 'clients', `${own}.yaml`);
+    await writeFile(file, (await readFile(file, 'utf8')).replace(/\n +admin:\n +- lea/, ''));
+    await world.git(clone, 'commit', '--quiet', '-am', 'Lea leaves');
+    await world.git(clone, 'push', '--quiet');
+    await eventually(async () => expect(await status(first.value)).toBe(401));
+  });
+
+  test('ends with the role in the organisation, in its clients, and if a client leaves the organisation', async () => {
+    const move = (to: string | null) =>
+      world.call('PATCH', `/clients/${own}`, { as: 'root', body: { organisation: to } });
+    await world.call('DELETE', member('lea'), { as: 'ann' });
+    await move(organisation);
+    const inClient = (await token('lea')).body;
+    const inOrganisation = (
+      await world.call('POST', '/tokens', { as: 'lea', body: { name: 'x', organisation, scopes: ['admin'] } })
+    ).body;
+    await move(null);
+    expect([await status(inClient.value), await status(inOrganisation.value, '/me')]).toEqual([401, 200]);
+    await move(organisation);
+    const again = (await token('lea')).body;
+    const at = member('lea', `/organisations/${organisation}`);
+    expect((await world.call('DELETE', at, { as: 'ann' })).status).toBe(204);
+    expect([await status(again.value), await status(inOrganisation.value, '/me')]).toEqual([401, 401]);
+  });
+
+  test('stays while the maker has the role in another way, or is an operator', async () => {
+    const byOperator = (await token('root')).body;
+    await world.call('PATCH', `/clients/${own}`, { as: 'root', body: { organisation } });
+    const { first } = await makeAll();
+    await world.call('DELETE', member('lea'), { as: 'ann' });
+    expect([await status(first.value), await status(byOperator.value)]).toEqual([200, 200]);
+  });
+});
+
+test('without a given expiry, a token expires in 90 days; null is for ever', async () => {
+  const id = await world.client('Expiring');
+  const days = async (extra: object) => {
+    const { body } = await make('admin', { client: id, ...extra });
+    return body.expiresAt && Math.round((Date.parse(body.expiresAt) - Date.now()) / 86_400_000);
+  };
+  expect([await days({}), await days({ expiresAt: null })]).toEqual([90, null]);
 });

@@ -69,9 +69,14 @@ export class RouteCalls {
 
   async call(route: RouteAccess, as: string, headers: Record<string, string> = {}): Promise<Answer> {
     const body = this.#bodyOf(route);
-    const url = `${await this.#urlOf(route)}${QUERY[route.operation] ?? ''}`;
+    const url = await this.urlOf(route);
     const method = route.method as 'GET'; // one of the verbs that routes have
     return await this.#world.call(method, url, { as, headers, ...(body === undefined ? {} : { body }) });
+  }
+
+  /** A valid address of the route, whose objects exist. */
+  async urlOf(route: RouteAccess): Promise<string> {
+    return `${await this.#pathOf(route)}${QUERY[route.operation] ?? ''}`;
   }
 
   async #tokenId(): Promise<string> {
@@ -79,17 +84,18 @@ export class RouteCalls {
     return (await this.#world.call('POST', '/tokens', { as: 'owner', body })).body.id;
   }
 
-  /** A new webhook, in place of that of the last call: a client may have only a few. */
+  /** The webhook of the last call, or a new one if that was deleted: a client may have only a few. */
   async #webhookId(): Promise<string> {
-    if (this.#webhook !== '') {
-      await this.#world.call('DELETE', `/webhooks/${this.#webhook}`, { as: 'owner' });
+    const known = `/webhooks/${this.#webhook}`;
+    if (this.#webhook !== '' && (await this.#world.call('GET', known, { as: 'owner' })).status === 200) {
+      return this.#webhook;
     }
     const body = { clientId: this.#ids.client, url: 'http://127.0.0.1:9/' };
     this.#webhook = (await this.#world.call('POST', '/webhooks', { as: 'owner', body })).body.id;
     return this.#webhook;
   }
 
-  async #urlOf({ url }: RouteAccess): Promise<string> {
+  async #pathOf({ url }: RouteAccess): Promise<string> {
     const { client, organisation, container, operation } = this.#ids;
     const byFolder: Record<string, string> = {
       clients: client,

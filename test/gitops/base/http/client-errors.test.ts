@@ -1,14 +1,20 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, expect, test } from 'vitest';
 import { answerEarlyFaults, clientErrorHandler } from '../../../../gitops/base/http/client-errors.ts';
 import { ProblemError, type ProblemOptions } from '../../../../gitops/base/http/problem.ts';
 import { type ProblemService, problemAnswer } from '../../../../gitops/base/http/problem-answer.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { sendBytes } from '../../../support/refused-requests.ts';
 
-const TABLE = { bad: [400, 'Bad'], late: [408, 'Late'], stopping: [503, 'Stopping'] } as const;
+const TABLE = {
+  bad: [400, 'Bad'],
+  late: [408, 'Late'],
+  busy: [429, 'Busy'],
+  stopping: [503, 'Stopping'],
+} as const;
 class Problem extends ProblemError<typeof TABLE> {
   constructor(code: keyof typeof TABLE, options: ProblemOptions = {}) {
     super(TABLE, code, options);
@@ -21,6 +27,7 @@ const SERVICE: ProblemService<keyof typeof TABLE> = {
     schema: 'bad',
     clientError: 'bad',
     byStatus: { 408: 'late', 413: 'bad', 414: 'bad', 415: 'bad', 417: 'bad', 431: 'bad' },
+    tooMany: 'busy',
     stopping: 'stopping',
     sitesRepo: 'bad',
     internal: 'bad',
@@ -30,8 +37,15 @@ const SERVICE: ProblemService<keyof typeof TABLE> = {
 let app: FastifyInstance = fastify();
 afterEach(() => app.close());
 
-const serve = async ({ logs = [], stopAfter }: { logs?: string[]; stopAfter?: Promise<void> } = {}) => {
+interface Serving {
+  readonly logs?: string[];
+  readonly stopAfter?: Promise<void>;
+  readonly trustProxy?: boolean;
+}
+
+const serve = async ({ logs = [], stopAfter, trustProxy = false }: Serving = {}) => {
   app = fastify({
+    trustProxy,
     clientErrorHandler: clientErrorHandler(SERVICE),
     return503OnClosing: false,
     http: { connectionsCheckingInterval: 10, headersTimeout: 50 },
@@ -41,6 +55,7 @@ const serve = async ({ logs = [], stopAfter }: { logs?: string[]; stopAfter?: Pr
   answerEarlyFaults(app, SERVICE);
   app.addHook('preClose', async () => await stopAfter);
   app.get('/', () => 'fine');
+  app.post('/', () => 'fine');
   app.get('/stream', (_request, reply) => {
     reply.hijack();
     reply.raw.writeHead(200, { 'content-type': 'text/plain' });
@@ -89,4 +104,27 @@ test('a request on an open connection while the service stops is answered with a
   await closed;
   expect(answer).toMatch(/^HTTP\/1\.1 503 /);
   expect(answer).toContain('"code":"stopping"');
+});
+
+test('an address may send a hundred bodies at once, and another one when one of them has ended', async () => {
+  const { hostname, port } = new URL(await serve({ trustProxy: true }));
+  const head = (address: string) =>
+    `POST / HTTP/1.1\r\nhost: a\r\nx-forwarded-for: ${address}\r\ncontent-type: text/plain\r\ncontent-length: 2\r\nconnection: close\r\n\r\n`;
+  const status = async (address: string) =>
+    (await sendBytes(`http://${hostname}:${port}`, `${head(address)}ok`)).status;
+  const open: Socket[] = [];
+  try {
+    for (let n = 0; n < 100; n += 1) {
+      const socket = connect(Number(port), hostname);
+      socket.write(`${head('192.0.2.1')}o`);
+      open.push(socket);
+    }
+    await eventually(async () => expect(await status('192.0.2.1')).toBe(429));
+    expect(await status('192.0.2.2')).toBe(200);
+    open[0]?.write('k');
+    open[1]?.destroy();
+    await eventually(async () => expect(await status('192.0.2.1')).toBe(200));
+  } finally {
+    for (const socket of open) socket.destroy();
+  }
 });

@@ -66,6 +66,7 @@ export default function AuditScreen() {
               ) : (
                 <span class={one.status >= 400 ? 'bad-text' : ''}>
                   {one.status} {one.code !== null && <code>{one.code}</code>}
+                  {one.count > 1 && ` × ${one.count}`}
                 </span>
               )}
             </td>

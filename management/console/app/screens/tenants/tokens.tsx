@@ -126,7 +126,7 @@ function NewToken() {
           of={SCOPES.map((value) => ({ value, name: words(value) }))}
           set={setScope}
         />
-        <TextField label="Ends (empty: never)" type="date" value={ends} set={setEnds} />
+        <TextField label="Ends (empty: in 90 days)" type="date" value={ends} set={setEnds} />
         <button type="submit" class="primary" disabled={isBusy}>
           Create
         </button>
