@@ -12,7 +12,7 @@ import {
   takeDueLinks,
   takeMail,
 } from './links.repository.ts';
-import { areComplete, type HandoverRecord, HandoverRecords } from './records.ts';
+import { areComplete, type HandoverRecord, HandoverRecords, isWithin } from './records.ts';
 
 /** The pause between two searches for links and mails that are due. */
 const SEARCH_MS = 5_000;
@@ -44,6 +44,11 @@ export class Handovers {
   /** Whether this installation has a mail server. */
   get sendsMail(): boolean {
     return this.#mail !== null;
+  }
+
+  /** The registrable domains of the pages of a link's containers: its mail goes to addresses in these only. */
+  async zones(scope: Pick<LinkRow, 'client_id' | 'container_id'>): Promise<string[]> {
+    return await this.#records.zones(scope);
   }
 
   /** The records of a link. `isFresh`: the resolvers are asked now, unless they were just before. */
@@ -98,10 +103,19 @@ export class Handovers {
     }
   }
 
-  async #send(mail: MailClient, link: LinkRow & { readonly client: string }): Promise<void> {
+  async #send(mail: MailClient, link: LinkRow): Promise<void> {
     const { db, clock, log } = this.#context;
     const records = await this.#records.read(link).catch(() => []);
-    const { state, error } = await mail.send({ to: link.recipients, ...messageOf(link.client, records) });
+    // What was proven when the link was made, or when its records were right, may have changed.
+    const zones = await this.#records.zones(link, { isProven: true });
+    const to = link.recipients.filter((address) => isWithin(address, zones));
+    const { state, error } =
+      to.length === 0
+        ? {
+            state: 'accepted' as const,
+            error: 'no recipient is in a domain that is proven to be the client’s',
+          }
+        : await mail.send({ to, ...messageOf(records) });
     const now = clock.date().getTime();
     const isOver = link.complete_at === null || now - link.complete_at.getTime() > GIVEN_UP_MS;
     const retryMs = backoffMs(link.mail_attempts, Math.random, RETRIES);
@@ -114,13 +128,16 @@ export class Handovers {
   }
 }
 
-/** The mail contains no link, because a link's secret isn't kept. */
-function messageOf(client: string, records: readonly HandoverRecord[]) {
+/**
+ * The mail contains no link, because a link's secret isn't kept, and no text that a user has chosen: it must not be a
+ * way to send messages to others.
+ */
+function messageOf(records: readonly HandoverRecord[]) {
   const lines = records.map(({ type, name, value }) => `  ${name}  ${type}  ${value}`);
   return {
-    subject: `The DNS records of ${client} are set`,
+    subject: 'Your DNS records are set',
     text: [
-      `The resolvers have found all DNS records that were requested for ${client}.`,
+      'The resolvers have found all DNS records that you were asked to set.',
       ...(lines.length === 0 ? [] : ['', ...lines]),
       '',
       'Nothing more needs to be done. The records must stay.',

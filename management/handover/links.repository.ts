@@ -52,11 +52,18 @@ export async function countLinks(db: Database, client: string, now: Date): Promi
   return Number(count);
 }
 
-/** Ends a link at once. Its row stays a while, without the recipients, because links of the last day are counted. */
+/**
+ * Ends a link at once. Its row stays a while, without the recipients, because links and mails of the last day are
+ * counted.
+ */
 export async function revokeLink(db: Database, id: string, now: Date): Promise<void> {
   await db
     .updateTable('handover_links')
-    .set({ expires_at: now, recipients: JSON.stringify([]), mail: 'none' })
+    .set({
+      expires_at: now,
+      recipients: JSON.stringify([]),
+      mail: sql`case when mail in ('waiting', 'due') then 'none' else mail end`,
+    })
     .where('id', '=', id)
     .execute();
 }
@@ -139,22 +146,28 @@ export async function completeLink(db: Database, id: string, now: Date): Promise
   return numUpdatedRows > 0n;
 }
 
-/** Takes one mail that is due, so that no other process sends it. */
-export async function takeMail(
-  db: Database,
-  now: Date,
-): Promise<(LinkRow & { readonly client: string }) | undefined> {
-  return await db
-    .updateTable('handover_links')
-    .from('clients')
-    .whereRef('clients.id', '=', 'handover_links.client_id')
-    .set({ mail: 'sending', mail_at: now, mail_attempts: sql`mail_attempts + 1` })
-    .where(sql<boolean>`handover_links.id = (
-      select id from handover_links where mail = 'due' and mail_at <= ${now}
-      order by mail_at limit 1 for update skip locked)`)
-    .returningAll('handover_links')
-    .returning('clients.name as client')
-    .executeTakeFirst();
+/** The mails of one client in a day, each to at most ten recipients. */
+const MOST_MAILS = 10;
+
+/**
+ * Takes one mail that is due, so that no other process sends it. Those beyond a client's mails of the last day wait.
+ */
+export async function takeMail(db: Database, now: Date): Promise<LinkRow | undefined> {
+  return await db.transaction().execute(async (trx) => {
+    // Two processes that count at once would together send too many.
+    await sql`select pg_advisory_xact_lock(hashtext('tagyard handover mails'))`.execute(trx);
+    return await trx
+      .updateTable('handover_links')
+      .set({ mail: 'sending', mail_at: now, mail_attempts: sql`mail_attempts + 1` })
+      .where(sql<boolean>`id = (
+        select id from handover_links as due where mail = 'due' and mail_at <= ${now} and (
+          select count(*) from handover_links as sent
+          where sent.client_id = due.client_id and sent.mail in ('sending', 'sent', 'unclear')
+            and sent.mail_at > ${now}::timestamptz - interval '1 day') < ${MOST_MAILS}
+        order by mail_at limit 1)`)
+      .returningAll()
+      .executeTakeFirst();
+  });
 }
 
 /** Records what became of a mail that this process has taken. */

@@ -11,6 +11,7 @@ import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
+import type { Handovers } from './handovers.ts';
 import {
   containersOf,
   countLinks,
@@ -21,15 +22,18 @@ import {
   revokeLink,
 } from './links.repository.ts';
 import { createdLink, linkPage, linkParams, linkQuery, newLink } from './links.schema.ts';
+import { isWithin } from './records.ts';
 
 const DAY_MS = 86_400_000;
 const DEFAULT_DAYS = 30;
 const MOST_DAYS = 90;
+const IN_DOMAIN =
+  'must be an address in a domain of the client’s containers; send others the link, which needs no login';
 /** The most links of a client, as `countLinks` counts them. */
 const MOST_OPEN = 100;
 
 /** Links by which someone without a login sees which DNS records a client must set. */
-export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
+export function handoverLinksRoutes(context: Context, handovers: Handovers): FastifyPluginAsyncZod {
   const { db, clock, settings } = context;
   const tags = ['domains'];
   const params = z.strictObject({ id: givenId });
@@ -72,6 +76,11 @@ export function handoverLinksRoutes(context: Context): FastifyPluginAsyncZod {
           const found = await containersOf(db, { client_id, container_id: container }, 1);
           if (found.length === 0) throw new ManagementProblem('unknown_container');
         }
+        const zones = await handovers.zones({ client_id, container_id: container });
+        const foreign = recipients.flatMap((address, index) =>
+          isWithin(address, zones) ? [] : [{ path: `recipients.${index}`, message: IN_DOMAIN }],
+        );
+        if (foreign.length > 0) throw new ManagementProblem('invalid_request', { errors: foreign });
         if ((await countLinks(db, client_id, now)) >= MOST_OPEN) {
           throw new ManagementProblem('limit_reached', {
             detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; revoke one made before that, or wait`,

@@ -6,11 +6,10 @@ import { pageQuery, pageSchema } from '../view/page.ts';
 export const newLink = z
   .strictObject({
     container: z.uuid().optional().meta({ description: 'default: all of the client’s containers' }),
-    recipients: z
-      .array(z.email().max(254))
-      .max(10)
-      .default([])
-      .meta({ description: 'who gets one mail when all records are right' }),
+    recipients: z.array(z.email().max(254)).max(10).default([]).meta({
+      description:
+        'who gets one mail when all records are right: addresses in the domains of the containers’ pages',
+    }),
     expiresAt: z.iso.datetime().optional().meta({
       description:
         'default: in 30 days; at most in 90, and no later than the expiry of a calling service token',

@@ -5,7 +5,7 @@ import type { AskedHosts } from '../domains/asked-hosts.ts';
 import { addressesIn, judgeDns } from '../domains/judge-dns.ts';
 import { checkProof } from '../proof/check.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
-import { registrablePartsOf } from '../records/domain-proofs.repository.ts';
+import { registrablePartsOf, unprovenDomains } from '../records/domain-proofs.repository.ts';
 import { presentProof } from '../view/proof.ts';
 import { containersOf, type LinkRow } from './links.repository.ts';
 
@@ -56,6 +56,21 @@ export class HandoverRecords {
     return [...all.values()].sort(inOrder).slice(0, MOST_RECORDS);
   }
 
+  /** The registrable domains of the pages of a link's containers. `isProven`: only those that are the client's. */
+  async zones(
+    scope: Pick<LinkRow, 'client_id' | 'container_id'>,
+    { isProven = false } = {},
+  ): Promise<string[]> {
+    const { db, settings } = this.#context;
+    const rows = await containersOf(db, scope, MOST_CONTAINERS);
+    const zones = registrablePartsOf(
+      rows.flatMap(({ manifest }) => manifest.domains.map(({ domain }) => domain)),
+    );
+    if (!isProven || settings.domainProof === 'off') return zones;
+    const unproven = await unprovenDomains(db, scope.client_id, zones);
+    return zones.filter((zone) => !unproven.includes(zone));
+  }
+
   /** Like `read`, but asks the resolvers now. Does that at most once in ten seconds for one link. */
   async check(scope: Scope, requestId: string): Promise<HandoverRecord[]> {
     const { db, settings } = this.#context;
@@ -98,6 +113,12 @@ export class HandoverRecords {
       detail,
     };
   }
+}
+
+/** Whether a mail address is in one of the registrable domains. */
+export function isWithin(address: string, zones: readonly string[]): boolean {
+  const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+  return zones.some((zone) => domain === zone || domain.endsWith(`.${zone}`));
 }
 
 /** True if there are records, and all of them are right. */

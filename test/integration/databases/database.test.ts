@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { globSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +7,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connectPostgres } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
 import { MIGRATIONS, migrate } from '../../../management/db/migrate.ts';
+import {
+  completeLink,
+  insertLink,
+  revokeLink,
+  takeMail,
+} from '../../management/handover/links.repository.ts';
 import {
   countFreePorts,
   fitPool,
@@ -57,6 +64,26 @@ describeWith('postgresql', 'the database of management', () => {
       await owner?.destroy();
     });
     beforeEach(() => sql`update port_pool set leased_by = null`.execute(owner));
+
+    test('takes at most ten mails of one client in a day, however many processes look for them', async () => {
+      const now = new Date('2026-01-02T03:04:05Z');
+      const add = async (at: Date) => {
+        const { id } = await insertLink(owner, {
+          ...{ id: randomUUID(), hash: randomUUID(), client_id: CLIENT, container_id: container },
+          ...{ recipients: ['dns@acme.example'], created_by: 'ada', created_at: at, expires_at: at },
+        });
+        await completeLink(owner, id, at);
+      };
+      for (let n = 0; n < 30; n += 1) await add(now);
+      const take = (at: Date) => Promise.all(Array.from({ length: 30 }, () => takeMail(db, at)));
+      const taken = (await take(now)).filter((link) => link !== undefined);
+      expect(new Set(taken.map(({ id }) => id)).size).toBe(10);
+      // What is sent counts also after the link is revoked.
+      for (const { id } of taken) await revokeLink(db, id, now);
+      expect((await take(now)).filter((link) => link !== undefined)).toEqual([]);
+      const later = new Date(now.getTime() + 86_400_001);
+      expect((await take(later)).filter((link) => link !== undefined)).toHaveLength(10);
+    });
 
     test.each([
       'select * from port_pool',

@@ -143,6 +143,9 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     expect(mails[0]).toContain('From: Tagyard <tagyard@example.net>');
     expect(mails[0]).toContain(`${proof}  TXT  ${value}`);
     expect(mails.join()).not.toContain(body.secret);
+    expect(mails[0]).toContain('Subject: Your DNS records are set');
+    // The client's name is the client's own text.
+    expect(mails.join()).not.toContain('Acme');
     // The records are wrong, and then right a second time.
     await knot.updateZone(ZONE, `del ${CUSTOM}. CNAME`);
     expect((await records(body.secret)).complete).toBe(false);
@@ -245,6 +248,8 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
       body: { code: 'unknown_container' },
     });
     expect((await make({ recipients: ['a@b.example\r\nBcc: c@d.example'] })).status).toBe(400);
+    const foreign = await make({ recipients: ['a@sub.acme.example', 'victim@other.example'] });
+    expect([foreign.status, foreign.body.errors]).toMatchObject([400, [{ path: 'recipients.1' }]]);
     expect((await make({}, 'admin', '?dryRun=1')).body.plan.changes.length).toBeGreaterThan(0);
     expect(await listed()).toEqual([]);
     const { body } = await make({});
