@@ -14,6 +14,12 @@ import {
   takeMail,
 } from '../../management/handover/links.repository.ts';
 import {
+  completeLink,
+  insertLink,
+  revokeLink,
+  takeMail,
+} from '../../management/handover/links.repository.ts';
+import {
   countFreePorts,
   fitPool,
   holdPorts,
