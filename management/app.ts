@@ -265,7 +265,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     await api.register(printed.routes);
     await api.register(operationsRoutes(context, waits));
     await api.register(auditRoutes(context));
-    await api.register(bulkRoutes());
+    await api.register(bulkRoutes(context));
     await api.register(pluginsRoutes());
     await api.register(trafficRoutes(context));
     await api.register(usageRoutes(context));

@@ -6,7 +6,7 @@ import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.t
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
 import { checkEdgeNames } from '../host-report/edge-names.ts';
-import { checkEdgePart, checkEdgeRoutes, type EdgePathDeps } from '../host-report/edge-path.ts';
+import { checkEdgePart, type EdgePathDeps } from '../host-report/edge-path.ts';
 import { askEdge } from '../host-report/edge-visit.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
 import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';

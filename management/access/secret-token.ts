@@ -1,11 +1,14 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** A new secret. Only its digest is stored. */
-export function newSecret(prefix: 'tgy_' | 'tgi_' | 'tgh_'): {
-  readonly value: string;
-  readonly hash: string;
-} {
-  const value = `${prefix}${randomBytes(32).toString('base64url')}`;
+/** The bytes of a secret that was never used. */
+export const newSecretBytes = () => randomBytes(32);
+
+/** A secret made of 32 bytes, and its digest, which alone is stored. */
+export function secretOf(
+  prefix: 'tgy_' | 'tgi_' | 'tgh_',
+  bytes: Buffer,
+): { readonly value: string; readonly hash: string } {
+  const value = `${prefix}${bytes.toString('base64url')}`;
   return { value, hash: hashOf(value) };
 }
 

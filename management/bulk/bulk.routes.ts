@@ -1,8 +1,15 @@
 import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import { limit } from '../../gitops/base/limit.ts';
+import { demandContainer } from '../access/containers.ts';
+import { isOperator } from '../access/tenants.ts';
+import type { Context } from '../context/context.ts';
+import type { Actor } from '../db/database.ts';
+import { callerOf } from '../http/auth.ts';
 import { creationHeaders } from '../http/creation-headers.ts';
+import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { isDryRun } from '../view/plan.ts';
 import {
@@ -25,12 +32,22 @@ interface Sending {
 const AT_ONCE = 8;
 
 /** Several changes of containers in one request. Each is judged, answered and audited like a request of its own. */
-export function bulkRoutes(): FastifyPluginAsyncZod {
+export function bulkRoutes(context: Pick<Context, 'db' | 'settings'>): FastifyPluginAsyncZod {
   return async (app) => {
     app.post(
       '/bulk',
       {
-        config: { access: 'edit', operators: true, repeatable: true },
+        config: {
+          access: 'edit',
+          operators: true,
+          repeatable: {
+            // Each item is judged by itself.
+            demand: async () => undefined,
+            stored: withoutTokens,
+            seen: async (answer, request) =>
+              await readable(context, bulkAnswer.parse(answer), callerOf(request)),
+          },
+        },
         schema: {
           operationId: 'changeContainers',
           summary: `Change up to ${MOST_ITEMS} containers; an item that is refused doesn’t stop the others`,
@@ -75,6 +92,35 @@ export function bulkRoutes(): FastifyPluginAsyncZod {
   };
 }
 
+/** Members of a container's view that hold forwarder tokens. */
+const SECRETS: readonly string[] = ['forwarderToken', 'snippets'];
+
+function withoutTokens(answer: unknown): unknown {
+  return JSON.parse(JSON.stringify(answer, (key, value) => (SECRETS.includes(key) ? undefined : value)));
+}
+
+/** The outcomes, without the answers about containers that the caller may not read any more. */
+async function readable(
+  { db, settings }: Pick<Context, 'db' | 'settings'>,
+  { items, ...sums }: z.output<typeof bulkAnswer>,
+  caller: Actor,
+): Promise<z.output<typeof bulkAnswer>> {
+  const isReadable = async ({ id, answer }: BulkOutcome) => {
+    // The answer of a clone is about another container.
+    const about = z.object({ id: z.uuid() }).safeParse(answer).data?.id ?? id;
+    if (isOperator({ settings }, caller)) return true;
+    return await demandContainer(db, about, caller, 'read').then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof ManagementProblem) return false;
+        throw error;
+      },
+    );
+  };
+  const seen = items.map(async (item) => ((await isReadable(item)) ? item : { ...item, answer: null }));
+  return { ...sums, items: await Promise.all(seen) };
+}
+
 /** What identifies the caller: a token, or a session with its proof that the request is the page's own. */
 const CREDENTIALS = ['authorization', 'cookie', 'x-csrf-token', 'sec-fetch-site'] as const;
 
@@ -104,7 +150,7 @@ function keyOf({ headers }: FastifyRequest, index: number): string | null {
 /** Sends an item through the endpoint of its verb, as the caller. */
 async function outcomeOf(
   { app, request, key }: Sending,
-  { verb, id, body, ifMatch, ...place }: BulkItem,
+  { verb, id, body, ifMatch, plan, ...place }: BulkItem,
 ): Promise<BulkOutcome> {
   const { query, ip } = request;
   const endpoint = endpointOf(verb);
@@ -119,6 +165,7 @@ async function outcomeOf(
     headers: {
       ...credentialsOf(request),
       ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }),
+      ...(plan === undefined ? {} : { 'x-tagyard-plan': plan }),
       ...(endpoint.isCreation === true && key !== null ? { 'idempotency-key': key } : {}),
     },
     ...(payload === undefined ? {} : { payload }),

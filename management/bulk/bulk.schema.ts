@@ -80,6 +80,7 @@ const item = z
       .meta({ description: 'for removeDomain, removeCustomDomain and rotateForwarderToken' }),
     token: z.string().max(100).optional().meta({ description: 'for revokeLoaderToken' }),
     ifMatch: z.string().max(1024).optional().meta({ description: 'the item’s `If-Match`' }),
+    plan: z.string().max(128).optional().meta({ description: 'the item’s `x-tagyard-plan`' }),
   })
   .superRefine((given, context) => {
     const { needs } = endpointOf(given.verb);

@@ -23,7 +23,9 @@ import { claimForChange, settleClaims } from '../records/claims.repository.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { claimedNames } from '../records/sites.repository.ts';
 import { demandMatch } from '../view/etag.ts';
+import type { Draw } from './names/draw.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
+import { fileVersion, type Planning, UNPLANNED } from './planning.ts';
 import { demandPlaced } from './room.ts';
 
 /** Brings the database up to date with the sites repository. */
@@ -40,8 +42,11 @@ export interface ContainerChange {
   readonly subject: string | ((manifest: ManifestView) => string);
   /** The reason that the commit records. Default: that the change was asked for through the API. */
   readonly reason?: string;
-  /** Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. */
-  edit(current: Manifest): ManifestInput;
+  /**
+   * Edits the manifest that git holds now, or throws a `ManagementProblem`. Called again after a lost race. What it
+   * generates is made from `draw`.
+   */
+  edit(current: Manifest, draw: Draw): ManifestInput;
   /**
    * The request's member that is at fault if the edited manifest isn't valid. Default: the members of the request are
    * named as in the manifest.
@@ -53,6 +58,8 @@ export interface ContainerChange {
   readonly claims?: readonly string[];
   /** The caller is an operator, who may do this without a membership. */
   readonly asOperator?: boolean;
+  /** Default: `UNPLANNED`. */
+  readonly planning?: Planning;
   /** What the caller's role must be sufficient for. Default: `act`. */
   readonly purpose?: Purpose | ((manifest: ManifestView) => Purpose) | undefined;
 }
@@ -61,7 +68,7 @@ export interface ContainerChange {
 type ChangedContainer = ContainerWithOperation & { readonly role?: Role };
 
 /** What is judged each time that a change's edit is made. */
-type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose' | 'field'>;
+type Judged = Pick<ContainerChange, 'edit' | 'ifMatch' | 'purpose' | 'field' | 'planning'>;
 
 /**
  * Changes a site as an operator would: by a commit in the caller's name. When this resolves, the database shows the
@@ -75,7 +82,7 @@ export async function changeContainer(
   const { db, provisioner, log } = context;
   const { id, requestId, claims = [] } = change;
   const row = await changeableContainer(context, change);
-  await contestDomains(context, { client: row.client_id, names: claims, requestId });
+  const moved = await contestDomains(context, { client: row.client_id, names: claims, requestId });
   const changeId = randomUUID();
   const contested = await claimForChange(db, id, changeId, claims);
   if (contested.length > 0) {
@@ -83,7 +90,7 @@ export async function changeContainer(
     throw domainInUse(context, row.client_id, contested);
   }
   try {
-    await commit(context, row, change);
+    await commit(context, row, { ...change, moved });
   } catch (error) {
     // After a fault of the repository the commit may exist. The claims stay until a projection has shown whether it
     // does.
@@ -142,7 +149,10 @@ export function subjectOf(
   return `${typeof subject === 'function' ? subject(manifest) : subject} ${site_id}`;
 }
 
-async function commit(context: Context, row: ChangedContainer, change: ContainerChange): Promise<void> {
+/** With the domains that have moved to the client for the change. */
+type Contested = ContainerChange & { readonly moved: readonly string[] };
+
+async function commit(context: Context, row: ChangedContainer, change: Contested): Promise<void> {
   const { caller, requestId, reason = 'asked for through the API' } = change;
   const site = row.site_id;
   try {
@@ -181,9 +191,10 @@ async function rewrite(
   context: Pick<Context, 'db' | 'settings'>,
   row: ChangedContainer,
   current: string | null,
-  change: Judged,
+  change: Contested,
 ): Promise<string> {
   const { before, after } = await editedManifest(context, row, current, change);
+  change.planning?.seal({ before: fileVersion(current), after, moved: change.moved });
   // An edit that changes nothing keeps the text, including its comments.
   return isSame(after, before) && current !== null ? current : formatManifest(after);
 }
@@ -191,10 +202,11 @@ async function rewrite(
 /** The manifest in a site's file, and as a change makes it. Throws the problem of a change that is refused. */
 export async function editedManifest(
   { db, settings }: { readonly db: Database; readonly settings: Pick<Settings, 'domainProof'> },
-  { site_id, client_id, status, role }: Pick<ChangedContainer, 'site_id' | 'client_id' | 'status' | 'role'>,
+  row: Pick<ChangedContainer, 'site_id' | 'client_id' | 'status' | 'role' | 'revision'>,
   current: string | null,
-  { edit, ifMatch, purpose, field }: Judged,
+  { edit, ifMatch, purpose, field, planning = UNPLANNED }: Judged,
 ): Promise<{ readonly before: Manifest; readonly after: Manifest }> {
+  const { site_id, client_id, status, role, revision } = row;
   const wrongStatus = () => new ManagementProblem('wrong_status', { detail: `the container is ${status}` });
   if (current === null) throw wrongStatus();
   const parsed = await readManifest(current, `${site_id}.yaml`);
@@ -204,7 +216,9 @@ export async function editedManifest(
   // Checked again, because the purpose depends on the manifest, and the database may be behind git.
   if (role !== undefined) demandSufficient(role, purposeOf({ purpose }, view));
   demandMatch(ifMatch, view);
-  const edited = await markUnproven(db, settings, client_id, edit(parsed.manifest));
+  // A commit's id, so that no version of the container has the values that an earlier one had.
+  const draw = planning.draw(revision ?? '');
+  const edited = await markUnproven(db, settings, client_id, edit(parsed.manifest, draw));
   const changed = manifestSchema.safeParse(edited);
   if (!changed.success) {
     const errors = fieldErrors(changed.error.issues);

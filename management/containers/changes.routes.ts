@@ -13,6 +13,7 @@ import { containerPatch, isOnlyImage, serviceAccountKey } from './containers.sch
 import { type ContainerPlan, changeAnswer, planChange } from './dry-run.ts';
 import { patch, withoutServiceAccount, withServiceAccount } from './edits.ts';
 import { demandImage, demandResources } from './image.ts';
+import { planningOf } from './planning.ts';
 import { encryptAccount } from './service-account.ts';
 
 export const GRACE_DAYS = 30;
@@ -26,6 +27,7 @@ export const REFUSALS = [
   'wrong_status',
   'manifest_broken',
   'precondition_failed',
+  'plan_changed',
   'projection_failed',
   'sites_repo_unavailable',
 ] as const;
@@ -41,11 +43,14 @@ type Change = (
  * so that a later GET has the same answer.
  */
 export function changer(context: Context, projection: Projector): Change {
-  const { settings } = context;
+  const { db, settings } = context;
   return async (request, reply, what) => {
     const { 'if-match': ifMatch } = request.headers;
-    const change = { ...what, ifMatch, caller: callerOf(request), requestId: request.id };
+    const planning = await planningOf(db, request);
+    const change = { ...what, ifMatch, planning, caller: callerOf(request), requestId: request.id };
     if (isDryRun(request.query)) return await planChange(context, change);
+    // Compared before the change takes any name, and again for the commit.
+    if (planning.isBound) await planChange(context, change);
     const row = await changeContainer(context, projection, change);
     const view = presentContainer(row, settings);
     reply.header('etag', containerEtag(row.manifest, view));

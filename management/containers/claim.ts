@@ -4,26 +4,40 @@ import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import { leasePorts } from '../ports/ports.repository.ts';
 import { contestAdvice } from '../proof/contest.ts';
 import { markUnproven } from '../proof/manifest.ts';
 import { claimDomains } from '../records/claims.repository.ts';
-import { insertContainer } from '../records/containers.repository.ts';
+import { insertContainer, siteIdsLike } from '../records/containers.repository.ts';
 import { moveDomain } from '../records/domain-move.repository.ts';
 import { hostnamesOfOthers } from '../records/hostnames.repository.ts';
 import { type IdempotencyKey, takeKey } from '../records/idempotency.repository.ts';
 import { insertOperation, type OperationRow } from '../records/operations.repository.ts';
 import { type Draft, draftManifest } from './draft.ts';
+import type { Draw } from './names/draw.ts';
 import { neutralId } from './names/neutral-name.ts';
 import { needsSuffix, withSuffix } from './names/site-id.ts';
+import type { Planning } from './planning.ts';
+import { demandQuota } from './quota.ts';
 
 const NAME_TRIES = 5;
 
-/** The caller that creates a container, its request and its key. */
-interface Origin {
+/** What a creation claims, with its caller, its request and its key. */
+export interface NewClaim {
   readonly caller: Actor;
   readonly requestId: string;
   readonly key: IdempotencyKey | null;
+  readonly planning: Planning;
+  readonly clientId: string;
+  readonly name: string;
+  /** A wanted site id; without one it is made from the name. */
+  readonly siteId: string | undefined;
+  readonly domains: readonly string[];
+  /** Domains that the request moves to the client. */
+  readonly moved: readonly string[];
+  /** What the container has of another one. */
+  readonly copied: unknown;
+  /** Makes the draft for one site id. */
+  draft(draw: Draw): Draft;
 }
 
 /**
@@ -31,78 +45,67 @@ interface Origin {
  * never reused: it must have no record, and the sites repository must never have held it. A site id is also skipped if
  * an operator has given its hostnames to another site.
  */
-export async function claimContainer(
-  context: Context,
-  draft: Draft,
-  origin: Origin,
-): Promise<OperationRow | null> {
+export async function claimContainer(context: Context, wanted: NewClaim): Promise<OperationRow | null> {
   try {
-    return await claimFreeId(context, draft, origin);
+    return (await claimFreeId(context, wanted)).operation;
   } catch (error) {
     if (error instanceof KeyTaken) return null;
     throw error;
   }
 }
 
-/**
- * The manifest that `claimContainer` would give: the claim is made and undone. Throws the same problems. `winnable`: domains
- * that the request would move to the client first.
- */
-export async function tryClaim(
-  context: Context,
-  draft: Draft,
-  origin: Omit<Origin, 'key'>,
-  winnable: readonly string[],
-): Promise<Manifest | null> {
+/** What `claimContainer` would claim: the claim is made and undone. Throws the same problems. */
+export async function tryClaim(context: Context, wanted: NewClaim): Promise<Claimed> {
+  const { clientId: client, moved } = wanted;
   const now = context.clock.date();
   try {
-    await claimFreeId(
-      context,
-      draft,
-      { ...origin, key: null },
-      {
-        before: async (trx) => {
-          for (const domain of winnable) await moveDomain(trx, { client: draft.clientId, domain }, now);
-        },
-        after: (tried) => {
-          throw new TriedClaim(tried.manifest);
-        },
+    await claimFreeId(context, wanted, {
+      before: async (trx) => {
+        for (const domain of moved) await moveDomain(trx, { client, domain }, now);
       },
-    );
+      after: (claimed) => {
+        throw new TriedClaim(claimed);
+      },
+    });
   } catch (error) {
-    if (error instanceof TriedClaim) return error.manifest;
+    if (error instanceof TriedClaim) return error.claimed;
     throw error;
   }
-  return null;
+  throw new Error('a claim that was tried was made');
 }
 
 /** Functions that run in the transaction of a claim. If one of them throws, the claim is undone. */
 interface Steps {
   before(trx: Database): Promise<void>;
-  after(operation: OperationRow): void;
+  after(claimed: Claimed): void;
 }
 
 async function claimFreeId(
   { db, repo, settings }: Context,
-  draft: Draft,
-  origin: Origin,
+  wanted: NewClaim,
   steps?: Steps,
-): Promise<OperationRow> {
-  const { name, domains, siteId } = draft;
+): Promise<Claimed> {
+  const { planning, siteId } = wanted;
   if (siteId !== undefined && needsSuffix(siteId, settings.host)) throw refusedId('is reserved');
-  const base = siteId ?? neutralId({ name, domains: domains.map(({ domain }) => domain) }, settings);
+  const base = siteId ?? neutralId(wanted, settings);
+  const taken = await siteIdsLike(db, base);
+  if (siteId !== undefined && taken.has(siteId)) throw refusedId('is taken, or was once');
+  const draw = planning.draw(base);
+  let next = needsSuffix(base, settings.host) ? withSuffix(base, draw) : base;
   for (let attempt = 0; attempt < NAME_TRIES; attempt += 1) {
-    const site = attempt > 0 || needsSuffix(base, settings.host) ? withSuffix(base) : base;
+    while (taken.has(next)) next = withSuffix(base, draw);
+    const site = next;
+    taken.add(site);
     try {
       return await db.transaction().execute(async (trx) => {
         await steps?.before(trx);
-        const [operation, history] = await Promise.all([
-          claim(trx, settings, { draft, site, origin }),
+        const [claimed, history] = await Promise.all([
+          claim(trx, settings, wanted, site),
           repo.history(site, 1),
         ]);
         if (history.length > 0) throw new NameTaken();
-        steps?.after(operation);
-        return operation;
+        steps?.after(claimed);
+        return claimed;
       });
     } catch (error) {
       if (!(error instanceof NameTaken)) throw error;
@@ -117,28 +120,31 @@ function refusedId(reason: string): ManagementProblem {
   return new ManagementProblem('invalid_request', { errors: [{ path: 'siteId', message }] });
 }
 
+interface Claimed {
+  readonly operation: OperationRow;
+  readonly manifest: Manifest;
+  readonly checksum: string;
+}
+
 class NameTaken extends Error {}
 class KeyTaken extends Error {}
 
 class TriedClaim extends Error {
-  readonly manifest: Manifest | null;
-  constructor(manifest: Manifest | null) {
+  readonly claimed: Claimed;
+  constructor(claimed: Claimed) {
     super('the claim was only tried');
-    this.manifest = manifest;
+    this.claimed = claimed;
   }
-}
-
-interface Claim {
-  readonly draft: Draft;
-  readonly site: string;
-  readonly origin: Origin;
 }
 
 async function claim(
   trx: Database,
   settings: Settings,
-  { draft, site, origin: { caller, requestId, key } }: Claim,
-): Promise<OperationRow> {
+  { caller, requestId, key, planning, moved, copied, ...wanted }: NewClaim,
+  site: string,
+): Promise<Claimed> {
+  const draft = wanted.draft(planning.draw(site));
+  await demandQuota(trx, settings, draft.clientId, [draft.id]);
   // Leases and claims refer to the container's row, so it is inserted before its ports are known.
   const provisional = draftManifest(draft, site, { processing: 1024, preview: 1025 }, settings);
   const cause = { actor: caller.subject, requestId, revision: null };
@@ -168,16 +174,17 @@ async function claim(
       })),
     });
   }
-  const ports = await leasePorts(trx, settings.host, draft.id);
+  const ports = await planning.lease(trx, settings.host, draft.id);
   if (ports === null) throw new ManagementProblem('no_free_port');
 
   const manifest = await markUnproven(trx, settings, draft.clientId, { ...provisional, ports });
+  const checksum = planning.seal({ before: copied, after: manifest, moved, leased: ports });
   await trx
     .updateTable('containers')
     .set({ manifest: JSON.stringify(withoutSecrets(manifest)) })
     .where('id', '=', draft.id)
     .execute();
-  return await insertOperation(trx, {
+  const operation = await insertOperation(trx, {
     id: randomUUID(),
     container_id: draft.id,
     kind: 'provision',
@@ -186,4 +193,5 @@ async function claim(
     actor: JSON.stringify(caller),
     request_id: requestId,
   });
+  return { operation, manifest, checksum };
 }

@@ -5,7 +5,7 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { creationHeaders } from '../http/creation-headers.ts';
 import { problems } from '../http/openapi.ts';
-import { changeHeaders, containerParams, containerView } from '../view/container-view.ts';
+import { changeHeaders, containerParams, containerView, planHeader } from '../view/container-view.ts';
 import { containerEtag, isKnown } from '../view/etag.ts';
 import { dryRunQuery, isDryRun } from '../view/plan.ts';
 import { presentContainer } from '../view/present.ts';
@@ -13,6 +13,7 @@ import type { Projector } from './change.service.ts';
 import { newContainer, readHeaders } from './containers.schema.ts';
 import { createContainer, type OperationRunner, planCreation } from './create.service.ts';
 import { containerPlan } from './dry-run.ts';
+import { planningOf } from './planning.ts';
 import { planRemoval, removeContainer } from './remove.service.ts';
 
 /** Creating, reading and removing containers. */
@@ -33,7 +34,7 @@ export function containersRoutes(
           summary: 'Create a server container for a client',
           description: 'Waits up to 25 s for the host to accept it. It becomes `active` in the background.',
           tags,
-          headers: creationHeaders,
+          headers: creationHeaders.extend(planHeader),
           querystring: dryRunQuery,
           body: newContainer,
           response: {
@@ -47,6 +48,7 @@ export function containersRoutes(
               'limit_reached',
               'domain_in_use',
               'quota_reached',
+              'plan_changed',
               'request_in_progress',
               'body_too_large',
               'unsupported_media_type',
@@ -59,7 +61,12 @@ export function containersRoutes(
         },
       },
       async (request, reply) => {
-        const creation = { body: request.body, caller: callerOf(request), requestId: request.id };
+        const creation = {
+          body: request.body,
+          caller: callerOf(request),
+          requestId: request.id,
+          planning: await planningOf(db, request),
+        };
         if (isDryRun(request.query)) return await planCreation(context, creation);
         const idempotencyKey = request.headers['idempotency-key'];
         const container = await createContainer(context, runner, { ...creation, idempotencyKey });
@@ -116,6 +123,7 @@ export function containersRoutes(
               'site_protected',
               'manifest_broken',
               'precondition_failed',
+              'plan_changed',
               'projection_failed',
               'sites_repo_unavailable',
             ),
@@ -128,6 +136,7 @@ export function containersRoutes(
           caller: callerOf(request),
           requestId: request.id,
           ifMatch: request.headers['if-match'],
+          planning: await planningOf(db, request),
         };
         if (isDryRun(request.query)) return await planRemoval(context, removal);
         const row = await removeContainer(context, projection, removal);

@@ -1,6 +1,5 @@
-import { hash, randomUUID } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/http/problem.ts';
-import { counted } from '../../gitops/base/text.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { encryptSecret } from '../../gitops/manifest/secrets.ts';
@@ -10,11 +9,10 @@ import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { contestDomains, moveWarnings, winnableDomains } from '../proof/contest.ts';
-import { countCurrentContainers } from '../records/containers.repository.ts';
 import { storeAnswer } from '../records/idempotency.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import type { ContainerView } from '../view/container-view.ts';
-import { claimContainer, tryClaim } from './claim.ts';
+import { claimContainer, type NewClaim, tryClaim } from './claim.ts';
 import { canonicalConfig } from './container-config.ts';
 import type { NewContainer } from './containers.schema.ts';
 import { consentOf, type Draft, newToken } from './draft.ts';
@@ -26,8 +24,10 @@ import {
   repeatedAnswer,
 } from './idempotency/answer.ts';
 import { demandResources } from './image.ts';
+import { drawUuid } from './names/draw.ts';
 import { nameWarnings } from './names/neutral-name.ts';
 import { refuseOwnZone } from './names/own-zone.ts';
+import type { Planning } from './planning.ts';
 import { demandRoom } from './room.ts';
 
 /** What runs the operations of containers. */
@@ -52,6 +52,7 @@ interface Creation {
   readonly caller: Actor;
   readonly requestId: string;
   readonly idempotencyKey: string | undefined;
+  readonly planning: Planning;
 }
 
 /**
@@ -65,7 +66,7 @@ export async function createContainer(
   { idempotencyKey, ...creation }: Creation,
 ): Promise<ContainerView> {
   const { db, settings, clock } = context;
-  const { body, caller, requestId, repeated = body } = creation;
+  const { body, caller, requestId, planning, repeated = body } = creation;
   const config = await judgeCreation(context, creation);
   const domains = domainsOf(body);
   const key =
@@ -81,10 +82,12 @@ export async function createContainer(
   const before = key === null ? null : await repeatedAnswer(context, key);
   if (before !== null) return created(before);
   demandRoom(context, { subject: caller.subject, requestId });
-  await contestDomains(context, { client: body.clientId, names: domains, requestId });
+  // Compared before the creation takes any name, and again for its claim.
+  if (planning.isBound) await planCreation(context, creation);
+  const moved = await contestDomains(context, { client: body.clientId, names: domains, requestId });
 
-  const draft = await draftOf(creation, config, settings);
-  const operation = await claimContainer(context, draft, { caller, requestId, key });
+  const claim = await claimOf(creation, config, settings);
+  const operation = await claimContainer(context, { ...claim, moved, key });
   if (operation === null) {
     // Another request took the key after `repeatedAnswer` had found it free.
     const answer = key === null ? null : await repeatedAnswer(context, key);
@@ -96,7 +99,7 @@ export async function createContainer(
     clock.sleep(settings.answerMs, { ref: false }).then(() => false),
   ]);
   runner.trigger();
-  const answer = await recordedAnswer(context, draft.id);
+  const answer = await recordedAnswer(context, operation.container_id);
   // An unsettled creation can still be withdrawn, so its answer isn't stored: a repetition is refused until it settles.
   if (key !== null && isSettled) await storeAnswer(db, key, answer);
   return created(answer);
@@ -110,11 +113,10 @@ export async function planCreation(
   const { body, caller, requestId } = creation;
   const config = await judgeCreation(context, creation);
   demandRoom(context, { subject: caller.subject, requestId });
-  const draft = await draftOf(creation, config, context.settings);
+  const claim = await claimOf(creation, config, context.settings);
   const winnable = await winnableDomains(context, { client: body.clientId, names: domainsOf(body) });
-  const manifest = await tryClaim(context, draft, { caller, requestId }, winnable);
-  if (manifest === null) throw new Error('a claim that was tried has no manifest');
-  const { plan } = planOfManifests(null, manifest, `Create ${manifest.site}`);
+  const { manifest, checksum } = await tryClaim(context, { ...claim, moved: winnable, key: null });
+  const plan = planOfManifests(null, manifest, `Create ${manifest.site}`);
   const names = { name: body.name, domains: domainsOf(body) };
   const planned = { siteId: manifest.site, hostnames: manifest.hostnames };
   const warnings = body.siteId === undefined ? nameWarnings(names, planned, context.settings) : [];
@@ -126,6 +128,7 @@ export async function planCreation(
         ...warnings.map(({ host, detail }) => `${host}: ${detail}`),
         ...plan.warnings,
       ],
+      checksum,
     },
   };
 }
@@ -152,7 +155,6 @@ async function judgeCreation(
   const { db, settings } = context;
   await demandRole(db, body.clientId, caller.subject, 'act');
   await demandOpen(db, { kind: 'clients', id: body.clientId });
-  await demandQuota(context, body.clientId);
   refuseOwnZone(settings, domainsOf(body), (index) => `domains.${index}`);
   if (body.resources !== undefined) {
     demandResources(validResources(body.resources), containerResources.parse({}), caller, settings);
@@ -160,44 +162,38 @@ async function judgeCreation(
   return body.containerConfigB64 === undefined ? null : canonicalConfig(body.containerConfigB64);
 }
 
-/**
- * Throws `limit_reached` unless the client may have `more` containers. Concurrent requests may together exceed the
- * limit.
- */
-export async function demandQuota(
-  { db, settings }: Pick<Context, 'db' | 'settings'>,
-  client: string,
-  more = 1,
-): Promise<void> {
-  const most = settings.quotas.containers;
-  if (most === null || (await countCurrentContainers(db, client)) + more <= most) return;
-  throw new ManagementProblem('limit_reached', {
-    detail: `a client has at most ${counted(most, 'container')}`,
-  });
-}
-
 function domainsOf({ pages }: Pick<NewContainer, 'pages'>): string[] {
   return pages.map(({ domain }) => domain);
 }
 
-async function draftOf(
-  { body, copied }: Pick<Creation, 'body' | 'copied'>,
+async function claimOf(
+  { body, copied, caller, requestId, planning }: Omit<Creation, 'idempotencyKey'>,
   config: string | null,
   { ageRecipient }: Pick<Context['settings'], 'ageRecipient'>,
-): Promise<Draft> {
+): Promise<Omit<NewClaim, 'moved' | 'key'>> {
   const given = config === null ? {} : { containerConfig: await encryptSecret(ageRecipient, config) };
   return {
-    id: randomUUID(),
+    caller,
+    requestId,
+    planning,
     clientId: body.clientId,
     name: body.name,
     siteId: body.siteId,
-    domains: body.pages.map((page) => ({ ...page, token: newToken('ct') })),
-    features: body.features,
-    modules: body.modules,
-    consent: consentOf(body),
-    containerConfig: '',
-    ...copied,
-    ...given,
-    ...(body.resources === undefined ? {} : { resources: body.resources }),
+    domains: domainsOf(body),
+    copied,
+    draft: (draw) => ({
+      id: drawUuid(draw),
+      clientId: body.clientId,
+      name: body.name,
+      loaderToken: newToken('lt', draw),
+      domains: body.pages.map((page) => ({ ...page, token: newToken('ct', draw) })),
+      features: body.features,
+      modules: body.modules,
+      consent: consentOf(body),
+      containerConfig: '',
+      ...copied,
+      ...given,
+      ...(body.resources === undefined ? {} : { resources: body.resources }),
+    }),
   };
 }

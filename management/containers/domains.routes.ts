@@ -15,14 +15,13 @@ import {
 } from './containers.schema.ts';
 import { changeAnswer } from './dry-run.ts';
 import { addDomain, removeDomain, withCustomDomain, withoutCustomDomain } from './edits.ts';
-import { rotateForwarderToken, type TokenMaking, withSameOrigin } from './same-origin.ts';
+import { rotateForwarderToken, withSameOrigin } from './same-origin.ts';
 
 /** Changes of a live container's domains and first-party hosts, each a commit in the caller's name. */
 export function domainsRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
   const { settings } = context;
   const tags = ['containers'];
   const change = changer(context, projection);
-  const tokenMaking = (): TokenMaking => ({ key: settings.forwarderKey, now: context.clock.date() });
 
   return async (app) => {
     app.post(
@@ -52,10 +51,10 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           claims: [domain],
           // To change a domain's options is `edit`; to add one is `act`.
           purpose: (manifest) => (hasDomain(manifest, domain) ? 'edit' : 'act'),
-          edit: (current) => {
-            const added = addDomain(current, domain, webTagId);
+          edit: (current, draw) => {
+            const added = addDomain(current, { domain, webTagId }, draw);
             if (sameOrigin === undefined) return added;
-            return withSameOrigin(added, { domain, sameOrigin }, tokenMaking());
+            return withSameOrigin(added, { domain, sameOrigin }, { key: settings.forwarderKey, draw });
           },
         });
       },
@@ -87,7 +86,11 @@ export function domainsRoutes(context: Context, projection: Projector): FastifyP
           id,
           subject: `Rotate the forwarder token of ${domain} of`,
           edit: (current) =>
-            rotateForwarderToken(current, { domain, until: new Date(graceUntil) }, tokenMaking()),
+            rotateForwarderToken(
+              current,
+              { domain, until: new Date(graceUntil) },
+              { key: settings.forwarderKey, now },
+            ),
         });
       },
     );

@@ -1,13 +1,13 @@
-import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import { givenConsent } from '../../gitops/manifest/consent.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
+import type { Draw } from './names/draw.ts';
 
-/** 128 random bits as hexadecimal digits, after a prefix: `lt` for loader tokens, `ct` for the token of a domain. */
-export function newToken(prefix: 'lt' | 'ct'): string {
-  return `${prefix}_${randomBytes(16).toString('hex')}`;
+/** 128 bits as hexadecimal digits, after a prefix: `lt` for loader tokens, `ct` for the token of a domain. */
+export function newToken(prefix: 'lt' | 'ct', draw: Draw): string {
+  return `${prefix}_${draw(16).toString('hex')}`;
 }
 
 /** The rules of consent of a new site or of a change, as far as a request names them. */
@@ -30,6 +30,7 @@ export interface Draft {
   /** Default: made from the name. */
   readonly siteId?: string | undefined;
   readonly domains: ManifestInput['domains'];
+  readonly loaderToken: string;
   readonly features: ManifestInput['features'];
   readonly modules: ManifestInput['modules'];
   readonly consent: GivenConsent;
@@ -66,7 +67,6 @@ export function draftManifest(
       preview: `${site}-preview.${settings.originDomain}`,
     },
     ports,
-    loaderToken: newToken('lt'),
     image: settings.image,
     ...DEFAULTS[settings.defaultConsent],
     ...consent,

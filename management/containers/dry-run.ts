@@ -18,6 +18,7 @@ import {
   editedManifest,
   subjectOf,
 } from './change.service.ts';
+import { fileVersion, UNPLANNED } from './planning.ts';
 
 /** The answer to a dry run of a container's mutation. */
 export const containerPlan = z
@@ -26,15 +27,21 @@ export const containerPlan = z
       changes: changeList,
       commit: z.string().nullable().meta({ description: 'subject of the commit; null: there would be none' }),
       warnings: z.array(z.string()),
+      checksum: z.string().meta({
+        description: 'names the plan: as `x-tagyard-plan`, the same request saves exactly this plan',
+      }),
     }),
   })
   .meta({ id: 'ContainerPlan', description: 'what the request would change; nothing has changed' });
 export type ContainerPlan = z.output<typeof containerPlan>;
 
-/** Judges a change like `changeContainer`, and throws the same problems. Moves, claims and commits nothing. */
+/**
+ * Judges a change like `changeContainer`, and throws the same problems; also `plan_changed`, where the change names
+ * another plan. Moves, claims and commits nothing.
+ */
 export async function planChange(context: Context, change: ContainerChange): Promise<ContainerPlan> {
   const { db, settings, clock } = context;
-  const { claims: names = [] } = change;
+  const { claims: names = [], planning = UNPLANNED } = change;
   const row = await changeableContainer(context, change);
   const { client_id: client, site_id: site } = row;
   const winnable = await winnableDomains(context, { client, names });
@@ -45,12 +52,13 @@ export async function planChange(context: Context, change: ContainerChange): Pro
     if (contested.length > 0) throw domainInUse(context, client, contested);
     return await editedManifest({ db: trx, settings }, row, text, change);
   });
-  const { plan } = planOfManifests(before, after, subjectOf(change, row));
-  return { plan: { ...plan, warnings: [...moveWarnings(winnable), ...plan.warnings] } };
+  const checksum = planning.seal({ before: fileVersion(text), after, moved: winnable });
+  const plan = planOfManifests(before, after, subjectOf(change, row));
+  return { plan: { ...plan, warnings: [...moveWarnings(winnable), ...plan.warnings], checksum } };
 }
 
 /** What `act` finds out in a transaction that is rolled back. */
-async function undone<Found>(db: Database, act: (trx: Database) => Promise<Found>): Promise<Found> {
+export async function undone<Found>(db: Database, act: (trx: Database) => Promise<Found>): Promise<Found> {
   const trx = await db.startTransaction().execute();
   try {
     return await act(trx);
@@ -70,8 +78,12 @@ export async function currentText({ repo }: Pick<Context, 'repo'>, site: string)
   }
 }
 
-/** The plan of a commit. `before: null`: the commit creates the site. */
-export function planOfManifests(before: Manifest | null, after: Manifest, commit: string): ContainerPlan {
+/** The plan of a commit, without its checksum. `before: null`: the commit creates the site. */
+export function planOfManifests(
+  before: Manifest | null,
+  after: Manifest,
+  commit: string,
+): Omit<ContainerPlan['plan'], 'checksum'> {
   const changes = manifestChanges(before, after);
   const known = before === null ? [] : blockedHostWarnings(before).map(({ host }) => host);
   const warnings = blockedHostWarnings(after)
@@ -80,7 +92,7 @@ export function planOfManifests(before: Manifest | null, after: Manifest, commit
   if (after.suspend && changes.length > 0) {
     warnings.push('the site is suspended: the change is applied when it is resumed');
   }
-  return { plan: { changes, commit: changes.length > 0 ? commit : null, warnings } };
+  return { changes, commit: changes.length > 0 ? commit : null, warnings };
 }
 
 /** The answer to a change: the container as it is then, or with `dryRun` the plan. */

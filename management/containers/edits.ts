@@ -3,6 +3,7 @@ import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../gitop
 import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { consentOf, newToken } from './draft.ts';
+import type { Draw } from './names/draw.ts';
 
 /** The maximum number of previous tokens that the manifest's schema allows. */
 const MOST_TOKENS = 10;
@@ -40,7 +41,11 @@ function withMembers<Members extends object>(
 }
 
 /** A domain that exists already gets the new web tag id, if there is one, and keeps everything else. */
-export function addDomain(current: Manifest, domain: string, webTagId: string | undefined): ManifestInput {
+export function addDomain(
+  current: Manifest,
+  { domain, webTagId }: { readonly domain: string; readonly webTagId?: string | undefined },
+  draw: Draw,
+): ManifestInput {
   const known = current.domains.some((entry) => entry.domain === domain);
   if (webTagId === undefined) {
     if (known) return current;
@@ -52,7 +57,7 @@ export function addDomain(current: Manifest, domain: string, webTagId: string | 
   }
   const domains = known
     ? current.domains.map((entry) => (entry.domain === domain ? { ...entry, webTagId } : entry))
-    : [...current.domains, { domain, webTagId, token: newToken('ct') }];
+    : [...current.domains, { domain, webTagId, token: newToken('ct', draw) }];
   return { ...current, domains };
 }
 

@@ -9,12 +9,14 @@ import { planOf } from '../view/plan.ts';
 import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
 import { type ContainerPlan, planChange } from './dry-run.ts';
 import { tombstone } from './edits.ts';
+import type { Planning } from './planning.ts';
 
 interface Removal {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
   readonly ifMatch?: string | undefined;
+  readonly planning: Planning;
 }
 
 /**
@@ -24,15 +26,17 @@ interface Removal {
 export async function removeContainer(
   context: Context,
   projection: Projector,
-  { id, caller, requestId, ifMatch }: Removal,
+  removal: Removal,
 ): Promise<ContainerWithOperation> {
-  const { row, from } = await judgeRemoval(context, { id, caller, ifMatch });
+  const { id, caller, requestId } = removal;
+  if (removal.planning.isBound) await planRemoval(context, removal);
+  const { row, from } = await judgeRemoval(context, removal);
   if (from === 'nothing') return row;
   if (from === 'record') {
     await startRemoval(context.db, id, { actor: caller.subject, requestId, revision: row.revision });
     return await demandContainer(context.db, id, caller, 'act');
   }
-  return await changeContainer(context, projection, commitOf({ id, caller, requestId, ifMatch }));
+  return await changeContainer(context, projection, commitOf(removal));
 }
 
 /** Judges a removal like `removeContainer`. Changes nothing. */
@@ -40,7 +44,9 @@ export async function planRemoval(context: Context, removal: Removal): Promise<C
   const { row, from } = await judgeRemoval(context, removal);
   if (from === 'site') return await planChange(context, commitOf(removal));
   const changes = from === 'nothing' ? [] : planOf({ status: row.status }, { status: 'removed' }).changes;
-  return { plan: { changes, commit: null, warnings: [] } };
+  const { status, revision } = row;
+  const checksum = removal.planning.seal({ before: { status, revision }, after: null, moved: [] });
+  return { plan: { changes, commit: null, warnings: [], checksum } };
 }
 
 function commitOf(removal: Removal): ContainerChange {
@@ -50,7 +56,7 @@ function commitOf(removal: Removal): ContainerChange {
 /** What a removal changes: the site in git, only the container's record, or nothing more. */
 async function judgeRemoval(
   { db }: Context,
-  { id, caller, ifMatch }: Omit<Removal, 'requestId'>,
+  { id, caller, ifMatch }: Pick<Removal, 'id' | 'caller' | 'ifMatch'>,
 ): Promise<{ readonly row: ContainerWithOperation; readonly from: 'site' | 'record' | 'nothing' }> {
   const row = await demandContainer(db, id, caller, 'act');
   // If a removed container has a projection reason, git has its file again: invalid, or waiting for ports or names

@@ -1,8 +1,8 @@
-import { randomInt } from 'node:crypto';
 import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
 import type { Manifest, ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
+import { type Draw, drawCharacter, drawNumber } from './names/draw.ts';
 
 /**
  * The most days for which the old token is accepted after a rotation: enough to change a server's configuration, but
@@ -18,24 +18,18 @@ const LETTERS = 'abcdefghjkmnpqrstuvwxyz';
 const ALPHABET = `${LETTERS}23456789`;
 const [SHORTEST, LONGEST] = [6, 12];
 
-/** A random path that the manifest accepts: no common blocking list has it. */
-export function newPath(): string {
-  const length = randomInt(SHORTEST, LONGEST + 1);
-  const draw = (alphabet: string) => alphabet[randomInt(alphabet.length)];
-  const path = `/${draw(LETTERS)}${Array.from({ length: length - 1 }, () => draw(ALPHABET)).join('')}`;
-  return sameOriginPath.safeParse(path).success ? path : newPath();
-}
-
-/** What makes tokens: the installation's key, and the time. */
-export interface TokenMaking {
-  readonly key: string | null;
-  readonly now: Date;
+/** A path that the manifest accepts: no common blocking list has it. */
+export function newPath(draw: Draw): string {
+  const length = SHORTEST + (drawNumber(draw) % (LONGEST - SHORTEST + 1));
+  const rest = Array.from({ length: length - 1 }, () => drawCharacter(draw, ALPHABET)).join('');
+  const path = `/${drawCharacter(draw, LETTERS)}${rest}`;
+  return sameOriginPath.safeParse(path).success ? path : newPath(draw);
 }
 
 /**
  * Sets a domain's same origin, or takes it away (`null`). Without a path, the domain keeps the path that it has. The
- * generation of a new forwarder is the time in milliseconds, so that none is used twice, even if the domain had no
- * forwarder in between.
+ * generation of a new forwarder is one of 2^48, so that none is used twice, even if the domain had no forwarder in
+ * between. `key` is the installation's, which makes tokens.
  */
 export function withSameOrigin(
   current: ManifestInput,
@@ -43,18 +37,18 @@ export function withSameOrigin(
     domain,
     sameOrigin,
   }: { readonly domain: string; readonly sameOrigin: { path?: string | undefined } | null },
-  { key, now }: TokenMaking,
+  { key, draw }: { readonly key: string | null; readonly draw: Draw },
 ): ManifestInput {
   const domains = current.domains.map((entry) => {
     if (entry.domain !== domain) return entry;
     const { sameOrigin: before, ...rest } = entry;
     if (sameOrigin === null) return rest;
-    const generation = now.getTime();
+    const generation = drawNumber(draw) + 1;
     const forwarder = before?.forwarder ?? {
       generation,
       tokenHash: hashOf(key, { container: current.container, domain, generation }),
     };
-    return { ...rest, sameOrigin: { path: sameOrigin.path ?? before?.path ?? newPath(), forwarder } };
+    return { ...rest, sameOrigin: { path: sameOrigin.path ?? before?.path ?? newPath(draw), forwarder } };
   });
   return { ...current, domains };
 }
@@ -67,7 +61,7 @@ export function withSameOrigin(
 export function rotateForwarderToken(
   current: Manifest,
   { domain, until }: { readonly domain: string; readonly until: Date },
-  { key, now }: TokenMaking,
+  { key, now }: { readonly key: string | null; readonly now: Date },
 ): ManifestInput {
   if (until.getTime() > now.getTime() + MAX_GRACE_DAYS * DAY_MS) {
     throw new ManagementProblem('invalid_request', {

@@ -238,6 +238,15 @@ interface Verifications {
   checks: Json<Check[]>;
 }
 
+/** What counts against a limit before the database shows it. */
+interface PlaceHolds {
+  places: string;
+  /** The change whose commit makes the thing. */
+  change: string;
+  thing: string;
+  until: Date;
+}
+
 interface IdempotencyKeys {
   subject: string;
   key: string;
@@ -308,6 +317,8 @@ export interface Tables extends TrafficTables {
   webhook_deliveries: WebhookDeliveries;
   webhook_queues: WebhookQueues;
   plans: Plans;
+  installation_key: { key: string };
+  place_holds: PlaceHolds;
   verifications: Verifications;
   idempotency_keys: IdempotencyKeys;
   audit_log: AuditLog;

@@ -25,6 +25,8 @@ const RIGHTS: Readonly<Record<keyof Tables, string | null>> = {
   image_rollout_sites:
     'select, insert, update (wave, state, from_image, reason, detail, revision, since, well_since)',
   plans: 'select, insert, update, delete',
+  installation_key: 'select',
+  place_holds: 'select, insert, delete',
   verifications: 'select, insert, delete',
   idempotency_keys: 'select, insert, update, delete',
   sessions: 'select, insert, update (name, email, sealed, seen_at, refreshed_at), delete',

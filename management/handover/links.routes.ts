@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { givenId } from '../../gitops/manifest/schema.ts';
-import { newSecret } from '../access/secret-token.ts';
+import { newSecretBytes, secretOf } from '../access/secret-token.ts';
 import { demandRoleIn } from '../access/tenants.ts';
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { type Places, withinPlaces } from '../records/places.repository.ts';
 import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import type { Handovers } from './handovers.ts';
@@ -81,19 +82,26 @@ export function handoverLinksRoutes(context: Context, handovers: Handovers): Fas
           isWithin(address, zones) ? [] : [{ path: `recipients.${index}`, message: IN_DOMAIN }],
         );
         if (foreign.length > 0) throw new ManagementProblem('invalid_request', { errors: foreign });
-        if ((await countLinks(db, client_id, now)) >= MOST_OPEN) {
-          throw new ManagementProblem('limit_reached', {
-            detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; revoke one made before that, or wait`,
-          });
-        }
-        if (isDryRun(request.query)) {
-          return { plan: planOf(null, { container, recipients, expiresAt: expires_at.toISOString() }) };
-        }
-        const { value, hash } = newSecret('tgh_');
-        const row = await insertLink(db, {
+        const places: Places = {
+          of: `handover links of ${client_id}`,
+          most: MOST_OPEN,
+          count: (trx) => countLinks(trx, client_id, now),
+          refusal: () =>
+            new ManagementProblem('limit_reached', {
+              detail: `there are ${MOST_OPEN} links, counting ended ones that were made within the last day; revoke one made before that, or wait`,
+            }),
+        };
+        const { value, hash } = secretOf('tgh_', newSecretBytes());
+        const link = {
           ...{ id: randomUUID(), hash, client_id, container_id: container, recipients },
           ...{ created_by: caller.subject, created_at: now, expires_at },
-        });
+        };
+        const row = await withinPlaces(db, places, link.id, async (trx) =>
+          isDryRun(request.query) ? null : await insertLink(trx, link),
+        );
+        if (row === null) {
+          return { plan: planOf(null, { container, recipients, expiresAt: expires_at.toISOString() }) };
+        }
         const url = `${settings.publicUrl ?? ''}/handover/${value}`;
         return reply.status(201).send({ ...present(row), secret: value, url });
       },

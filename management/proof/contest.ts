@@ -11,14 +11,14 @@ interface Wanted {
   readonly names: readonly string[];
 }
 
-/** Moves the domains of `winnableDomains`. The others stay with their holders. */
+/** Moves the domains of `winnableDomains`, and returns them. The others stay with their holders. */
 export async function contestDomains(
   context: Context,
   { requestId, ...wanted }: Wanted & { readonly requestId: string },
-): Promise<void> {
-  for (const domain of await winnableDomains(context, wanted)) {
-    await move(context, { client: wanted.client, domain }, requestId);
-  }
+): Promise<string[]> {
+  const won = await winnableDomains(context, wanted);
+  for (const domain of won) await move(context, { client: wanted.client, domain }, requestId);
+  return won;
 }
 
 /**

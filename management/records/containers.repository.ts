@@ -17,6 +17,7 @@ import { type ProofRow, withProofs } from './domain-proofs.repository.ts';
 import { addEvent, type Cause } from './events.repository.ts';
 import { withoutForeignNames } from './foreign-names.repository.ts';
 import { grantsOf } from './memberships.repository.ts';
+import { isNoneOf } from './places.repository.ts';
 
 /** The columns that a container is read with: all but those that only lists need. */
 const COLUMNS = [
@@ -329,15 +330,30 @@ export async function committedRevision(db: Database, id: string): Promise<strin
   return revision;
 }
 
-/** How many containers a client has, without removed and failed ones. */
-export async function countCurrentContainers(db: Database, client: string): Promise<number> {
+/** How many containers besides these a client has, without removed and failed ones. */
+export async function countCurrentContainers(
+  db: Database,
+  client: string,
+  besides: readonly string[],
+): Promise<number> {
   const { count } = await db
     .selectFrom('containers')
     .select(({ fn }) => fn.countAll<string>().as('count'))
     .where('client_id', '=', client)
     .where('status', 'not in', ['removed', 'failed'])
+    .where(isNoneOf(besides))
     .executeTakeFirstOrThrow();
   return Number(count);
+}
+
+/** The site ids that any container has or had and that are this one, or this one with a suffix. */
+export async function siteIdsLike(db: Database, base: string): Promise<Set<string>> {
+  const rows = await db
+    .selectFrom('containers')
+    .select('site_id')
+    .where(({ or, eb }) => or([eb('site_id', '=', base), eb('site_id', 'like', `${base}-_____`)]))
+    .execute();
+  return new Set(rows.map(({ site_id }) => site_id));
 }
 
 /** Whether any container waits for ports or domains that another one holds. */

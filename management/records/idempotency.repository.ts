@@ -24,7 +24,7 @@ export async function takeKey(
 }
 
 type BegunCreation =
-  | { readonly answer: unknown }
+  | { readonly answer: unknown; readonly made: string }
   | { readonly made: string }
   | { readonly refused: 'idempotency_key_reused' | 'request_in_progress' };
 
@@ -55,7 +55,9 @@ export async function beginCreation(
   if (first !== undefined && first.body_hash !== bodyHash) {
     return { refused: 'idempotency_key_reused' };
   }
-  if (first !== undefined && first.answer !== null) return { answer: first.answer };
+  if (first !== undefined && first.answer !== null) {
+    return { answer: first.answer, made: first.made ?? '' };
+  }
   const continued = await db
     .updateTable('idempotency_keys')
     .set({ running_until: RUNNING })

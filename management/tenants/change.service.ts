@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { counted } from '../../gitops/base/text.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
@@ -7,6 +8,7 @@ import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import { endLeftBehind, type LeftBehind } from '../records/left-behind.repository.ts';
+import { releasePlaces } from '../records/places.repository.ts';
 import { planOf } from '../view/plan.ts';
 import { demandArchivable, demandClientLimits } from './limits.ts';
 import type { TenantProjection } from './projection.ts';
@@ -54,6 +56,7 @@ export class TenantChanges {
     const { caller, requestId, subject } = change;
     let written: Tenant | null = null;
     const granted = await roleIn(this.#context, ref, caller);
+    const id = randomUUID();
     try {
       await repo.commit({
         site: tenantName(ref),
@@ -68,18 +71,21 @@ export class TenantChanges {
         edit: async (text) => {
           const current = await this.#current(ref, text);
           if (current !== null && granted !== null) await this.#demandStill(granted, ref, current, caller);
-          written = await this.#edited(current, ref, change);
+          written = await this.#edited(current, ref, change, id);
           const next = formatTenant(ref, written);
           // An edit that changes nothing keeps the text, including its comments.
           return text !== null && current !== null && formatTenant(ref, current) === next ? text : next;
         },
       });
     } catch (cause) {
-      if (!(cause instanceof SitesRepoError)) throw cause;
-      throw new ManagementProblem('sites_repo_unavailable', { cause });
+      // After a fault of the repository the commit may exist, so the client stays counted for a while.
+      if (cause instanceof SitesRepoError) throw new ManagementProblem('sites_repo_unavailable', { cause });
+      await releasePlaces(this.#context.db, id);
+      throw cause;
     }
     try {
       await this.#projection.apply(ref);
+      await releasePlaces(this.#context.db, id);
     } catch (cause) {
       log.error(
         { err: cause, file: tenantName(ref) },
@@ -94,7 +100,7 @@ export class TenantChanges {
   /** What a change would do, with what would end because its maker would be no owner or admin any more. */
   async plan(ref: TenantRef, change: TenantChange): Promise<{ plan: ReturnType<typeof planOf> }> {
     const before = await readTenant(this.#context.db, ref);
-    const after = await this.#edited(before, ref, change);
+    const after = await this.#edited(before, ref, change, null);
     if (before === null) return { plan: planOf(null, after) };
     const ended = await this.#wouldEnd(ref, after);
     return { plan: planOf({ ...before, ...ended }, { ...after, ...NOTHING_ENDED }) };
@@ -118,7 +124,13 @@ export class TenantChanges {
     return ended;
   }
 
-  async #edited(current: Tenant | null, ref: TenantRef, { edit, ifMatch }: TenantChange): Promise<Tenant> {
+  /** `id`: of a change that is about to be committed. */
+  async #edited(
+    current: Tenant | null,
+    ref: TenantRef,
+    { edit, ifMatch }: TenantChange,
+    id: string | null,
+  ): Promise<Tenant> {
     if (current !== null) demandTenantTag(ifMatch, ref, current);
     const next = edit(current);
     if (current !== null) demandClosed(ref, current, next);
@@ -129,7 +141,7 @@ export class TenantChanges {
       });
     }
     await demandArchivable(this.#context.db, ref, current, next);
-    await demandClientLimits(this.#context, ref, current, next);
+    await demandClientLimits(this.#context, ref, { before: current, after: next, change: id });
     return next;
   }
 

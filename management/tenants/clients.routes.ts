@@ -45,7 +45,21 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
     app.post(
       '/clients',
       {
-        config: { access: 'operate', inOrganisation: true, repeatable: true },
+        config: {
+          access: 'operate',
+          inOrganisation: true,
+          repeatable: {
+            async demand(request) {
+              const caller = callerOf(request);
+              const { organisation = null, members } = request.body as z.output<typeof newClient>; // as the schema has parsed it
+              if (organisation !== null) {
+                const of = { kind: 'organisations', id: organisation } as const;
+                const { role } = await demandTenant(context, of, caller, 'act');
+                for (const member of members) demandMayGive(role, member.role);
+              } else if (!isOperator(context, caller)) throw new ManagementProblem('forbidden');
+            },
+          },
+        },
         schema: {
           operationId: 'createClient',
           summary: 'Create a client with its members',
@@ -69,12 +83,6 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
       },
       async (request, reply) => {
         const { name, organisation = null, members } = request.body;
-        const caller = callerOf(request);
-        if (organisation !== null) {
-          const of = { kind: 'organisations', id: organisation } as const;
-          const { role } = await demandTenant(context, of, caller, 'act');
-          for (const member of members) demandMayGive(role, member.role);
-        } else if (!isOperator(context, caller)) throw new ManagementProblem('forbidden');
         const id = request.newId;
         return await answerChange(parts, { request, reply }, ref(id), {
           subject: `Create the client ${name}`,

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import type { Database, Tables } from '../db/database.ts';
+import { isNoneOf } from '../records/places.repository.ts';
 
 export type InvitationRow = Selectable<Tables['invitations']>;
 const COLUMN = { clients: 'client_id', organisations: 'organisation_id' } as const;
@@ -66,14 +67,20 @@ export async function listInvitations(
   return await query.execute();
 }
 
-/** How many invitations of a client or organisation can still be accepted. */
-export async function countInvitations(db: Database, { kind, id }: TenantRef, now: Date): Promise<number> {
+/** How many invitations of a client or organisation besides these can still be accepted. */
+export async function countInvitations(
+  db: Database,
+  { kind, id }: TenantRef,
+  now: Date,
+  besides: readonly string[],
+): Promise<number> {
   const { count } = await db
     .selectFrom('invitations')
     .select(({ fn }) => fn.countAll<string>().as('count'))
     .where(COLUMN[kind], '=', id)
     .where('accepted_at', 'is', null)
     .where('expires_at', '>', now)
+    .where(isNoneOf(besides))
     .executeTakeFirstOrThrow();
   return Number(count);
 }

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { hashOf, newSecret } from '../access/secret-token.ts';
+import { hashOf, secretOf } from '../access/secret-token.ts';
 import {
   demandListed,
   demandMayGive,
@@ -19,6 +19,7 @@ import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
 import { isAtLeast, roleFrom } from '../lifecycle/roles.ts';
+import { type Places, withinPlaces } from '../records/places.repository.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import { presentInvitation, readInvitations } from './invitation-page.ts';
 import {
@@ -67,7 +68,18 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
     app.post(
       `/${kind}/:id/invitations`,
       {
-        config: { access: 'act', operators: true, repeatable: true },
+        config: {
+          access: 'act',
+          operators: true,
+          repeatable: {
+            async demand(request) {
+              const { id } = request.params as z.output<typeof tenantParams>; // as the schemas have parsed them
+              const { role } = request.body as z.output<typeof newInvitation>;
+              demandMayGive(await demandRoleIn(context, { kind, id }, callerOf(request), 'act'), role);
+            },
+            secret: { member: 'token', of: (bytes) => secretOf('tgi_', bytes).value },
+          },
+        },
         schema: {
           operationId: `invite${operation}`,
           summary: `Make an invitation to ${withArticle}; its token is for one person, once`,
@@ -94,7 +106,6 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
         const caller = callerOf(request);
         const of = { kind, id: request.params.id };
         const { email = null, role, expiresAt } = request.body;
-        demandMayGive(await demandRoleIn(context, of, caller, 'act'), role);
         const now = clock.date();
         const end = await tokenExpiry(db, caller.subject);
         const usual = now.getTime() + DEFAULT_DAYS * DAY_MS;
@@ -104,17 +115,21 @@ export function invitationsRoutes({ context }: TenantParts, kind: TenantRef['kin
           throw new ManagementProblem('invalid_request', { errors: [{ path: 'expiresAt', message }] });
         }
         await demandWithinToken(db, caller.subject, expires);
-        if ((await countInvitations(db, of, now)) >= MOST_OPEN) {
-          throw new ManagementProblem('limit_reached', {
-            detail: `there are ${MOST_OPEN} open invitations; revoke one, or wait until one is accepted or expires`,
-          });
-        }
-        if (isDryRun(request.query)) {
-          return { plan: planOf(null, { email, role, expiresAt: expires.toISOString() }) };
-        }
-        const { value, hash } = newSecret('tgi_');
+        const places: Places = {
+          of: `invitations of ${of.id}`,
+          most: MOST_OPEN,
+          count: (trx, besides) => countInvitations(trx, of, now, besides),
+          refusal: () =>
+            new ManagementProblem('limit_reached', {
+              detail: `there are ${MOST_OPEN} open invitations; revoke one, or wait until one is accepted or expires`,
+            }),
+        };
+        const { value, hash } = secretOf('tgi_', request.secretBytes);
         const row = { id: request.newId, hash, email, role, created_by: caller.subject, expires_at: expires };
-        const made = await insertInvitation(db, { ...row, of });
+        const made = await withinPlaces(db, places, row.id, async (trx) =>
+          isDryRun(request.query) ? null : await insertInvitation(trx, { ...row, of }),
+        );
+        if (made === null) return { plan: planOf(null, { email, role, expiresAt: expires.toISOString() }) };
         return reply.status(201).send({ ...presentInvitation(made), token: value });
       },
     );

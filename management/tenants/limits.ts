@@ -4,46 +4,73 @@ import { demandOpen, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
+import { demandPlaces, holdPlaces, isNoneOf, lockPlaces, type Places } from '../records/places.repository.ts';
 import type { Tenant } from './tenant-file.ts';
+
+const ofOrganisation = (id: string) => `clients of ${id}`;
+const OF_PERSON = 'clients of the person ';
 
 /**
  * Throws `limit_reached` if a change of a client gives its organisation or a new member more clients than are allowed.
- * Archived clients don't count. Requests at the same moment may together exceed the limit.
+ * Archived clients don't count. With `change`, the client counts for them from now on, until `releasePlaces`.
  */
 export async function demandClientLimits(
   { db, settings }: Pick<Context, 'db' | 'settings'>,
   { kind, id }: TenantRef,
-  before: Tenant | null,
-  after: Tenant,
+  {
+    before,
+    after,
+    change,
+  }: { readonly before: Tenant | null; readonly after: Tenant; readonly change: string | null },
 ): Promise<void> {
   if (kind !== 'clients' || after.archivedAt !== null) return;
   const isNew = before === null || before.archivedAt !== null;
   const { clientsPerOrganisation, clientsPerPerson } = settings.quotas;
   const { organisation } = after;
-  if (organisation !== null && (isNew || before.organisation !== organisation)) {
-    if ((await countClients(db, organisation, id)) >= clientsPerOrganisation) {
-      throw new ManagementProblem('limit_reached', {
-        detail: `an organisation has at most ${counted(clientsPerOrganisation, 'client')}; archive one, or ask the operator to raise CLIENTS_PER_ORGANISATION`,
-      });
-    }
-  }
+  const joined =
+    organisation !== null && (isNew || before.organisation !== organisation) ? organisation : null;
   const known = new Set(isNew ? [] : before.members.map(({ subject }) => subject));
   const added = after.members.map(({ subject }) => subject).filter((subject) => !known.has(subject));
-  const full = added.length === 0 ? null : await fullSubject(db, added, { most: clientsPerPerson, but: id });
-  if (full === null) return;
-  throw new ManagementProblem('limit_reached', {
-    detail: `${full} is a member of ${counted(clientsPerPerson, 'client')}, the most for one person; give the role in an organisation, where it holds for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
+  const places = [
+    ...(joined === null ? [] : [ofOrganisation(joined)]),
+    ...added.map((subject) => `${OF_PERSON}${subject}`),
+  ];
+  if (places.length === 0) return;
+  await db.transaction().execute(async (trx) => {
+    await lockPlaces(trx, places);
+    if (joined !== null) {
+      await demandPlaces(trx, placesIn(joined, clientsPerOrganisation), [id]);
+    }
+    const full = await fullSubject(trx, added, { most: clientsPerPerson, but: id });
+    if (full !== null) {
+      throw new ManagementProblem('limit_reached', {
+        detail: `${full} is a member of ${counted(clientsPerPerson, 'client')}, the most for one person; give the role in an organisation, where it holds for all its clients, or ask the operator to raise CLIENTS_PER_PERSON`,
+      });
+    }
+    if (change !== null) await holdPlaces(trx, change, places, [id]);
   });
 }
 
-/** How many clients other than `but` the organisation has. */
-async function countClients(db: Database, organisation: string, but: string): Promise<number> {
+function placesIn(organisation: string, most: number): Places {
+  return {
+    of: ofOrganisation(organisation),
+    most,
+    count: (trx, besides) => countClients(trx, organisation, besides),
+    refusal: () =>
+      new ManagementProblem('limit_reached', {
+        detail: `an organisation has at most ${counted(most, 'client')}; archive one, or ask the operator to raise CLIENTS_PER_ORGANISATION`,
+      }),
+  };
+}
+
+/** How many clients besides these the organisation has. */
+async function countClients(db: Database, organisation: string, besides: readonly string[]): Promise<number> {
   const { count } = await db
     .selectFrom('clients')
     .select(sql<number>`count(*)::integer`.as('count'))
     .where('organisation_id', '=', organisation)
     .where('archived_at', 'is', null)
-    .where('id', '<>', but)
+    .where(isNoneOf(besides))
     .executeTakeFirstOrThrow();
   return count;
 }
@@ -54,19 +81,20 @@ async function fullSubject(
   subjects: readonly string[],
   { most, but }: { readonly most: number; readonly but: string },
 ): Promise<string | null> {
-  const found = await db
-    .selectFrom('client_memberships as own')
-    .innerJoin('clients', 'clients.id', 'own.client_id')
-    .select('own.subject')
-    .where('own.subject', 'in', subjects)
-    .where('clients.archived_at', 'is', null)
-    .where('clients.id', '<>', but)
-    .groupBy('own.subject')
-    .having(sql<boolean>`count(*) >= ${most}`)
-    .orderBy('own.subject')
-    .limit(1)
-    .executeTakeFirst();
-  return found?.subject ?? null;
+  const { rows } = await sql<{ subject: string }>`
+    select subject from (
+      select own.subject, own.client_id::text as client
+      from client_memberships as own join clients on clients.id = own.client_id
+      where own.subject = any (${subjects}::text[]) and clients.archived_at is null
+      union
+      select subject, hold.thing
+      from unnest(${subjects}::text[]) as subject join place_holds as hold on hold.places = ${OF_PERSON} || subject
+      where hold.until > now()
+    ) as known
+    where client <> ${but}
+    group by subject having count(*) >= ${most}
+    order by subject limit 1`.execute(db);
+  return rows[0]?.subject ?? null;
 }
 
 /**

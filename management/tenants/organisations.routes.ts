@@ -45,7 +45,14 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
     app.post(
       '/organisations',
       {
-        config: { access: 'operate', repeatable: true },
+        config: {
+          access: 'operate',
+          repeatable: {
+            async demand(request) {
+              if (!isOperator(context, callerOf(request))) throw new ManagementProblem('forbidden');
+            },
+          },
+        },
         schema: {
           operationId: 'createOrganisation',
           summary: 'Create an organisation with its members',
@@ -61,7 +68,6 @@ export function organisationsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
         },
       },
       async (request, reply) => {
-        if (!isOperator(context, callerOf(request))) throw new ManagementProblem('forbidden');
         const { name, members } = request.body;
         const id = request.newId;
         return await answerChange(parts, { request, reply }, ref(id), {

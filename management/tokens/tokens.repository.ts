@@ -4,6 +4,7 @@ import { administeredClients, administeredOrganisations } from '../access/admini
 import { type TenantRef, tenantOf } from '../access/tenants.ts';
 import type { Database, Tables } from '../db/database.ts';
 import { endLeftBehind, endMemberships } from '../records/left-behind.repository.ts';
+import { isNoneOf } from '../records/places.repository.ts';
 
 export type TokenRow = Selectable<Tables['service_tokens']>;
 
@@ -13,32 +14,30 @@ interface NewToken extends Pick<TokenRow, 'id' | 'hash' | 'name' | 'role' | 'cre
 
 /**
  * The token is a member from now on. An existing token gets the new value: it is from an earlier attempt of the same
- * creation, whose value was never returned.
+ * creation, whose value was never returned. Call it in a transaction.
  */
-export async function insertToken(db: Database, { of, ...row }: NewToken): Promise<TokenRow> {
+export async function insertToken(trx: Database, { of, ...row }: NewToken): Promise<TokenRow> {
   const isClient = of.kind === 'clients';
-  return await db.transaction().execute(async (trx) => {
-    const member = { subject: tokenSubject(row.id), role: row.role };
-    if (isClient)
-      await trx
-        .insertInto('client_memberships')
-        .values({ client_id: of.id, ...member })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute();
-    else {
-      await trx
-        .insertInto('organisation_memberships')
-        .values({ organisation_id: of.id, ...member })
-        .onConflict((conflict) => conflict.doNothing())
-        .execute();
-    }
-    return await trx
-      .insertInto('service_tokens')
-      .values({ ...row, client_id: isClient ? of.id : null, organisation_id: isClient ? null : of.id })
-      .onConflict((conflict) => conflict.column('id').doUpdateSet({ hash: row.hash }))
-      .returningAll()
-      .executeTakeFirstOrThrow();
-  });
+  const member = { subject: tokenSubject(row.id), role: row.role };
+  if (isClient)
+    await trx
+      .insertInto('client_memberships')
+      .values({ client_id: of.id, ...member })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  else {
+    await trx
+      .insertInto('organisation_memberships')
+      .values({ organisation_id: of.id, ...member })
+      .onConflict((conflict) => conflict.doNothing())
+      .execute();
+  }
+  return await trx
+    .insertInto('service_tokens')
+    .values({ ...row, client_id: isClient ? of.id : null, organisation_id: isClient ? null : of.id })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet({ hash: row.hash }))
+    .returningAll()
+    .executeTakeFirstOrThrow();
 }
 
 /** Also ends what was made with the token: otherwise a thief of a token would keep the tokens that were made with it. */
@@ -70,13 +69,18 @@ export async function findToken(
   ).executeTakeFirst();
 }
 
-/** How many tokens a client or organisation has. */
-export async function countTokens(db: Database, { kind, id }: TenantRef): Promise<number> {
+/** How many tokens besides these a client or organisation has. */
+export async function countTokens(
+  db: Database,
+  { kind, id }: TenantRef,
+  besides: readonly string[],
+): Promise<number> {
   const { count } = await db
     .selectFrom('service_tokens')
     .select(({ fn }) => fn.countAll<string>().as('count'))
     .where(kind === 'clients' ? 'client_id' : 'organisation_id', '=', id)
     .where('revoked_at', 'is', null)
+    .where(isNoneOf(besides))
     .executeTakeFirstOrThrow();
   return Number(count);
 }

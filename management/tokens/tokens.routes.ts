@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { demandSufficient } from '../access/roles.ts';
-import { newSecret } from '../access/secret-token.ts';
+import { secretOf } from '../access/secret-token.ts';
 import {
   demandListed,
   demandMayGive,
@@ -10,6 +10,7 @@ import {
   isOperator,
   LIST_REFUSALS,
   roleIn,
+  type TenantRef,
   tenantOf,
 } from '../access/tenants.ts';
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';
@@ -18,6 +19,7 @@ import { callerOf } from '../http/auth.ts';
 import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { type Places, withinPlaces } from '../records/places.repository.ts';
 import { keyFrom, listPage } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import {
@@ -37,6 +39,7 @@ import {
   tokenQuery,
 } from './tokens.schema.ts';
 
+type NewServiceToken = z.output<typeof newServiceToken>;
 const DAY_MS = 86_400_000;
 /** A token without a given expiry expires after this many days. */
 const DEFAULT_DAYS = 90;
@@ -50,7 +53,23 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
     app.post(
       '/tokens',
       {
-        config: { access: 'act', operators: true, repeatable: true },
+        config: {
+          access: 'act',
+          operators: true,
+          repeatable: {
+            async demand(request) {
+              const { client, organisation, scopes } = request.body as NewServiceToken; // as the schema has parsed it
+              const role = await demandRoleIn(
+                context,
+                ofRequest({ client, organisation }),
+                callerOf(request),
+                'act',
+              );
+              demandMayGive(role, scopes[0] ?? 'viewer');
+            },
+            secret: { member: 'value', of: (bytes) => secretOf('tgy_', bytes).value },
+          },
+        },
         schema: {
           operationId: 'createToken',
           summary: 'Make a service token of a client or organisation, with at most the caller’s own role',
@@ -76,9 +95,8 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
       async (request, reply) => {
         const { name, client, organisation, scopes, expiresAt } = request.body;
         const caller = callerOf(request);
-        const of = tenantOf({ client_id: client ?? null, organisation_id: organisation ?? null });
+        const of = ofRequest({ client, organisation });
         const role = scopes[0] ?? 'viewer';
-        demandMayGive(await demandRoleIn(context, of, caller, 'act'), role);
         await demandOpen(db, of);
         const now = clock.date();
         const end = await tokenExpiry(db, caller.subject);
@@ -90,13 +108,20 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
           throw new ManagementProblem('invalid_request', { errors: [{ path: 'expiresAt', message }] });
         }
         await demandWithinToken(db, caller.subject, expires_at);
-        if ((await countTokens(db, of)) >= settings.quotas.tokens) {
-          throw new ManagementProblem('limit_reached', {
-            detail: `there are ${settings.quotas.tokens} tokens`,
-          });
-        }
-        const row = { id: request.newId, name, role, created_by: caller.subject, expires_at };
-        if (isDryRun(request.query)) {
+        const id = request.newId;
+        const most = settings.quotas.tokens;
+        const places: Places = {
+          of: `tokens of ${of.id}`,
+          most,
+          count: (trx, besides) => countTokens(trx, of, besides),
+          refusal: () => new ManagementProblem('limit_reached', { detail: `there are ${most} tokens` }),
+        };
+        const { value, hash } = secretOf('tgy_', request.secretBytes);
+        const row = { id, name, role, created_by: caller.subject, expires_at, hash, of };
+        const made = await withinPlaces(db, places, id, async (trx) =>
+          isDryRun(request.query) ? null : await insertToken(trx, row),
+        );
+        if (made === null) {
           const after = {
             name,
             ...(client === undefined ? { organisation } : { client }),
@@ -105,8 +130,6 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
           };
           return { plan: planOf(null, after) };
         }
-        const { value, hash } = newSecret('tgy_');
-        const made = await insertToken(db, { ...row, hash, of });
         return reply.status(201).send({ ...present(made), value });
       },
     );
@@ -171,6 +194,10 @@ export function tokensRoutes(context: Context): FastifyPluginAsyncZod {
       },
     );
   };
+}
+
+function ofRequest({ client, organisation }: Pick<NewServiceToken, 'client' | 'organisation'>): TenantRef {
+  return tenantOf({ client_id: client ?? null, organisation_id: organisation ?? null });
 }
 
 function present(row: TokenRow): z.output<typeof serviceToken> {

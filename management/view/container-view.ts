@@ -11,8 +11,17 @@ import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
 export const containerParams = z.strictObject({ id: givenId });
 
+/** The header of a request whose dry run answers a checksum. */
+export const planHeader = {
+  'x-tagyard-plan': z.string().max(128).optional().meta({
+    description:
+      '`plan.checksum` of a dry run of this request: saves what that plan shows, generated values included, or is refused',
+  }),
+};
+
 /** The headers of every request that changes a container. */
 export const changeHeaders = z.looseObject({
+  ...planHeader,
   'if-match': z
     .string()
     .max(1024)

@@ -77,17 +77,15 @@ export async function queueAgain(db: Database, id: string): Promise<void> {
   await sql`select queue_delivery(${id}::uuid)`.execute(db);
 }
 
-/** Queues a message without an event. Resolves to its id. */
-export async function queueTest(db: Database, webhook: string): Promise<string> {
-  return await db.transaction().execute(async (trx) => {
-    const { id } = await trx
-      .insertInto('webhook_deliveries')
-      .values({ webhook_id: webhook, queue: webhook, kind: 'test', position: '0' })
-      .returning('id')
-      .executeTakeFirstOrThrow();
-    await queueAgain(trx, id);
-    return id;
-  });
+/** Queues a message without an event. Resolves to its id. Call it in a transaction. */
+export async function queueTest(trx: Database, webhook: string): Promise<string> {
+  const { id } = await trx
+    .insertInto('webhook_deliveries')
+    .values({ webhook_id: webhook, queue: webhook, kind: 'test', position: '0' })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  await queueAgain(trx, id);
+  return id;
 }
 
 /** Deletes finished deliveries that are older than 30 days. */

@@ -4,6 +4,7 @@ import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { type Places, withinPlaces } from '../records/places.repository.ts';
 import { paged } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import {
@@ -53,11 +54,15 @@ export function deliveriesRoutes({ db }: Context, onQueued: () => void): Fastify
     return delivery;
   }
 
-  async function demandRoom(webhook: string): Promise<void> {
-    if ((await countPending(db, webhook, MOST_PENDING)) < MOST_PENDING) return;
-    const detail = `${MOST_PENDING} deliveries of the webhook wait; try again when one of them is delivered or dead`;
-    throw new ManagementProblem('limit_reached', { detail });
-  }
+  const places = (webhook: string): Places => ({
+    of: `deliveries of ${webhook}`,
+    most: MOST_PENDING,
+    count: (trx) => countPending(trx, webhook, MOST_PENDING),
+    refusal: () => {
+      const detail = `${MOST_PENDING} deliveries of the webhook wait; try again when one of them is delivered or dead`;
+      return new ManagementProblem('limit_reached', { detail });
+    },
+  });
 
   return async (app) => {
     app.get(
@@ -108,9 +113,10 @@ export function deliveriesRoutes({ db }: Context, onQueued: () => void): Fastify
       async (request, reply) => {
         const { id, enabled } = await demandWebhook(db, request.params.id, callerOf(request));
         if (!enabled) throw new ManagementProblem('webhook_disabled');
-        await demandRoom(id);
-        if (isDryRun(request.query)) return { plan: planOf(null, { event: typeOf('test') }) };
-        const delivery = await queueTest(db, id);
+        const delivery = await withinPlaces(db, places(id), '', async (trx) =>
+          isDryRun(request.query) ? null : await queueTest(trx, id),
+        );
+        if (delivery === null) return { plan: planOf(null, { event: typeOf('test') }) };
         onQueued();
         return reply.status(202).send(presentDelivery(await found(id, delivery)));
       },
@@ -144,9 +150,11 @@ export function deliveriesRoutes({ db }: Context, onQueued: () => void): Fastify
         const { id, enabled } = await demandWebhook(db, request.params.id, callerOf(request));
         const { status } = await found(id, request.params.delivery);
         if (!enabled) throw new ManagementProblem('webhook_disabled');
-        await demandRoom(id);
-        if (isDryRun(request.query)) return { plan: planOf({ status }, { status: 'pending' }) };
-        await queueAgain(db, request.params.delivery);
+        const isPlanned = isDryRun(request.query);
+        await withinPlaces(db, places(id), request.params.delivery, async (trx) => {
+          if (!isPlanned) await queueAgain(trx, request.params.delivery);
+        });
+        if (isPlanned) return { plan: planOf({ status }, { status: 'pending' }) };
         onQueued();
         return reply.status(202).send(presentDelivery(await found(id, request.params.delivery)));
       },

@@ -1,17 +1,17 @@
-import { randomBytes } from 'node:crypto';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
+import { newSecretBytes } from '../access/secret-token.ts';
 import type { Actor, Database, Tables } from '../db/database.ts';
+import { isNoneOf } from '../records/places.repository.ts';
 
 export type WebhookRow = Selectable<Tables['webhooks']>;
 
-/** Bytes of a secret's key (Standard Webhooks: 24 to 64). */
-const KEY_BYTES = 32;
 /** Until when messages are also signed with the previous secret. */
 const ROTATION = sql<Date>`now() + interval '1 day'`;
 
-function newSecret(): string {
-  return `whsec_${randomBytes(KEY_BYTES).toString('base64')}`;
+/** The secret with this key (Standard Webhooks: 24 to 64 bytes). */
+export function webhookSecret(key: Buffer): string {
+  return `whsec_${key.toString('base64')}`;
 }
 
 interface Page {
@@ -60,27 +60,27 @@ export async function lockWebhook(trx: Database, id: string): Promise<WebhookRow
   return await trx.selectFrom('webhooks').selectAll().where('id', '=', id).forUpdate().executeTakeFirst();
 }
 
+/** How many webhooks besides these a client or organisation has. */
 export async function countWebhooks(
   db: Database,
   column: 'client_id' | 'organisation_id',
   id: string,
+  besides: readonly string[],
 ): Promise<number> {
   const { count } = await db
     .selectFrom('webhooks')
     .select(sql<number>`count(*)::integer`.as('count'))
     .where(column, '=', id)
+    .where(isNoneOf(besides))
     .executeTakeFirstOrThrow();
   return count;
 }
 
 /** A webhook that exists stays as it is: an earlier attempt of the same creation has made it. */
-export async function insertWebhook(
-  db: Database,
-  row: Omit<Insertable<Tables['webhooks']>, 'secret'>,
-): Promise<WebhookRow> {
+export async function insertWebhook(db: Database, row: Insertable<Tables['webhooks']>): Promise<WebhookRow> {
   return await db
     .insertInto('webhooks')
-    .values({ ...row, secret: newSecret() })
+    .values(row)
     // Changes nothing; it makes PostgreSQL return the existing row.
     .onConflict((conflict) => conflict.column('id').doUpdateSet({ id: row.id }))
     .returningAll()
@@ -115,7 +115,7 @@ export async function rotateSecret(db: Database, id: string, by: string): Promis
     .set({
       previous_secret: sql<string>`secret`,
       previous_until: ROTATION,
-      secret: newSecret(),
+      secret: webhookSecret(newSecretBytes()),
       changed_by: by,
       updated_at: new Date(),
     })

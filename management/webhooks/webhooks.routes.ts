@@ -8,6 +8,7 @@ import { callerOf } from '../http/auth.ts';
 import { creationHeaders } from '../http/creation-headers.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { problems } from '../http/openapi.ts';
+import { type Places, withinPlaces } from '../records/places.repository.ts';
 import { paged } from '../view/page.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
 import { demandOwner, demandWebhook } from './demand.ts';
@@ -22,6 +23,7 @@ import {
   lockWebhook,
   rotateSecret,
   type WebhookRow,
+  webhookSecret,
 } from './webhooks.repository.ts';
 import {
   kindOf,
@@ -56,7 +58,15 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
     app.post(
       '/webhooks',
       {
-        config: { access: 'act', repeatable: true },
+        config: {
+          access: 'act',
+          repeatable: {
+            // The body is as the schema has parsed it.
+            demand: (request) =>
+              demandOwner(db, request.body as z.output<typeof newWebhook>, callerOf(request)),
+            secret: { member: 'secret', of: webhookSecret },
+          },
+        },
         schema: {
           operationId: 'createWebhook',
           summary: 'Create a webhook of a client or an organisation',
@@ -83,23 +93,30 @@ export function webhooksRoutes({ db, settings }: Context): FastifyPluginAsyncZod
       },
       async (request, reply) => {
         const { client, organisation, url, events, enabled } = request.body;
-        await demandOwner(db, { client, organisation }, callerOf(request));
         await demandOpen(db, tenantOf({ client_id: client ?? null, organisation_id: organisation ?? null }));
         demandAddress(url);
         const column = client === undefined ? 'organisation_id' : 'client_id';
-        if ((await countWebhooks(db, column, client ?? organisation ?? '')) >= MOST) {
-          throw new ManagementProblem('too_many_webhooks', { detail: `there are ${MOST} webhooks` });
-        }
-        if (isDryRun(request.query)) return { plan: planOf(null, request.body) };
-        const row = await insertWebhook(db, {
+        const owner = client ?? organisation ?? '';
+        const places: Places = {
+          of: `webhooks of ${owner}`,
+          most: MOST,
+          count: (trx, besides) => countWebhooks(trx, column, owner, besides),
+          refusal: () => new ManagementProblem('too_many_webhooks', { detail: `there are ${MOST} webhooks` }),
+        };
+        const wanted = {
           id: request.newId,
           client_id: client ?? null,
           organisation_id: organisation ?? null,
           url,
           events: JSON.stringify(events.map(kindOf)),
           enabled,
+          secret: webhookSecret(request.secretBytes),
           changed_by: callerOf(request).subject,
-        });
+        };
+        const row = await withinPlaces(db, places, wanted.id, async (trx) =>
+          isDryRun(request.query) ? null : await insertWebhook(trx, wanted),
+        );
+        if (row === null) return { plan: planOf(null, request.body) };
         return reply.status(201).send({ ...tagged(row, reply), secret: row.secret });
       },
     );

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { type Manifest, manifestSchema } from '../../gitops/manifest/schema.ts';
@@ -82,8 +82,8 @@ function controlManifest(client: string, container: string, site: string, domain
     host: 'tag-1',
     hostnames: { edge: `${site}.a.test`, origin: `${site}-origin.b.test`, preview: `${site}-preview.b.test` },
     ports: { processing: 50_000, preview: 50_001 },
-    loaderToken: newToken('lt'),
-    domains: [{ domain, webTagId: 'GTM-ABC1234', token: newToken('ct') }],
+    loaderToken: newToken('lt', randomBytes),
+    domains: [{ domain, webTagId: 'GTM-ABC1234', token: newToken('ct', randomBytes) }],
     image: `sha256:${'a'.repeat(64)}`,
     containerConfig: '-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n',
   });

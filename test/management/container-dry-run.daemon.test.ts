@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parseManifest } from '../../gitops/manifest/load.ts';
 import { eventually } from '../support/eventually.ts';
 import { CONFIG, creation, World } from '../support/management/world.ts';
 import { serviceAccountJson } from '../support/service-account.ts';
@@ -220,4 +221,184 @@ test('a wanted host name that blocking lists match is kept, with a warning of th
   expect(answer.plan.changes).toContainEqual(expect.objectContaining({ path: 'siteId', to: 'ads' }));
   expect(answer.plan.warnings.join()).not.toContain('instead of the name');
   expect(answer.plan.warnings.join()).toContain('EasyList');
+});
+
+/** A request as a dry run, and as the change that saves the plan with this checksum. */
+const asPlanned = (method: Method, path: string, body?: unknown) => {
+  const call = (query: string, headers: Record<string, string> = {}) =>
+    world.call(method, `${path}${path.includes('?') ? '&' : '?'}${query}`, {
+      as: 'owner',
+      headers,
+      ...(body === undefined ? {} : { body }),
+    });
+  return {
+    plan: async () => (await call('dryRun=1')).body.plan,
+    save: (checksum: string, headers: Record<string, string> = {}) =>
+      call('dryRun=0', { 'x-tagyard-plan': checksum, ...headers }),
+  };
+};
+type Changes = readonly { readonly path: string; readonly to: unknown }[];
+const planned = ({ changes }: { readonly changes: Changes }, path: string) =>
+  changes.find((one) => one.path === path)?.to;
+
+let count = 0;
+/** Another active container. */
+async function another(): Promise<string> {
+  count += 1;
+  const body = creation(client, `another${count}.example`, { name: `Another ${count}` });
+  return (await world.call('POST', '/server-containers', { as: 'owner', body })).body.id;
+}
+const manifestOf = async (site: string) => {
+  const parsed = parseManifest((await world.file(site)) ?? '', `${site}.yaml`);
+  if (!parsed.ok) throw new Error('the manifest is not valid');
+  return parsed.manifest;
+};
+
+test('a plan’s checksum saves the generated values that the plan shows', async () => {
+  const own = await another();
+  const site = `another-${count}`;
+  const at = `/server-containers/${own}`;
+
+  const path = asPlanned('POST', `${at}/domains`, { domain: `another${count}.example`, sameOrigin: {} });
+  const pathPlan = await path.plan();
+  expect(await path.plan()).toEqual(pathPlan);
+  expect((await path.save(pathPlan.checksum)).status).toBe(200);
+  const [first] = (await manifestOf(site)).domains;
+  expect(planned(pathPlan, `domains[another${count}.example].sameOrigin`)).toMatchObject({
+    path: first?.sameOrigin?.path,
+    forwarder: { generation: first?.sameOrigin?.forwarder.generation },
+  });
+
+  const domain = asPlanned('POST', `${at}/domains`, { domain: 'added.example', webTagId: 'GTM-AAAA' });
+  const domainPlan = await domain.plan();
+  expect((await domain.save(domainPlan.checksum)).status).toBe(200);
+  expect(planned(domainPlan, 'domains[added.example]')).toMatchObject({
+    containerToken: (await manifestOf(site)).domains[1]?.token,
+  });
+
+  const loader = asPlanned('POST', `${at}/loader-tokens/rotate`, {});
+  const loaderPlan = await loader.plan();
+  const rotated = await loader.save(loaderPlan.checksum);
+  expect([rotated.status, rotated.body.loaderToken]).toEqual([200, planned(loaderPlan, 'loaderToken')]);
+  // The plan was for another version: its token is never made again.
+  expect((await loader.save(loaderPlan.checksum)).body.code).toBe('plan_changed');
+  const next = await loader.plan();
+  expect(planned(next, 'loaderToken')).not.toBe(rotated.body.loaderToken);
+  // Without the checksum, a change is as unpredictable as ever.
+  const free = await world.call('POST', `${at}/loader-tokens/rotate`, { as: 'owner', body: {} });
+  expect(free.body.loaderToken).not.toBe(planned(next, 'loaderToken'));
+});
+
+test('a plan’s checksum creates a container with the planned id, names, ports and tokens', async () => {
+  const body = creation(client, 'planned.example', { name: 'Planned' });
+  // The name is taken, so a suffix is generated.
+  await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client, 'planned0.example', { name: 'Planned' }),
+  });
+  const lease = (from: string | null, to: string | null) =>
+    world.owner
+      .updateTable('port_pool')
+      .set({ leased_by: to })
+      .where('leased_by', from === null ? 'is' : '=', from)
+      .where('processing', '=', ({ selectFrom }) =>
+        selectFrom('port_pool')
+          .select(({ fn }) => fn.min('processing').as('lowest'))
+          .where('leased_by', from === null ? 'is' : '=', from),
+      )
+      .execute();
+  const other = await another();
+  await world.owner
+    .updateTable('port_pool')
+    .set({ leased_by: null })
+    .where('leased_by', '=', other)
+    .execute();
+  await lease(null, other);
+  const creating = asPlanned('POST', '/server-containers', body);
+  const plan = await creating.plan();
+  // A lower pair of ports is free by now.
+  await lease(other, null);
+  const made = await creating.save(plan.checksum);
+  expect([made.status, made.body.siteId]).toEqual([202, planned(plan, 'siteId')]);
+  expect(made.body.siteId).toMatch(/^planned-[a-z0-9]{5}$/);
+  const manifest = await manifestOf(made.body.siteId);
+  const saved = {
+    id: manifest.container,
+    loaderToken: manifest.loaderToken,
+    hostnames: manifest.hostnames,
+    ports: manifest.ports,
+    domains: manifest.domains.map(({ token: containerToken, ...rest }) => ({ ...rest, containerToken })),
+  };
+  expect(saved).toEqual(Object.fromEntries(Object.keys(saved).map((path) => [path, planned(plan, path)])));
+  await lease(null, other);
+});
+
+test('a plan that another change has outdated isn’t saved', async () => {
+  const own = await another();
+  const at = `/server-containers/${own}`;
+  const renamed = asPlanned('PATCH', at, { name: 'Renamed' });
+  const { checksum } = await renamed.plan();
+  const refused = (answer: { status: number; body: { code?: string } }) => [answer.status, answer.body.code];
+  const outdated = [412, 'plan_changed'];
+
+  // Another request, another container's change, this container's change.
+  expect(refused(await asPlanned('PATCH', at, { name: 'Other' }).save(checksum))).toEqual(outdated);
+  expect(refused(await renamed.save('made up'))).toEqual(outdated);
+  await world.call('PATCH', `/server-containers/${id}`, { as: 'owner', body: { name: 'Meanwhile' } });
+  expect(await renamed.plan()).toMatchObject({ checksum });
+  await world.call('PATCH', at, { as: 'owner', body: { features: { cookie_restoration: true } } });
+  expect(refused(await renamed.save(checksum))).toEqual(outdated);
+  const { checksum: current } = await renamed.plan();
+  await world.call('PATCH', `/server-containers/${id}`, { as: 'owner', body: { name: 'And again' } });
+  const saved = await renamed.save(current);
+  expect([saved.status, saved.body.name]).toEqual([200, 'Renamed']);
+});
+
+test('a creation isn’t saved once another site has its planned name or port', async () => {
+  const named = asPlanned('POST', '/server-containers', creation(client, 'n.example', { name: 'Named' }));
+  const ported = asPlanned('POST', '/server-containers', creation(client, 'p.example', { name: 'Ported' }));
+  const plans = [await named.plan(), await ported.plan()];
+  await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(client, 'named.example', { name: 'Named' }),
+  });
+  const answers = [await named.save(plans[0].checksum), await ported.save(plans[1].checksum)];
+  expect(answers.map(({ status, body }) => [status, body.code])).toEqual([
+    [412, 'plan_changed'],
+    [412, 'plan_changed'],
+  ]);
+  // Nothing was taken by the refused ones.
+  expect((await named.save((await named.plan()).checksum)).status).toBe(202);
+});
+
+test('a removal and a restoration are saved as planned', async () => {
+  const own = await another();
+  const removal = asPlanned('DELETE', `/server-containers/${own}`);
+  const plan = await removal.plan();
+  expect((await removal.save('0'.repeat(64))).body.code).toBe('plan_changed');
+  expect((await removal.save(plan.checksum)).status).toBe(202);
+  await eventually(async () => {
+    const { body } = await world.call('GET', `/server-containers/${own}`, { as: 'owner' });
+    expect(body.status).toBe('removed');
+  });
+  const restoration = asPlanned('POST', `/server-containers/${own}/restore`);
+  const { checksum } = await restoration.plan();
+  expect((await restoration.save('0'.repeat(64))).body.code).toBe('plan_changed');
+  expect((await restoration.save(checksum)).status).toBe(202);
+  expect((await manifestOf(`another-${count}`)).state).toBe('present');
+});
+
+test('an item of a bulk request is saved as planned', async () => {
+  const own = await another();
+  const item = { verb: 'rotateLoaderToken', id: own };
+  const bulk = (query: string, plan?: string) =>
+    world.call('POST', `/bulk${query}`, {
+      as: 'owner',
+      body: { items: [{ ...item, ...(plan === undefined ? {} : { plan }) }] },
+    });
+  const [dry] = (await bulk('?dryRun=1')).body.items;
+  const [refused] = (await bulk('', '0'.repeat(64))).body.items;
+  const [done] = (await bulk('', dry.answer.plan.checksum)).body.items;
+  expect([refused.status, done.status]).toEqual([412, 200]);
+  expect(done.answer.loaderToken).toBe(planned(dry.answer.plan, 'loaderToken'));
 });

@@ -105,7 +105,7 @@ test('a plan of a branch changes nothing, and can’t be approved', async () => 
   expect([made.status, made.headers.location]).toEqual([201, `/plans/${made.body.checksum}`]);
   expect((await read(`/plans/${made.body.checksum}`)).body).toEqual(made.body);
   const approved = await world.call('POST', `/plans/${made.body.checksum}/approve`, { as: 'root' });
-  expect([approved.status, approved.body.code]).toEqual([409, 'plan_changed']);
+  expect([approved.status, approved.body.code]).toEqual([412, 'plan_changed']);
   const unknown = await world.call('POST', '/plans', { as: 'root', body: { ref: 'no-such-branch' } });
   expect([unknown.status, unknown.body.code]).toEqual([404, 'unknown_ref']);
   expect((await read('/plans/none')).body.code).toBe('unknown_plan');

@@ -25,7 +25,7 @@ export async function serveTools({ tools, target, allowsChanges }: McpOptions): 
     {
       capabilities: { tools: {} },
       instructions: allowsChanges
-        ? 'The management API of Tagyard. Where a tool has the argument dryRun, call it with dryRun first, and show what would change.'
+        ? 'The management API of Tagyard. Where a tool has the argument dryRun, call it with dryRun first, and show what would change. To change exactly that, pass the plan’s checksum as x-tagyard-plan.'
         : 'The management API of Tagyard, read-only.',
     },
   );

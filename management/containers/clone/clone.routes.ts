@@ -10,12 +10,13 @@ import { callerOf } from '../../http/auth.ts';
 import { creationHeaders } from '../../http/creation-headers.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { problems } from '../../http/openapi.ts';
-import { containerParams, containerView } from '../../view/container-view.ts';
+import { containerParams, containerView, planHeader } from '../../view/container-view.ts';
 import { dryRunQuery, isDryRun } from '../../view/plan.ts';
 import { createContainer, type OperationRunner, planCreation } from '../create.service.ts';
 import { consentOf } from '../draft.ts';
 import { containerPlan, currentText } from '../dry-run.ts';
 import { demandAllowedImage, demandResources } from '../image.ts';
+import { planningOf } from '../planning.ts';
 import { newClone } from './clone.schema.ts';
 
 /** A new container with the settings of another one. */
@@ -33,7 +34,7 @@ export function cloneRoutes(context: Context, runner: OperationRunner): FastifyP
             'Features, modules, rules of consent, image, resources and, unless another one is given, the container configuration are copied; a service account, custom domains and same-origin paths are not.',
           tags: ['containers'],
           params: containerParams,
-          headers: creationHeaders,
+          headers: creationHeaders.extend(planHeader),
           querystring: dryRunQuery,
           body: newClone,
           response: {
@@ -50,6 +51,7 @@ export function cloneRoutes(context: Context, runner: OperationRunner): FastifyP
               'client_archived',
               'limit_reached',
               'quota_reached',
+              'plan_changed',
               'request_in_progress',
               'invalid_container_config',
               'image_not_allowed',
@@ -73,6 +75,7 @@ export function cloneRoutes(context: Context, runner: OperationRunner): FastifyP
           repeated: { source: source.container, ...request.body },
           caller,
           requestId: request.id,
+          planning: await planningOf(context.db, request),
         };
         if (isDryRun(request.query)) return await planCreation(context, creation);
         const idempotencyKey = request.headers['idempotency-key'];

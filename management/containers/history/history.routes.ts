@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import { demandContainer } from '../../access/containers.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
 import { problems } from '../../http/openapi.ts';
-import { changeHeaders, containerParams, containerView } from '../../view/container-view.ts';
+import { changeHeaders, containerParams, containerView, planHeader } from '../../view/container-view.ts';
 import { demandMatch } from '../../view/etag.ts';
 import { dryRunQuery, isDryRun } from '../../view/plan.ts';
 import { presentContainer } from '../../view/present.ts';
@@ -11,6 +12,7 @@ import type { Projector } from '../change.service.ts';
 import { changer, REFUSALS } from '../changes.routes.ts';
 import type { OperationRunner } from '../create.service.ts';
 import { changeAnswer, containerPlan } from '../dry-run.ts';
+import { planningOf } from '../planning.ts';
 import { historyPage, historyQuery, revertBody } from './history.schema.ts';
 import { readHistory, versionsOfCommit } from './history.service.ts';
 import { planRestoration, restoreContainer } from './restore.service.ts';
@@ -102,6 +104,7 @@ export function historyRoutes(
           summary: 'Bring a removed container back, with its tokens and its names, which must be free',
           tags,
           params: containerParams,
+          headers: z.looseObject(planHeader),
           querystring: dryRunQuery,
           response: {
             200: containerPlan,
@@ -117,6 +120,7 @@ export function historyRoutes(
               'domain_in_use',
               'quota_reached',
               'no_free_port',
+              'plan_changed',
               'projection_failed',
               'sites_repo_unavailable',
             ),
@@ -124,7 +128,12 @@ export function historyRoutes(
         },
       },
       async (request, reply) => {
-        const restoration = { id: request.params.id, caller: callerOf(request), requestId: request.id };
+        const restoration = {
+          id: request.params.id,
+          caller: callerOf(request),
+          requestId: request.id,
+          planning: await planningOf(db, request),
+        };
         if (isDryRun(request.query)) return await planRestoration(context, restoration);
         const row = await restoreContainer(context, projection, restoration);
         runner.trigger();

@@ -6,24 +6,27 @@ import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
 import { demandContainer } from '../../access/containers.ts';
 import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';
-import type { Actor } from '../../db/database.ts';
+import type { Actor, Database } from '../../db/database.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { LIVE } from '../../lifecycle/status.ts';
-import { holdPorts, leasePorts, type PortPair, releasePorts } from '../../ports/ports.repository.ts';
+import { holdPorts, type PortPair, releasePorts } from '../../ports/ports.repository.ts';
 import { markUnproven } from '../../proof/manifest.ts';
 import { claimForChange, settleClaims, unclaimableNames } from '../../records/claims.repository.ts';
 import { type ContainerWithOperation, findContainer } from '../../records/containers.repository.ts';
 import { hostnamesHeldByOthers } from '../../records/hostnames.repository.ts';
+import { releasePlaces } from '../../records/places.repository.ts';
 import { claimedNames } from '../../records/sites.repository.ts';
 import { domainInUse, type Projector } from '../change.service.ts';
-import { demandQuota } from '../create.service.ts';
-import { type ContainerPlan, currentText, planOfManifests } from '../dry-run.ts';
+import { type ContainerPlan, currentText, planOfManifests, undone } from '../dry-run.ts';
+import { fileVersion, type Planning } from '../planning.ts';
+import { demandQuota, holdQuota } from '../quota.ts';
 import { demandRoom } from '../room.ts';
 
 interface Restoration {
   readonly id: string;
   readonly caller: Actor;
   readonly requestId: string;
+  readonly planning: Planning;
 }
 
 /**
@@ -33,31 +36,34 @@ interface Restoration {
 export async function restoreContainer(
   context: Context,
   projection: Projector,
-  { id, caller, requestId }: Restoration,
+  restoration: Restoration,
 ): Promise<ContainerWithOperation> {
-  const { db, repo } = context;
-  const { row, manifest } = await judgeRestoration(context, { id, caller, requestId });
+  const { db, repo, settings } = context;
+  const { id, caller, requestId, planning } = restoration;
+  if (planning.isBound) await planRestoration(context, restoration);
+  const { row, manifest, before } = await judgeRestoration(context, restoration);
   const change = randomUUID();
+  await holdQuota(db, settings, row.client_id, { change, containers: [id] });
   const contested = [
     ...(await claimForChange(db, id, change, claimedNames(manifest))),
     ...(await hostnamesHeldByOthers(db, id, manifest)),
   ];
-  if (contested.length > 0) {
+  const settle = async () => {
     await settleClaims(db, id, change);
+    await releasePlaces(db, change);
+  };
+  if (contested.length > 0) {
+    await settle();
     throw domainInUse(context, row.client_id, contested);
   }
   const undoClaims = async () => {
-    await settleClaims(db, id, change);
+    await settle();
     // A concurrent restoration may have brought the container back meanwhile.
     const now = await findContainer(db, id);
     if (now !== undefined && !LIVE.includes(now.status)) await releasePorts(db, id);
   };
-  const ports = await portsOf(context, id, manifest);
-  if (ports === null) {
-    await undoClaims();
-    throw new ManagementProblem('no_free_port');
-  }
   try {
+    const ports = await portsOf(db, settings, manifest, planning);
     await repo.commit({
       site: row.site_id,
       subject: `Restore ${row.site_id}`,
@@ -70,7 +76,9 @@ export async function restoreContainer(
       },
       edit: async (current) => {
         if (current !== null && (await isPresent(current, row))) throw presentAlready();
-        return formatManifest({ ...manifest, ports });
+        const after = { ...manifest, ports };
+        planning.seal({ before, after, moved: [], leased: ports });
+        return formatManifest(after);
       },
     });
   } catch (cause) {
@@ -81,35 +89,40 @@ export async function restoreContainer(
   }
   const unprojected = await projection.run();
   if (unprojected.has(row.site_id)) throw new ManagementProblem('projection_failed');
-  await settleClaims(db, id, change);
+  await settle();
   return await demandContainer(db, id, caller, 'act');
 }
 
-/** Judges a restoration like `restoreContainer`, but not its ports. Changes nothing. */
+/** Judges a restoration like `restoreContainer`. Changes nothing. */
 export async function planRestoration(context: Context, restoration: Restoration): Promise<ContainerPlan> {
-  const { row, manifest, last } = await judgeRestoration(context, restoration);
-  const contested = [
-    ...(await context.db
-      .transaction()
-      .execute((trx) => unclaimableNames(trx, row.id, claimedNames(manifest)))),
-    ...(await hostnamesHeldByOthers(context.db, row.id, manifest)),
-  ];
-  if (contested.length > 0) throw domainInUse(context, row.client_id, contested);
-  return planOfManifests(last, manifest, `Restore ${row.site_id}`);
+  const { db, settings } = context;
+  const { planning } = restoration;
+  const { row, manifest, last, before } = await judgeRestoration(context, restoration);
+  const ports = await undone(db, async (trx) => {
+    await demandQuota(trx, settings, row.client_id, [row.id]);
+    const contested = [
+      ...(await unclaimableNames(trx, row.id, claimedNames(manifest))),
+      ...(await hostnamesHeldByOthers(trx, row.id, manifest)),
+    ];
+    if (contested.length > 0) throw domainInUse(context, row.client_id, contested);
+    return await portsOf(trx, settings, manifest, planning);
+  });
+  const after = { ...manifest, ports };
+  const checksum = planning.seal({ before, after, moved: [], leased: ports });
+  return { plan: { ...planOfManifests(last, after, `Restore ${row.site_id}`), checksum } };
 }
 
 /** The container, the last manifest in git, and the one that restores it. Throws where it can't be restored. */
 async function judgeRestoration(
   context: Context,
-  { id, caller, requestId }: Restoration,
-): Promise<{ row: ContainerWithOperation; manifest: Manifest; last: Manifest }> {
+  { id, caller, requestId }: Omit<Restoration, 'planning'>,
+): Promise<{ row: ContainerWithOperation; manifest: Manifest; last: Manifest; before: unknown }> {
   const row = await demandContainer(context.db, id, caller, 'act');
   if (row.status !== 'removed') {
     const detail = `the container is ${row.status}; only one that is removed can be restored`;
     throw new ManagementProblem('wrong_status', { detail });
   }
   await demandOpen(context.db, { kind: 'clients', id: row.client_id });
-  await demandQuota(context, row.client_id);
   demandRoom(context, { subject: caller.subject, requestId });
   const text = (await currentText(context, row.site_id)) ?? (await lastText(context, row.site_id));
   const parsed = text === null ? null : await readManifest(text, `${row.site_id}.yaml`);
@@ -122,7 +135,7 @@ async function judgeRestoration(
   const { db, settings } = context;
   const restored: Manifest = { ...parsed.manifest, state: 'present' };
   const manifest = await markUnproven(db, settings, row.client_id, restored);
-  return { row, last: parsed.manifest, manifest };
+  return { row, last: parsed.manifest, manifest, before: [row.revision, fileVersion(text)] };
 }
 
 /** The site's file before its newest commit, which deleted it. */
@@ -137,10 +150,17 @@ async function lastText({ repo }: Context, site: string): Promise<string | null>
   }
 }
 
-/** The container's own ports, or a free pair if another site has them. `null`: no pair is free. */
-async function portsOf({ db, settings }: Context, id: string, manifest: Manifest): Promise<PortPair | null> {
-  if (await holdPorts(db, manifest.host, id, manifest.ports)) return manifest.ports;
-  return await leasePorts(db, settings.host, id);
+/** Leases the container's own ports, or if another site has them those of its plan, or a free pair. */
+async function portsOf(
+  db: Database,
+  { host }: Pick<Context['settings'], 'host'>,
+  { container, ports, ...manifest }: Manifest,
+  planning: Planning,
+): Promise<PortPair> {
+  if (await holdPorts(db, manifest.host, container, ports)) return ports;
+  const leased = await planning.lease(db, host, container);
+  if (leased === null) throw new ManagementProblem('no_free_port');
+  return leased;
 }
 
 async function isPresent(text: string, { site_id }: ContainerWithOperation): Promise<boolean> {

@@ -60,12 +60,12 @@ export function loaderTokensRoutes(context: Context, projection: Projector): Fas
           },
         },
         (request, reply) => {
-          const token = newToken('lt');
           const until = request.body.graceUntil ?? dateAfter(context.clock.date().getTime(), GRACE_DAYS);
           return change(request, reply, {
             id: request.params.id,
             subject: 'Rotate the loader token of',
-            edit: (current) => rotateLoaderToken(current, { token, until, today: today() }),
+            edit: (current, draw) =>
+              rotateLoaderToken(current, { token: newToken('lt', draw), until, today: today() }),
           });
         },
       );

@@ -1,5 +1,6 @@
-import { randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { isKeptLabel } from '../../../gitops/manifest/own-zones.ts';
+import { type Draw, drawCharacter } from './draw.ts';
 
 /** Short enough for a DNS label of 63 characters after a random suffix and `-preview` are appended. */
 const LONGEST = 40;
@@ -37,7 +38,7 @@ export function needsSuffix(id: string, host: string): boolean {
 }
 
 /** The id with a random suffix. Use it if `needsSuffix` is true, or another site has, or ever had, the id. */
-export function withSuffix(id: string): string {
-  const suffix = Array.from({ length: SUFFIX_LENGTH }, () => ALPHABET[randomInt(ALPHABET.length)]).join('');
+export function withSuffix(id: string, draw: Draw = randomBytes): string {
+  const suffix = Array.from({ length: SUFFIX_LENGTH }, () => drawCharacter(draw, ALPHABET)).join('');
   return `${id}-${suffix}`;
 }

@@ -1,16 +1,19 @@
+import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { givenId } from '../../../gitops/manifest/schema.ts';
-import { demandNotArchived, demandRole } from '../../access/roles.ts';
+import { demandRole } from '../../access/roles.ts';
 import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
 import { MANAGEMENT_ERRORS, type ManagementErrorCode, type ManagementProblem } from '../../http/errors.ts';
 import { examples } from '../../http/examples.ts';
 import { problems } from '../../http/openapi.ts';
+import { releasePlaces } from '../../records/places.repository.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../../view/plan.ts';
 import { changeContainer, type Projector } from '../change.service.ts';
-import { demandQuota } from '../create.service.ts';
+import { undone } from '../dry-run.ts';
+import { demandQuota, holdQuota } from '../quota.ts';
 import { refusalOf, refusals, transferOf } from './judge.ts';
 
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
@@ -41,7 +44,7 @@ const transferred = z
 
 /** Gives containers to another client, by one commit for each. */
 export function transferRoutes(context: Context, projection: Projector): FastifyPluginAsyncZod {
-  const { db } = context;
+  const { db, settings } = context;
 
   return async (app) => {
     app.post(
@@ -73,8 +76,8 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
         const transfer = { from, to, caller, requestId: request.id, ifMatch };
         const refused = await refusals(context, transfer, ids);
         const allowed = ids.filter((id) => !refused.has(id));
-        await demandQuota(context, to, allowed.length);
         if (isDryRun(request.query)) {
+          await undone(db, (trx) => demandQuota(trx, settings, to, allowed));
           const at = (client: string) => ({ containers: allowed.map((id) => ({ id, client })) });
           return { plan: planOf(at(from), at(to)) };
         }
@@ -88,8 +91,15 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
             return itemOf(id, refusalOf(context, { ...transfer, id }, error));
           }
         };
+        const change = randomUUID();
+        await holdQuota(db, settings, to, { change, containers: allowed });
         // Concurrent commits are pushed together.
-        return { items: await Promise.all(ids.map(move)) };
+        const items = await Promise.all(ids.map(move));
+        // A container whose commit the database doesn't show yet stays counted for a while.
+        if (items.every(({ code }) => code !== 'projection_failed' && code !== 'sites_repo_unavailable')) {
+          await releasePlaces(db, change);
+        }
+        return { items };
       },
     );
   };

@@ -12,13 +12,7 @@ import {
   insertLink,
   revokeLink,
   takeMail,
-} from '../../management/handover/links.repository.ts';
-import {
-  completeLink,
-  insertLink,
-  revokeLink,
-  takeMail,
-} from '../../management/handover/links.repository.ts';
+} from '../../../management/handover/links.repository.ts';
 import {
   countFreePorts,
   fitPool,

@@ -86,6 +86,158 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
+  /** Two processes' APIs on one database and one sites repository, with these quotas. */
+  async function openTwo(quotas: Partial<World['settings']['quotas']>) {
+    const { db, owner, urls } = await postgresql.connections();
+    const usual = { containers: null, members: 1_000, tokens: 1_000 };
+    const settings = {
+      quotas: { ...usual, clientsPerOrganisation: 1_000, clientsPerPerson: 1_000, ...quotas },
+    };
+    const first = await World.open({ db, owner, settings, logLevel: 'silent' });
+    const second = await World.open({
+      db: connectPostgres(urls.api, raise),
+      owner: connectPostgres(urls.owner, raise),
+      bare: first.bare,
+      tokens: { jwksUrl: first.issuer.jwksUrl, issuer: ISSUER, audience: AUDIENCE },
+      settings,
+      logLevel: 'silent',
+    });
+    /** Sends the requests at once, half of them to each. Resolves to the number of each status and code. */
+    const burst = async (
+      requests: readonly [method: 'POST', path: string, body: unknown][],
+      as = 'owner',
+    ) => {
+      const token = await first.issuer.token(as);
+      const answers = await Promise.all(
+        requests.map(([method, path, body], index) =>
+          (index % 2 === 0 ? first : second).call(method, path, { token, body }),
+        ),
+      );
+      const kinds = answers.map(({ status, body }) => (status < 300 ? 'done' : (body?.code ?? status)));
+      return Object.fromEntries([...Map.groupBy(kinds, String)].map(([kind, all]) => [kind, all.length]));
+    };
+    const close = async () => {
+      await second.close();
+      await first.close();
+    };
+    return { world: first, burst, close };
+  }
+  const times = <Item>(many: number, make: (index: number) => Item) =>
+    Array.from({ length: many }, (_, index) => make(index));
+
+  test('no burst of requests passes a limit of tokens, webhooks, invitations, links or deliveries', async () => {
+    const { world, burst, close } = await openTwo({ tokens: 5 });
+    try {
+      const client = await world.client();
+      expect(
+        await burst(times(30, (n) => ['POST', '/tokens', { name: `t${n}`, client, scopes: ['viewer'] }])),
+      ).toEqual({ done: 5, limit_reached: 25 });
+      const url = 'http://127.0.0.1:9/';
+      expect(await burst(times(40, () => ['POST', '/webhooks', { client, url }]))).toEqual({
+        done: 20,
+        too_many_webhooks: 20,
+      });
+      expect(
+        await burst(times(130, () => ['POST', `/clients/${client}/invitations`, { role: 'viewer' }])),
+      ).toEqual({ done: 100, limit_reached: 30 });
+      expect(
+        await burst(times(130, () => ['POST', `/clients/${client}/handover-links`, { recipients: [] }])),
+      ).toEqual({ done: 100, limit_reached: 30 });
+      const { id } = await world.owner.selectFrom('webhooks').select('id').executeTakeFirstOrThrow();
+      await sql`insert into webhook_deliveries (webhook_id, queue, position, kind)
+        select ${id}, ${id}, n, 'test' from generate_series(1, 995) as n`.execute(world.owner);
+      expect(await burst(times(30, () => ['POST', `/webhooks/${id}/test`, undefined]))).toEqual({
+        done: 5,
+        limit_reached: 25,
+      });
+    } finally {
+      await close();
+    }
+  });
+
+  test('no burst of creations, restorations and transfers gives a client more containers than it may have', async () => {
+    const { world, burst, close } = await openTwo({ containers: 2 });
+    try {
+      const [client, other] = [await world.client(), await world.client('Other')];
+      const creations = (of: string, many: number) =>
+        times(many, (n): ['POST', string, unknown] => [
+          'POST',
+          '/server-containers',
+          creation(of, `${of.slice(0, 8)}-${n}.example`, { name: `Site ${of.slice(0, 8)} ${n}` }),
+        ]);
+      expect(await burst(creations(client, 10))).toEqual({ done: 2, limit_reached: 8 });
+      expect(await burst(creations(other, 2))).toEqual({ done: 2 });
+      const idsOf = async (of: string) =>
+        (
+          await world.call('GET', `/server-containers?client=${of}&limit=10`, { as: 'owner' })
+        ).body.containers.map(({ id }: { id: string }) => id);
+      const own: string[] = await idsOf(client);
+      for (const id of own) {
+        await eventually(async () => {
+          const removed = await world.call('DELETE', `/server-containers/${id}`, { as: 'owner' });
+          expect(removed.status).toBe(202);
+        });
+        await eventually(async () => {
+          const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
+          expect(body.status).toBe('removed');
+        });
+      }
+      const theirs: string[] = await idsOf(other);
+      await eventually(async () => {
+        for (const id of theirs) {
+          const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
+          expect(body.status).toBe('active');
+        }
+      });
+      await burst([
+        ...own.map((id): ['POST', string, unknown] => [
+          'POST',
+          `/server-containers/${id}/restore`,
+          undefined,
+        ]),
+        ...theirs.map((id): ['POST', string, unknown] => [
+          'POST',
+          `/clients/${other}/transfer`,
+          { containers: [id], to: client },
+        ]),
+      ]);
+      const { count } = await world.owner
+        .selectFrom('containers')
+        .select(({ fn }) => fn.countAll<string>().as('count'))
+        .where('client_id', '=', client)
+        .where('status', '<>', 'removed')
+        .executeTakeFirstOrThrow();
+      expect(Number(count)).toBe(2);
+    } finally {
+      await close();
+    }
+  });
+
+  test('no burst of creations gives an organisation or a person more clients than allowed', async () => {
+    const { world, burst, close } = await openTwo({ clientsPerOrganisation: 3, clientsPerPerson: 4 });
+    try {
+      const member = (subject: string) => ({ subject, role: 'owner' });
+      const made = await world.call('POST', '/organisations', {
+        as: 'root',
+        body: { name: 'Agency', members: [member('owner')] },
+      });
+      const organisation = made.body.id;
+      expect(
+        await burst(
+          times(10, (n) => ['POST', '/clients', { name: `C${n}`, organisation, members: [member(`m${n}`)] }]),
+        ),
+      ).toEqual({ done: 3, limit_reached: 7 });
+      expect(
+        await burst(
+          times(10, (n) => ['POST', '/clients', { name: `P${n}`, members: [member('somebody')] }]),
+          'root',
+        ),
+      ).toEqual({ done: 4, limit_reached: 6 });
+    } finally {
+      await close();
+    }
+  });
+
   test('gives a contested domain to exactly one of many, and creates one container for one idempotency key', async () => {
     const { db, owner } = await postgresql.connections();
     const world = await World.open({ db, owner });

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { type Draft, draftManifest, newToken } from '../../../management/containers/draft.ts';
 import { manifestInput } from '../../support/manifest.ts';
@@ -14,6 +15,7 @@ const draft: Draft = {
   id: '3f0a6679-7425-40de-944b-e07fc1f90000',
   clientId: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
   name: 'Acme Shop',
+  loaderToken: newToken('lt', randomBytes),
   domains: [{ domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_0123456789abcdef' }],
   features: { multi_domain: true },
   modules: {},
@@ -56,7 +58,7 @@ test.each([
 });
 
 test('tokens are random and carry their prefix', () => {
-  const tokens = Array.from({ length: 10 }, () => newToken('ct'));
+  const tokens = Array.from({ length: 10 }, () => newToken('ct', randomBytes));
   expect(new Set(tokens).size).toBe(10);
   for (const token of tokens) expect(token).toMatch(/^ct_[0-9a-f]{32}$/);
 });

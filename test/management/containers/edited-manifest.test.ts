@@ -40,7 +40,12 @@ test.each<[string, Partial<ManifestInput>, object]>([
   ],
 ])('%s', async (_what, extra, refusal) => {
   const manifest = manifestSchema.parse(manifestInput());
-  const container = { site_id: manifest.site, client_id: manifest.client, status: 'verified' } as const;
+  const container = {
+    site_id: manifest.site,
+    client_id: manifest.client,
+    status: 'verified',
+    revision: null,
+  } as const;
   const edit = () => manifestInput('acme-shop', 0, extra);
   const edited = editedManifest(
     { db, settings: { domainProof: 'off' } },

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import {
@@ -41,13 +42,13 @@ describe('a patch', () => {
 
 describe('domains', () => {
   test('a known domain keeps its token and gets the web tag id', () => {
-    expect(addDomain(current, 'acme-shop.example', 'GTM-NEW1').domains).toEqual([
-      { ...first, webTagId: 'GTM-NEW1' },
-    ]);
+    expect(
+      addDomain(current, { domain: 'acme-shop.example', webTagId: 'GTM-NEW1' }, randomBytes).domains,
+    ).toEqual([{ ...first, webTagId: 'GTM-NEW1' }]);
   });
 
   test('a new domain is appended with a token of its own', () => {
-    const { domains } = addDomain(current, 'shop.example', 'GTM-NEW1');
+    const { domains } = addDomain(current, { domain: 'shop.example', webTagId: 'GTM-NEW1' }, randomBytes);
     expect(domains).toEqual([
       first,
       { domain: 'shop.example', webTagId: 'GTM-NEW1', token: expect.stringMatching(/^ct_/) },

@@ -12,11 +12,13 @@ interface Plan {
   readonly of: string;
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];
+  readonly checksum?: string;
 }
 
-/** The header with the version that a change is based on. Without the header, the API compares no versions. */
+/** The headers with the version that a change is based on, and with its plan: the API refuses it for another one. */
 export interface OfVersion {
   readonly 'if-match'?: string;
+  readonly 'x-tagyard-plan'?: string;
 }
 
 /**
@@ -93,7 +95,8 @@ export function Confirm({
     setBusy(true);
     setError(null);
     try {
-      await latest.current.act(header);
+      const { checksum } = planned ?? {};
+      await latest.current.act(checksum === undefined ? header : { ...header, 'x-tagyard-plan': checksum });
       // So that the next change is based on the version that this one has made.
       if (base !== undefined) await readAgain(`container ${base.container.id}`);
       close();

@@ -30,18 +30,21 @@ export function BulkDialog({
   const names = new Map(containers.map(({ id, name }) => [id, name]));
   const planned = (plan ?? []).filter((one) => isPlanned(action, one));
   const refused = (results ?? []).filter(({ done }) => !done);
-  const send = async (ids: readonly string[], dryRun: boolean) => {
+  const send = async (ids: readonly string[], of: typeof plan) => {
     setAnswered(0);
-    return await sendBulk(action, ids, { dryRun, onDone: setAnswered });
+    return await sendBulk(action, ids, { plan: of, onDone: setAnswered });
   };
-  const makePlan = async () => setPlan(await send([...names.keys()], true));
+  const makePlan = async (ids: readonly string[]) => {
+    setPlan(null);
+    setResults(null);
+    setPlan(await send(ids, null));
+  };
   const perform = async (ids: readonly string[]) => {
-    const now = await send(ids, false);
-    const kept = (results ?? []).filter(({ id }) => !ids.includes(id));
-    setResults([...kept, ...now]);
+    setResults(await send(ids, plan ?? []));
     refresh('container');
   };
-  useEffect(() => void run(makePlan), []);
+  const planAll = () => void run(() => makePlan([...names.keys()]));
+  useEffect(planAll, []);
   const isSure = !action.isDanger || typed === String(planned.length);
   const label =
     plan === null ? action.button : isBusy ? 'Working…' : `${action.button} ${count(planned.length)}`;
@@ -76,9 +79,7 @@ export function BulkDialog({
             <Items items={results} names={names} action={action} isDone />
           </>
         )}
-        {error !== null && (
-          <Failure error={error} {...(plan === null ? { retry: () => void run(makePlan) } : {})} />
-        )}
+        {error !== null && <Failure error={error} {...(plan === null ? { retry: planAll } : {})} />}
         {results === null && action.isDanger && planned.length > 0 && (
           <TextField
             label={`Type ${planned.length} to confirm`}
@@ -105,9 +106,9 @@ export function BulkDialog({
                 type="button"
                 class="primary"
                 disabled={isBusy}
-                onClick={() => void run(() => perform(refused.map(({ id }) => id)))}
+                onClick={() => void run(() => makePlan(refused.map(({ id }) => id)))}
               >
-                Retry the {count(refused.length)} refused
+                Plan the {count(refused.length)} refused again
               </button>
             )
           )}

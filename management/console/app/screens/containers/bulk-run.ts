@@ -23,6 +23,8 @@ export interface BulkResult {
   readonly id: string;
   readonly done: boolean;
   readonly changes: readonly ChangedValue[];
+  /** Names the plan of a dry run. */
+  readonly checksum?: string | undefined;
   /** Why it was refused, with the error code; `null`: it wasn't. */
   readonly problem: { readonly text: string; readonly code: string | null } | null;
 }
@@ -30,19 +32,28 @@ export interface BulkResult {
 /** The most containers in one request. */
 const AT_ONCE = 100;
 
-/** Sends the action for each container. `onDone` gets the number of those that were answered so far. */
+/**
+ * Sends the action for each container: a dry run or, with its results as `plan`, what they show. `onDone` gets the
+ * number of those that were answered so far.
+ */
 export async function sendBulk(
   { verb, body }: BulkAction,
   ids: readonly string[],
-  { dryRun, onDone }: { readonly dryRun: boolean; onDone(number: number): void },
+  { plan, onDone }: { readonly plan: readonly BulkResult[] | null; onDone(number: number): void },
 ): Promise<BulkResult[]> {
+  const plans = new Map(plan?.map(({ id, checksum }) => [id, checksum]));
   const outcomes: BulkResult[] = [];
   for (let at = 0; at < ids.length; at += AT_ONCE) {
-    const items = ids
-      .slice(at, at + AT_ONCE)
-      .map((id): BulkItem => ({ verb, id, ...(body === undefined ? {} : { body }) }));
+    const items = ids.slice(at, at + AT_ONCE).map((id): BulkItem => {
+      const named = plans.get(id);
+      return {
+        ...{ verb, id },
+        ...(body === undefined ? {} : { body }),
+        ...(named === undefined ? {} : { plan: named }),
+      };
+    });
     const { data } = await api.post('/bulk', {
-      params: { query: dryRun ? { dryRun: '1' } : {} },
+      params: { query: plan === null ? { dryRun: '1' } : {} },
       body: { items },
     });
     outcomes.push(...data.items.map(outcomeOf));
@@ -54,7 +65,7 @@ export async function sendBulk(
 function outcomeOf({ id, done, status, answer }: components['schemas']['BulkOutcome']): BulkResult {
   // What the endpoint of the verb answers: a problem, a plan or the container.
   const { plan, detail, title, code } = (answer ?? {}) as {
-    plan?: { changes?: readonly ChangedValue[] };
+    plan?: { changes?: readonly ChangedValue[]; checksum?: string };
     detail?: string;
     title?: string;
     code?: string;
@@ -62,5 +73,5 @@ function outcomeOf({ id, done, status, answer }: components['schemas']['BulkOutc
   const problem = done
     ? null
     : { text: detail ?? title ?? `The API answered ${status}.`, code: code ?? null };
-  return { id, done, changes: plan?.changes ?? [], problem };
+  return { id, done, changes: plan?.changes ?? [], checksum: plan?.checksum, problem };
 }

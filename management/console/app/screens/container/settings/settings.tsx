@@ -15,6 +15,7 @@ import { SettingsFields } from './fields.tsx';
 interface Review {
   readonly changes: readonly ChangedValue[];
   readonly warnings: readonly string[];
+  readonly checksum: string;
 }
 
 /** The settings as a form. Nothing is saved before its plan was shown, and no other person's change is overwritten. */
@@ -45,7 +46,10 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
         params: {
           path: { id },
           query: dryRun ? { dryRun: '1' } : {},
-          header: base.etag === null ? {} : { 'if-match': base.etag },
+          header: {
+            ...(base.etag === null ? {} : { 'if-match': base.etag }),
+            ...(dryRun || review === null ? {} : { 'x-tagyard-plan': review.checksum }),
+          },
         },
         body: patchOf(before, draft),
       });
