@@ -19,6 +19,7 @@ export function nginxSnippet(forwarder: Forwarder): string {
   return `${comment('#', [
     ...preamble(forwarder, 'Put it into the server block of the pages, run nginx -t and reload nginx.'),
     `nginx finds the address of ${edge.host} when it starts. Reload it after that address has changed.`,
+    'Let that server speak HTTP/2: `listen 443 ssl http2`, since nginx 1.25.1 `http2 on`. Pages have many requests here.',
     'Behind a proxy or CDN of your own, set real_ip_header and set_real_ip_from, or all visitors have the address of that proxy.',
   ])}location ^~ ${path}/ {
     # Only these cookies are passed on.
@@ -30,6 +31,8 @@ ${cookies.map(takeCookie).join('')}    if ($tagyard_cookies ~ "^(.+); $") { set 
     set $tagyard_scheme $scheme;
     if ($http_x_forwarded_proto = "https") { set $tagyard_scheme "https"; }
 
+    # The edge takes no longer bodies; nginx’s default is 1m.
+    client_max_body_size 8m;
     proxy_pass ${edge.origin};
     proxy_http_version 1.1;
     proxy_set_header Host ${edge.authority};

@@ -116,6 +116,10 @@ export const containerView = z
         containerToken: z.string(),
         active: z.boolean(),
         snippet: z.string(),
+        sandboxSnippet: z.string().meta({
+          description:
+            'the HTML for pages without an origin of their own, such as pixels of shops: without the loader, so without a visitor’s id and its rules of consent',
+        }),
         contentSecurityPolicy: z.string().meta({
           description: 'the sources that a content security policy of the domain’s pages must allow',
         }),

@@ -2,7 +2,7 @@ import { blockedHost, describeRule } from '../../edge/verification/block-lists.t
 import { neededPolicy } from '../../edge/verification/content-security-policy.ts';
 import { consentOfManifest, mayForbidVendor } from '../../gitops/manifest/consent.ts';
 import { isFirstPartyHost, isProven, isWithinDomain, provenHosts } from '../../gitops/manifest/schema.ts';
-import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
+import { renderSandboxSnippet, renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
@@ -35,6 +35,10 @@ export function presentContainer(
       webTagId: entry.webTagId,
       vendorUrl: settings.vendorUrl,
       waits: mayForbidVendor(consent),
+    }),
+    sandboxSnippet: renderSandboxSnippet({
+      edgeUrl: loaderUrl(entry.domain, manifest, settings),
+      containerToken: entry.token,
     }),
     contentSecurityPolicy: neededPolicy(
       pageBases(entry, manifest) ?? loaderUrl(entry.domain, manifest, settings),

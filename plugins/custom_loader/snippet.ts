@@ -53,6 +53,26 @@ t.add(u,null,t.direct);${waits ? '' : `setTimeout(t.direct,${EDGE_TIMEOUT_MS});`
 </script>`;
 }
 
+/**
+ * The HTML for a page that has no origin of its own: a sandboxed frame, such as a pixel of a shop. The loader can't
+ * identify a visitor there, because `/boot` refuses the origin `null`; so the page loads the container's script from the
+ * edge at once. `edgeUrl` is the edge's base URL.
+ */
+export function renderSandboxSnippet({
+  edgeUrl,
+  containerToken,
+}: {
+  readonly edgeUrl: string;
+  readonly containerToken: string;
+}): string {
+  return `<script>
+(function(w,d,u,s){
+(w.dataLayer=w.dataLayer||[]).push({'gtm.start':Date.now(),event:'gtm.js'});
+s=d.createElement('script');s.async=true;s.crossOrigin='anonymous';s.src=u;d.head.appendChild(s);
+})(window,document,${literal(`${edgeUrl}/c/${encodeURIComponent(containerToken)}.js`)});
+</script>`;
+}
+
 /** A JSON literal without characters that could end the script element or a line in it. */
 function literal(value: string): string {
   return JSON.stringify(value).replace(

@@ -8,6 +8,7 @@ import { edgeSlow } from './edge-slow.ts';
 import { edgeStart } from './edge-start.ts';
 import { gateway } from './gateway.ts';
 import { gitops } from './gitops.ts';
+import { hits } from './hits.ts';
 import { hostContainers } from './host-containers.ts';
 import { hostNginx } from './host-nginx.ts';
 import { hostRestart } from './host-restart.ts';
@@ -26,6 +27,7 @@ import { traffic } from './traffic.ts';
 /** The parts of the bench by name; `npm run bench -- <names>` runs only those. */
 const SUITES: Readonly<Record<string, Suite>> = {
   instance,
+  hits,
   edge,
   'edge-slow': edgeSlow,
   'edge-start': edgeStart,

@@ -33,7 +33,7 @@ const CLAIMED_PLACE = { 'x-tagyard-country': 'AQ', 'x-tagyard-region': 'QZ' };
 /** Addresses of private networks: they belong to a server in between, never to a visitor. */
 const PRIVATE = /^(?:10\.|127\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|::1$|f[cd])/i;
 
-const ASPECTS: readonly Aspect[] = [tryLoader, tryCache, tryCookies, tryAddress, tryPlace];
+const ASPECTS: readonly Aspect[] = [tryLoader, tryHits, tryCache, tryCookies, tryAddress, tryPlace];
 
 /**
  * Sends requests to the prefix on the pages' own host, as a browser does. The first fault counts. Passes only where all is
@@ -73,6 +73,47 @@ async function tryLoader({ site, visit }: CheckContext, { base }: Prefix): Promi
   return {
     detail: `${base} leads to the edge, which doesn’t accept its server: the token or the host is wrong`,
     fix: SNIPPET_ADVICE,
+  };
+}
+
+/**
+ * Most tags send their hits by POST. This one has no query and no body, so that no client in the container takes it for
+ * a hit.
+ */
+async function tryHits({ visit }: CheckContext, { base }: Prefix): Promise<Outcome> {
+  const address = `${base}/g/collect`;
+  const answer = await visit(new URL(address), { method: 'POST' });
+  const { status, headers } = answer;
+  if (status === null || status >= 500) return { open: `that hits arrive (${described(answer)})` };
+  if (status >= 300 && status < 400) {
+    const { target, fix } = redirectOf(new URL(address), headers.get('location') ?? '');
+    return { detail: `a hit to ${address} is redirected (${status})${target}`, fix };
+  }
+  if (headers.has('x-tagyard-request-id') && !isProblem(answer)) return { proven: 'hits arrive' };
+  return {
+    detail: `a hit to ${address} doesn’t reach the edge: ${described(answer)}`,
+    fix: `Let the domain’s server forward every method below the path, POST too. ${SNIPPET_ADVICE}`,
+  };
+}
+
+/** Where a redirect leads, as far as that tells who makes it, and what to change. */
+function redirectOf(asked: URL, location: string): { readonly target: string; readonly fix: string } {
+  const to = URL.parse(location, asked.href);
+  if (to !== null && to.host !== asked.host) {
+    return {
+      target: ` to the host ${to.host}`,
+      fix: `The domain’s server redirects to ${to.host}: exempt the path from that, or have the pages and their snippet on that host only.`,
+    };
+  }
+  if (to?.pathname === `${asked.pathname}/`) {
+    return {
+      target: ' to the same address with a slash',
+      fix: 'The pages’ framework adds slashes. In Next.js it is the setting trailingSlash: set skipTrailingSlashRedirect: true in next.config.js, too. In others, exempt the path from the setting that adds slashes.',
+    };
+  }
+  return {
+    target: '',
+    fix: 'Exempt the path from the redirects of the domain’s server: a browser may drop the hit.',
   };
 }
 

@@ -29,6 +29,10 @@ interface Server {
   policy: string | undefined;
   page: string;
   redirect: string | undefined;
+  /** Where it sends requests below the prefix, unless they are for a file; `null`: it forwards them. */
+  movesTo: ((path: string) => string) | null;
+  /** Whether it takes requests other than GET. */
+  posts: boolean;
 }
 
 const RIGHT: Server = {
@@ -41,6 +45,8 @@ const RIGHT: Server = {
   policy: undefined,
   page: '<!doctype html>',
   redirect: undefined,
+  movesTo: null,
+  posts: true,
 };
 
 const nameOf = ({ headers }: http.IncomingMessage) => headers.host?.replace(/:\d+$/, '') ?? '';
@@ -57,6 +63,16 @@ const shop = http.createServer((request, response) => {
     const moved = server.redirect !== undefined && nameOf(request) !== new URL(server.redirect).hostname;
     if (moved) response.writeHead(301, { location: server.redirect }).end();
     else response.writeHead(200, { 'content-type': 'text/html', ...policy }).end(server.page);
+    return;
+  }
+  const [path = '', ...query] = url.split('?');
+  const target = /\.\w+$/.test(path) ? path : (server.movesTo?.(path) ?? path);
+  if (target !== path) {
+    response.writeHead(308, { location: [target, ...query].join('?') }).end();
+    return;
+  }
+  if (!server.posts && request.method === 'POST') {
+    response.writeHead(405).end();
     return;
   }
   const stored = cache.get(url);
@@ -151,7 +167,7 @@ test('a server that forwards everything correctly passes', async () => {
   expect(sameOrigin(await verified(['same_origin passed', 'csp passed']))).toMatchObject({
     subject: 'shop.localhost',
     detail:
-      'https://shop.localhost/m3trics1 leads to the edge: it knows the server by its token, uncached, cookies arrive, with the visitor’s address and no claimed one, with the visitor’s country (DE)',
+      'https://shop.localhost/m3trics1 leads to the edge: it knows the server by its token, hits arrive, uncached, cookies arrive, with the visitor’s address and no claimed one, with the visitor’s country (DE)',
     fix: null,
   });
 });
@@ -213,6 +229,18 @@ test('a domain whose first page redirects to a host under it is checked there', 
 
 test.each<[string, Partial<Server>, RegExp]>([
   ['another token', { token: forwarderToken('other') }, /which doesn’t accept its server/],
+  [
+    'a slash that its framework adds',
+    { movesTo: (path) => path.replace(/([^/])$/, '$1/') },
+    /a hit to https:\/\/shop\.localhost\/m3trics1\/g\/collect is redirected \(308\) to the same address with a slash/,
+  ],
+  [
+    'a redirect to another host',
+    { movesTo: (path) => `https://www.shop.localhost${path}` },
+    /is redirected \(308\) to the host www\.shop\.localhost/,
+  ],
+  ['a redirect elsewhere', { movesTo: () => '/login' }, /is redirected \(308\)$/],
+  ['GET only', { posts: false }, /a hit to .*\/g\/collect doesn’t reach the edge: status 405/],
   ['no cookies', { cookies: false }, /cookies don’t arrive/],
   [
     'the address that a visitor claims',
@@ -239,6 +267,17 @@ test.each<[string, Partial<Server>, RegExp]>([
   Object.assign(server, change);
   const report = await verified(['same_origin failed', 'csp passed']);
   expect(sameOrigin(report)?.detail).toMatch(detail);
+});
+
+test.each<[string, (path: string) => string, RegExp]>([
+  ['a slash', (path) => path.replace(/([^/])$/, '$1/'), /trailingSlash.*skipTrailingSlashRedirect: true/],
+  ['a host', (path) => `https://www.shop.localhost${path}`, /redirects to www\.shop\.localhost/],
+])('the remedy of a redirect names the setting that makes it: %s', async (_what, movesTo, fix) => {
+  Object.assign(server, { movesTo });
+  await eventually(async () => {
+    cache.clear();
+    expect(sameOrigin(await stage.verify(await stage.report(manifest)))?.fix).toMatch(fix);
+  }, PATIENT);
 });
 
 test.each([
