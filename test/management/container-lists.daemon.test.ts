@@ -1,3 +1,4 @@
+import { domainToASCII, domainToUnicode } from 'node:url';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -48,6 +49,47 @@ test.each([
 ])('a search by %s finds %j', async (q, expected) => {
   expect(await names(`q=${encodeURIComponent(q)}`)).toEqual(expected);
   expect(await names(`view=summary&q=${encodeURIComponent(q)}`)).toEqual(expected);
+});
+
+test('a search finds a container by international names as people read them, and by their A-labels', async () => {
+  const hosts = ['möbel-groß.example', '漢字.example', 'bücher.рф', 'faß-ñandú.example'];
+  const [first = '', ...more] = hosts;
+  const body = creation(other, first, { name: 'International' });
+  const { body: made } = await world.call('POST', '/server-containers', { as: 'elsewhere', body });
+  for (const domain of more) {
+    const added = { domain, webTagId: 'GTM-ABC1234' };
+    const { status } = await world.call('POST', `/server-containers/${made.id}/domains`, {
+      as: 'elsewhere',
+      body: added,
+    });
+    expect(status).toBe(200);
+  }
+  for (const q of [...hosts, 'MÖBEL', 'groß', 'mobel-', 'ñandú', '漢', 'xn--mbel-gro-xya6t']) {
+    expect(await names(`q=${encodeURIComponent(q)}`, 'elsewhere'), q).toEqual(['International']);
+  }
+  expect(await names(`domain=${encodeURIComponent('Möbel-Groß.example')}`, 'elsewhere')).toEqual([
+    'International',
+  ]);
+});
+
+test('names of any script are decoded as Node does it, and what isn’t an A-label stays', async () => {
+  const hosts = [
+    ...[
+      'bücher.example',
+      'παράδειγμα.δοκιμή',
+      '例え.テスト',
+      'مثال.إختبار',
+      'доменное-имя.рф',
+      '😀.example',
+      'a.b',
+    ],
+    ...['ẞtraße', 'ıı', '한국.kr', 'xn--', 'xn--99999999999', 'xn--ü', `xn--${'9'.repeat(59)}`],
+  ];
+  for (const host of hosts) {
+    const ascii = domainToASCII(host) || host;
+    const { rows } = await sql<{ name: string }>`select unicode_name(${ascii}) as name`.execute(world.owner);
+    expect(rows[0]?.name, ascii).toBe(domainToASCII(host) === '' ? host : domainToUnicode(host));
+  }
 });
 
 test('a search finds a container by a custom domain that was added, and not by one that was removed', async () => {
@@ -116,7 +158,7 @@ test('a summary has what a list shows', async () => {
     containers: [
       {
         id: ids[0],
-        siteId: 'zurich-shop',
+        siteId: 'zuerich-shop',
         client,
         clientId: client,
         name: 'Zürich Shop',
@@ -173,7 +215,7 @@ test('the counts are those of what the caller may see', async () => {
     health: { degraded: 1 },
     suspended: 0,
   });
-  expect(await counts('elsewhere')).toMatchObject({ total: 1 });
+  expect(await counts('elsewhere')).toMatchObject({ total: 2 });
   expect(await counts('stranger')).toMatchObject({ total: 0, status: { active: 0 } });
   expect(await counts('viewer', `?client=${client}`)).toMatchObject({ total: 6 });
   expect(await counts('viewer', `?client=${other}`)).toMatchObject({ code: 'unknown_client' });

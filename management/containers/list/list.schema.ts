@@ -28,7 +28,10 @@ export const listQuery = z
       .min(1)
       .max(200)
       .optional()
-      .meta({ description: 'part of the name, the site id, a domain or a hostname, whatever its case' }),
+      .meta({
+        description:
+          'part of the name, the site id, a domain (also in Unicode) or a hostname, whatever its case',
+      }),
     client: z.uuid().optional(),
     clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
     status: severalOf(STATUSES).optional(),
