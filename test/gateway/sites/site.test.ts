@@ -12,6 +12,7 @@ import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../support/components.ts';
 import { startKnot } from '../../support/dns/knot.ts';
+import { startEdgeAnswers } from '../../support/edge-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { gatewayApiDefinitions } from '../../support/gateway/api-definitions.ts';
 import { writePartImage } from '../../support/gateway/image.ts';
@@ -62,6 +63,7 @@ describeWith(
     let provisioner: ProvisionerProcess;
     let world: World;
     let edge: Awaited<ReturnType<typeof startUpstream>>;
+    let answers: Awaited<ReturnType<typeof startEdgeAnswers>>;
     let ca: LocalCa;
     let folder: string;
     let id: string;
@@ -122,10 +124,12 @@ describeWith(
       await initSitesRepo(sitesRepo);
       const ageIdentity = await generateIdentity();
       const port = await freePort('127.0.0.1', 0);
+      answers = await startEdgeAnswers(emulator);
       startProvisioner = (env = {}) =>
         ProvisionerProcess.start({
           ...{ folder, sitesRepo, ageIdentity, emulator, secret: SECRET },
           env: {
+            ...answers.env,
             TAGYARD_INSTANCE: 'test',
             HOST_NAME: HOST,
             HOST_KIND: 'kubernetes',
@@ -167,6 +171,7 @@ describeWith(
     afterAll(async () => {
       await world?.close();
       await provisioner?.[Symbol.asyncDispose]();
+      await answers?.close();
       await emulator?.close();
       await edge?.close();
       await cluster?.[Symbol.asyncDispose]();

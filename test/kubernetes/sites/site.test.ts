@@ -7,6 +7,7 @@ import type { PartCheck } from '../../../gitops/report/report.ts';
 import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
 import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../support/components.ts';
+import { startEdgeAnswers } from '../../support/edge-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Cluster } from '../../support/kubernetes/cluster.ts';
 import { ProvisionerProcess } from '../../support/kubernetes/provisioner.ts';
@@ -47,6 +48,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
   let client: string;
   let id: string;
   let site: string;
+  let edge: Awaited<ReturnType<typeof startEdgeAnswers>>;
   /** The client's namespace. */
   let namespace: string;
 
@@ -57,6 +59,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
     const sitesRepo = join(folder, 'sites.git');
     await initSitesRepo(sitesRepo);
     const ageIdentity = await generateIdentity();
+    edge = await startEdgeAnswers(emulator);
     provisioner = await ProvisionerProcess.start({
       ...{ folder, sitesRepo, ageIdentity, emulator, secret: SECRET },
       env: {
@@ -68,6 +71,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
         // Only a pass over all sites removes a client's namespace.
         RECONCILE_INTERVAL_SECONDS: '5',
         KUBERNETES_GATEWAY_ADDRESS: GATEWAY,
+        ...edge.env,
       },
     });
     world = await World.open({
@@ -88,6 +92,7 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
   afterAll(async () => {
     await world?.close();
     await provisioner?.[Symbol.asyncDispose]();
+    await edge?.close();
     await emulator?.close();
     await cluster?.[Symbol.asyncDispose]();
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });

@@ -152,6 +152,11 @@ export async function memoryDaemon(
       secrets: [SECRET],
       certificatesOf: (site) => control.certificates(site),
       conditionsOf: (site) => control.conditions(site),
+      // The edge knows what is in its stores.
+      askEdge: async ({ hostnames: { edge } }) => ({
+        served: world('kv').has(edge),
+        detail: `the edge and ${edge}`,
+      }),
       ...(containerLogs === undefined ? {} : { containerLogs }),
       ...(real.some(({ quota }) => quota !== undefined)
         ? { quotas: () => real.flatMap((one) => one.quota?.() ?? []) }
