@@ -83,7 +83,7 @@ function faultOf(
     return { of: 'host', detail: host_reason === 'host_trouble' ? host_detail : null };
   }
   if (status !== 'verification_failed') return null;
-  return { of: 'checks', detail: status_reason === 'checks_failed' ? status_detail : null };
+  return { of: 'checks', detail: isProjectionReason(status_reason) ? null : status_detail };
 }
 
 /** What is done about a creation that failed. */
