@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
-import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { git } from '../clients/git.ts';
 import { SitesRepoError, wrapGitError } from './errors.ts';
@@ -48,9 +47,8 @@ export async function initSitesRepo(path: string, branch = 'main'): Promise<void
   await git(path, initOf(branch));
 }
 
-/** Without a template: its hooks and settings would come from the machine. */
 function initOf(branch: string, ...more: readonly string[]): string[] {
-  return ['init', '--quiet', '--bare', '--template=', `--initial-branch=${branch}`, ...more];
+  return ['init', '--quiet', '--bare', `--initial-branch=${branch}`, ...more];
 }
 
 /** Creates the bare mirror of the repository at `url`, or sets the URL of an existing one. Fetches nothing. */
@@ -63,10 +61,6 @@ export async function openMirror(mirror: string, git: RepoGit, url: string, bran
 
 async function setRemote(git: RepoGit, url: string): Promise<void> {
   await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));
-  if (!url.startsWith('file:')) return;
-  // A push to a folder runs that repository's hooks as this process.
-  const receive = `git -c core.hooksPath=${devNull} receive-pack`;
-  await wrapGitError('config', () => git(['config', 'remote.origin.receivepack', receive]));
 }
 
 /** Fetches. A mirror that is still empty gets the remote's object format. */

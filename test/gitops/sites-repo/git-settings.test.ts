@@ -86,33 +86,6 @@ describe.each([
     expect(hasRun()).toEqual([]);
   });
 
-  test('runs no hook of its own as this process', async () => {
-    await initSitesRepo(bare);
-    await writeHooks(join(bare, 'hooks'));
-    await (await open(urlOf(bare))).commit(edit);
-    plain('-C', bare, 'config', 'core.hooksPath', join(home, 'hooks'));
-    const repo = await open(urlOf(bare));
-    await repo.commit({ ...edit, edit: () => 'x: 2\n' });
-    expect(hasRun()).toEqual([]);
-    // The hooks would run: an unprotected push runs them.
-    const clone = join(home, `clone-${number}`);
-    plain('clone', '-q', bare, clone);
-    plain(
-      '-C',
-      clone,
-      '-c',
-      'user.name=A',
-      '-c',
-      'user.email=a@example.test',
-      'commit',
-      '-qm',
-      'x',
-      '--allow-empty',
-    );
-    plain('-C', clone, 'push', '-q');
-    expect(hasRun()).toContain('post-receive');
-  });
-
   test('can use SHA-256', async () => {
     plain('init', '-q', '--bare', '--initial-branch=main', '--object-format=sha256', bare);
     const repo = await open(urlOf(bare));
@@ -123,6 +96,33 @@ describe.each([
     expect(await next.read(revision)).toMatchObject([{ site: 'acme', text: 'x: 1\n' }]);
     expect(await next.history('acme')).toMatchObject([{ revision }]);
   });
+});
+
+test('no hook of a local sites repository runs', async () => {
+  await initSitesRepo(bare);
+  await writeHooks(join(bare, 'hooks'));
+  await (await open(bare)).commit(edit);
+  plain('-C', bare, 'config', 'core.hooksPath', join(home, 'hooks'));
+  const repo = await open(bare);
+  await repo.commit({ ...edit, edit: () => 'x: 2\n' });
+  expect(hasRun()).toEqual([]);
+  // The hooks would run: an unprotected push runs them.
+  const clone = join(home, `clone-${number}`);
+  plain('clone', '-q', bare, clone);
+  plain(
+    '-C',
+    clone,
+    '-c',
+    'user.name=A',
+    '-c',
+    'user.email=a@example.test',
+    'commit',
+    '-qm',
+    'x',
+    '--allow-empty',
+  );
+  plain('-C', clone, 'push', '-q');
+  expect(hasRun()).toContain('post-receive');
 });
 
 test('a mirror is kept if the remote’s object format changes, and the error says what to do', async () => {

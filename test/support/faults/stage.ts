@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -59,6 +59,8 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
   const gate = await startGate(emulator.url, names);
   const sitesRepo = join(dir, 'sites.git');
   await initSitesRepo(sitesRepo);
+  const { PATH } = process.env;
+  process.env.PATH = pathWithHooks(dir);
   const ageIdentity = await generateIdentity();
   const recipient = await identityToRecipient(ageIdentity);
   const cipher = await encryptSecret(recipient, 'aWQ9R1RNLVg=');
@@ -176,6 +178,7 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
       gate.world.proxy?.set('theirs', { mark: '# by hand', hash: 'x' });
     },
     async close() {
+      process.env.PATH = PATH;
       next?.kill('SIGKILL');
       await gate.close();
       await emulator.close();
@@ -226,6 +229,25 @@ export async function fullPass(daemon: RunningDaemon): Promise<void> {
     await daemon.call('POST', '/sync');
     await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
   }
+}
+
+/**
+ * A PATH whose git runs the hooks of a repository, for `killAtCommit`: Tagyard switches them off. This process and the
+ * daemons that it starts use it.
+ */
+function pathWithHooks(dir: string): string {
+  const bin = join(dir, 'bin');
+  const script = `#!/bin/sh
+for arg; do
+  shift
+  [ "$arg" = core.hooksPath=/dev/null ] && arg=core.hooksPath=hooks
+  set -- "$@" "$arg"
+done
+PATH='${process.env.PATH}' exec git "$@"
+`;
+  mkdirSync(bin);
+  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
+  return `${bin}:${process.env.PATH}`;
 }
 
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));
