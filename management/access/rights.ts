@@ -17,8 +17,8 @@ import { demandOpen, isOperator, roleIn, type TenantRef, tenantOf } from './tena
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Also open to owners and admins of an organisation, which the body names. */
-    inOrganisation?: true;
+    /** Whom else the body may open the route to: `acting` in an organisation that it names, or operators. */
+    bodyOpensTo?: 'acting' | 'operators';
     /** Also open where the client or organisation is archived. */
     inArchived?: true;
   }
@@ -68,8 +68,8 @@ async function demandInObject(
   if (!success) throw new ManagementProblem('invalid_request', { errors: fieldErrors(error.issues) });
   const caller = callerOf(request);
   const ref = await tenantAt(parts.db, folder, data.id);
-  const role =
-    ref && (await (config.operators === true ? roleIn(parts, ref, caller) : ownRole(parts.db, ref, caller)));
+  const mayOperate = config.operators === true || config.bodyOpensTo === 'operators';
+  const role = ref && (await (mayOperate ? roleIn(parts, ref, caller) : ownRole(parts.db, ref, caller)));
   if (ref === null || role === null) throw new ManagementProblem(OBJECTS[folder]);
   if (isPurpose(access)) demandSufficient(role, access);
   // A deletion gives nobody anything: it stays possible.
@@ -77,7 +77,7 @@ async function demandInObject(
 }
 
 async function demandAnywhere(parts: Parts, request: FastifyRequest, access: Access): Promise<void> {
-  const { operators, inOrganisation } = request.routeOptions.config;
+  const { operators, bodyOpensTo } = request.routeOptions.config;
   const { db, settings } = parts;
   const caller = callerOf(request);
   if ((operators === true || access === 'operate') && isOperator(parts, caller)) return;
@@ -87,7 +87,7 @@ async function demandAnywhere(parts: Parts, request: FastifyRequest, access: Acc
     demandSufficient(role, access);
     return;
   }
-  const role = inOrganisation === true ? await strongestRoleInOrganisations(db, caller.subject) : null;
+  const role = bodyOpensTo === 'acting' ? await strongestRoleInOrganisations(db, caller.subject) : null;
   if (role === null) demandOperator(settings, request);
   else demandSufficient(role, 'act');
 }

@@ -68,7 +68,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
     app.patch(
       '/server-containers/:id',
       {
-        config: { access: 'edit' },
+        config: { access: 'edit', bodyOpensTo: 'operators' },
         schema: {
           operationId: 'changeContainer',
           summary:

@@ -47,7 +47,7 @@ export function clientsRoutes(parts: TenantParts): FastifyPluginAsyncZod {
       {
         config: {
           access: 'operate',
-          inOrganisation: true,
+          bodyOpensTo: 'acting',
           repeatable: {
             async demand(request) {
               const caller = callerOf(request);

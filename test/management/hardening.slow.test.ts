@@ -129,7 +129,7 @@ test.each([
 
 test.each([
   ['POST', '/server-containers'],
-  ['PATCH', '/server-containers/7c9e6679-7425-40de-944b-e07fc1f90ae7'],
+  ['POST', '/tokens'],
 ] as const)('%s %s without a body says what is missing', async (method, url) => {
   const authorization = `Bearer ${await world.issuer.token('owner')}`;
   for (const headers of [{ 'content-type': 'application/json' }, {}]) {
@@ -317,9 +317,9 @@ describe('the audit log', () => {
     [400, 'invalid_request', ['POST', '/server-containers', { body: { name: 7 } }], { container_id: null }],
     [400, 'invalid_request', ['DELETE', '/server-containers/nonsense'], { container_id: null }],
     [403, 'forbidden', ['POST', '/clients', { body: { name: 'Mine' } }], { action: 'createClient' }],
-    [404, 'unknown_container', ['DELETE', `/server-containers/${nobodys}`], { container_id: nobodys }],
+    [404, 'unknown_container', ['PUT', `/server-containers/${nobodys}/config`], { container_id: nobodys }],
     [409, 'domain_in_use', ['POST', '/server-containers'], { action: 'createContainer', revision: null }],
-    [413, 'body_too_large', ['POST', '/clients', { body: { name: 'x'.repeat(200_000) } }], {}],
+    [413, 'body_too_large', ['POST', '/tokens', { body: { name: 'x'.repeat(200_000) } }], {}],
   ])('has a row for a refused mutation: %i %s', async (status, code, [method, url, options], row) => {
     const id = `audit-${method}-${code}`;
     // A POST without a body of its own repeats the creation of the test above, whose domain is in use.
