@@ -8,13 +8,12 @@ const HIT = /^[^?]*\/g\/(?:s\/)?collect(?:\?|$)/;
 const ANY_HIT = /^[^?]*\/(?:[gjr]|g\/s|mp)\/collect(?:\?|$)/;
 /** What an answer to a hit means, by status: the limits of the hops are in docs/http.md. */
 const REFUSALS: Readonly<Record<number, string>> = {
-  400: 'no client in the container takes the hit, or its headers are longer than the proxy takes',
-  413: 'the body is longer than 8 MiB',
-  414: 'the address is longer than the proxy takes',
-  429: 'there are more requests in a second than the proxy takes for the name',
-  431: 'the headers are longer than the tag server takes',
-  502: 'the proxy doesn’t reach the tag server',
-  503: 'there are more connections than the proxy takes for the name, or the tag server is not ready',
+  400: 'no client in the container takes it, or its headers are too long',
+  413: 'the body is over 8 MiB',
+  414: 'the address is too long',
+  429: 'too many requests in a second for the name',
+  431: 'the headers are too long',
+  503: 'too many connections for the name, or the tag server is not ready',
 };
 /** GA4's rule for names of events (docs/facts.md, Paths). */
 const NAME = /^[A-Za-z]\w{0,39}$/;
@@ -62,7 +61,8 @@ export function noteHit(
 export function noteAnswer(target: string, status: number, notes: Notes): void {
   if (status < 400 || !ANY_HIT.test(target)) return;
   notes.error = 'hit_refused';
-  notes.cause ??= `status ${status}: ${REFUSALS[status] ?? 'the tag server or the proxy before it refused the hit'}`;
+  const reason = REFUSALS[status];
+  notes.cause ??= `status ${status}${reason ? `: ${reason}` : ''}`;
 }
 
 type Scan = (text: string) => void;

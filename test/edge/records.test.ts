@@ -61,11 +61,11 @@ describe('request ids', () => {
 
 describe('a hit that is refused on its way', () => {
   test.each([
-    ['/g/collect?v=2', 429, /more requests in a second/],
+    ['/g/collect?v=2', 429, /too many requests in a second/],
     ['/g/s/collect?v=2', 431, /headers/],
-    ['/mp/collect', 413, /body/],
+    ['/mp/collect', 413, /over 8 MiB/],
     ['/j/collect', 414, /address/],
-    ['/g/s/collect', 503, /connections|not ready/],
+    ['/g/s/collect', 503, /too many connections.*not ready/],
     ['/r/collect', 400, /no client/],
     ['/g/collect', 418, /status 418/],
   ])('is in the log with the reason: %s, %i', async (path, status, reason) => {

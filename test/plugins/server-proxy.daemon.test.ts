@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { droppedHeaders } from '../../gitops/appliers/proxy/policy.ts';
+import { renderSandboxSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { HOP_SECRET, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 import { exchangeInPieces } from '../support/edge/streams.ts';
 import { vendorScript } from '../support/edge/upstream.ts';
@@ -34,6 +35,32 @@ describe('GET /c/<container token>.js', () => {
     expect(answer.headers.server).toBeUndefined();
     expect(asked()).toEqual([`https://vendor.test/gtm.js?id=${site.domains[0]?.webTagId}`]);
     expect(stage.upstream.received[0]?.headers.cookie).toBeUndefined();
+  });
+
+  test('is for pages of no origin, too, whose snippet loads it without the loader', async () => {
+    const site = await stage.site();
+    stage.upstream.reply = () => vendorScript();
+    const edgeUrl = `https://${site.host}`;
+    const containerToken = site.domains[0]?.token ?? '';
+    const code = renderSandboxSnippet({ edgeUrl, containerToken }).replace(/^<script>|<\/script>$/g, '');
+    const added: { src?: string; crossOrigin?: string }[] = [];
+    const window: { dataLayer?: { event: string }[] } = {};
+    const document = {
+      createElement: () => ({}),
+      head: { appendChild: (element: object) => added.push(element) },
+    };
+    new Function('window', 'document', code)(window, document);
+    expect(window.dataLayer).toMatchObject([{ event: 'gtm.js' }]);
+    expect(added).toMatchObject([{ crossOrigin: 'anonymous' }]);
+    const { pathname } = new URL(added[0]?.src ?? '');
+    const answer = await stage.send(site.host, pathname, { headers: { origin: 'null' } });
+    expect(answer.status).toBe(200);
+    expect(answer.headers).toMatchObject({
+      'access-control-allow-origin': '*',
+      'cross-origin-resource-policy': 'cross-origin',
+    });
+    // The loader's way is not theirs: any page can make such a frame.
+    expect((await stage.boot(site, {}, { origin: 'null' })).json.code).toBe('origin_not_allowed');
   });
 
   test('is fetched once for simultaneous requests, then served from memory, per data layer name', async () => {
