@@ -50,7 +50,7 @@ export function changer(context: Context, projection: Projector): Change {
     const change = { ...what, ifMatch, planning, caller: callerOf(request), requestId: request.id };
     if (isDryRun(request.query)) return await planChange(context, change);
     // Compared before the change takes any name, and again for the commit.
-    if (planning.isBound) await planChange(context, change);
+    await planning.compare(() => planChange(context, change));
     const row = await changeContainer(context, projection, change);
     const view = presentContainer(row, settings);
     reply.header('etag', containerEtag(row.manifest, view));

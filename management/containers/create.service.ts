@@ -83,7 +83,7 @@ export async function createContainer(
   if (before !== null) return created(before);
   demandRoom(context, { subject: caller.subject, requestId });
   // Compared before the creation takes any name, and again for its claim.
-  if (planning.isBound) await planCreation(context, creation);
+  await planning.compare(() => planCreation(context, creation));
   const moved = await contestDomains(context, { client: body.clientId, names: domains, requestId });
 
   const claim = await claimOf(creation, config, settings);

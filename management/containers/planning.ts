@@ -26,8 +26,8 @@ interface Planned {
  * predict them. The values of any other request are random.
  */
 export interface Planning {
-  /** The request names the plan that is to be saved. */
-  readonly isBound: boolean;
+  /** Makes the plan again where the request names one, before it takes anything. Throws `plan_changed`. */
+  compare(plan: () => Promise<unknown>): Promise<void>;
   /** Generates values. `of` is what they must differ by, such as the version of what is changed. */
   draw(of: string): Draw;
   /** Leases the ports that the named plan has, otherwise the lowest free ones. `null`: none is free. */
@@ -38,11 +38,13 @@ export interface Planning {
 
 /** The header that names the plan to save. */
 const HEADER = 'x-tagyard-plan';
+/** Another site has what was planned. */
+const TAKEN: readonly string[] = ['domain_in_use', 'no_free_port'];
 const PORTS = /\.(\d{1,5})\.(\d{1,5})$/;
 
 /** The planning of a change that is no request, or of one that neither is a dry run nor names a plan. */
 export const UNPLANNED: Planning = {
-  isBound: false,
+  compare: async () => undefined,
   draw: () => (bytes) => randomBytes(bytes),
   lease: leasePorts,
   seal: () => '',
@@ -61,7 +63,15 @@ export async function planningOf(db: Database, request: FastifyRequest): Promise
   const [, processing, preview] = bound?.match(PORTS) ?? [];
   const ports = preview === undefined ? null : { processing: Number(processing), preview: Number(preview) };
   return {
-    isBound: bound !== null,
+    compare: async (plan) => {
+      if (bound === null) return;
+      try {
+        await plan();
+      } catch (error) {
+        if (!(error instanceof ManagementProblem) || !TAKEN.includes(error.code)) throw error;
+        throw new ManagementProblem('plan_changed', { detail: error.message, cause: error });
+      }
+    },
     draw: (of) => {
       let count = 0;
       return (bytes) => {

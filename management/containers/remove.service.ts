@@ -29,7 +29,7 @@ export async function removeContainer(
   removal: Removal,
 ): Promise<ContainerWithOperation> {
   const { id, caller, requestId } = removal;
-  if (removal.planning.isBound) await planRemoval(context, removal);
+  await removal.planning.compare(() => planRemoval(context, removal));
   const { row, from } = await judgeRemoval(context, removal);
   if (from === 'nothing') return row;
   if (from === 'record') {

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 const ALLOWED =
-  'authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, x-request-id';
+  'authorization, content-type, idempotency-key, if-match, if-none-match, last-event-id, x-request-id, x-tagyard-plan';
 const EXPOSED = 'etag, location, retry-after, x-request-id';
 const PREFLIGHT_SECONDS = 600;
 

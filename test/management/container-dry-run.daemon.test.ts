@@ -367,6 +367,20 @@ test('a creation isn’t saved once another site has its planned name or port', 
     [412, 'plan_changed'],
     [412, 'plan_changed'],
   ]);
+  const at = `/server-containers/${id}/domains`;
+  const domain = asPlanned('POST', at, { domain: 'taken.example', webTagId: 'GTM-AAAA' });
+  const { checksum } = await domain.plan();
+  const other = await world.client('Taker');
+  await world.call('POST', '/server-containers', {
+    as: 'owner',
+    body: creation(other, 'taken.example', { name: 'Taker' }),
+  });
+  const taken = await domain.save(checksum);
+  expect([taken.status, taken.body.code, taken.body.detail]).toEqual([
+    412,
+    'plan_changed',
+    expect.stringContaining('another site or client holds taken.example'),
+  ]);
   // Nothing was taken by the refused ones.
   expect((await named.save((await named.plan()).checksum)).status).toBe(202);
 });

@@ -40,7 +40,7 @@ export async function restoreContainer(
 ): Promise<ContainerWithOperation> {
   const { db, repo, settings } = context;
   const { id, caller, requestId, planning } = restoration;
-  if (planning.isBound) await planRestoration(context, restoration);
+  await planning.compare(() => planRestoration(context, restoration));
   const { row, manifest, before } = await judgeRestoration(context, restoration);
   const change = randomUUID();
   await holdQuota(db, settings, row.client_id, { change, containers: [id] });
