@@ -2,6 +2,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { type Clock, systemClock } from '../gitops/base/clock.ts';
 import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../gitops/base/http/client-errors.ts';
+import { jsonExcess } from '../gitops/base/http/json-size.ts';
 import { otherMethods } from '../gitops/base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
 import { requestIdFrom } from '../gitops/base/http/request-id.ts';
@@ -188,9 +189,12 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   app.setSerializerCompiler(serializerCompiler);
   const parseJson = app.getDefaultJsonParser('error', 'error');
   // Some clients send the JSON content type even without a body. Each route decides whether it needs a body.
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) =>
-    body === '' ? done(null, undefined) : parseJson(request, body, done),
-  );
+  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
+    const excess = jsonExcess(body);
+    if (excess !== null) done(new ManagementProblem('invalid_request', { detail: excess }));
+    else if (body === '') done(null, undefined);
+    else parseJson(request, body, done);
+  });
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
   });

@@ -23,6 +23,20 @@ const PAGES = 60;
 export type PageLimit = (request: FastifyRequest) => Promise<number | null>;
 type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
+/** A request counts once for each part of its body of this size, in bytes. */
+const PART = 65_536;
+
+/** How often a request counts. A body of unknown length counts as the longest that its route takes. */
+function costOf({ headers, routeOptions }: FastifyRequest): number {
+  const isUnknown = headers['transfer-encoding'] !== undefined;
+  const length = isUnknown ? routeOptions.bodyLimit : Number(headers['content-length'] ?? 0);
+  return Math.max(1, Math.ceil(Math.min(length, routeOptions.bodyLimit) / PART));
+}
+
+type Counted = Awaited<ReturnType<ReturnType<FastifyInstance['createRateLimit']>>>;
+type Exceeded = Extract<Counted, { readonly isAllowed: false }>;
+const isExceeded = (state: Counted): state is Exceeded => !state.isAllowed && state.isExceeded;
+
 /** The limits per address (before the token check) and per subject (after it) as hooks, and that of pages. */
 export async function buildLimits(
   app: FastifyInstance,
@@ -32,8 +46,10 @@ export async function buildLimits(
   const limit = (options: CreateRateLimitOptions): Hook => {
     const count = app.createRateLimit({ timeWindow: WINDOW_MS, ...options });
     return async (request, reply) => {
-      const state = await count(request);
-      if (state.isAllowed || !state.isExceeded) return;
+      let state = await count(request);
+      for (let more = costOf(request) - 1; more > 0 && !isExceeded(state); more -= 1)
+        state = await count(request);
+      if (!isExceeded(state)) return;
       reply.header('retry-after', state.ttlInSeconds);
       throw new ManagementProblem('rate_limited', {
         detail: `try again in ${counted(state.ttlInSeconds, 'second')}`,
@@ -44,7 +60,7 @@ export async function buildLimits(
   return {
     page: async (request) => {
       const state = await countPages(request);
-      return state.isAllowed || !state.isExceeded ? null : state.ttlInSeconds;
+      return isExceeded(state) ? state.ttlInSeconds : null;
     },
     address: limit({ max: perAddress }),
     subject: limit({ max: perSubject, keyGenerator: (request) => callerOf(request).subject }),

@@ -69,6 +69,32 @@ describe('limits', () => {
   });
 });
 
+test('a request counts once for each 64 KiB of its body', async () => {
+  await world.stop();
+  Object.assign(world.settings.limits, { perSubject: 3 });
+  await world.start();
+  const send = (length: number) =>
+    world.call('POST', '/tokens', { as: `heavy-${length}`, body: { name: 'x'.repeat(length) } });
+  const statuses = [await send(100), await send(120_000), await send(120_000)].map(({ status }) => status);
+  expect(statuses).toEqual([404, 404, 429]);
+  await world.stop();
+  Object.assign(world.settings.limits, { perSubject: 1e9 });
+  await world.start();
+});
+
+test.each([
+  ['nested deeply', `{"name":${'['.repeat(40)}${']'.repeat(40)}}`, 'nested deeper than 32 levels'],
+  [
+    'of very many unknown keys',
+    `{${Array.from({ length: 9_000 }, (_, n) => `"${n}":0`)}}`,
+    'more than 4000 values',
+  ],
+])('a body %s is refused before it is validated', async (_what, payload, detail) => {
+  const answer = await inject({ method: 'POST', url: '/tokens', payload });
+  expect([answer.statusCode, answer.json().errors]).toEqual([400, undefined]);
+  expect(answer.json().detail).toContain(detail);
+});
+
 test('x-forwarded-for is trusted only from a trusted proxy', async () => {
   await world.stop();
   Object.assign(world.settings, { trustedProxies: [] });
