@@ -1,4 +1,4 @@
-import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { type FastifyPluginAsyncZod, validatorCompiler } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
@@ -8,7 +8,8 @@ import { problems } from '../http/openapi.ts';
 import { listVerifications } from '../verification/verification.repository.ts';
 import { containerParams } from '../view/container-view.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../view/plan.ts';
-import { containerExport, judgeExport } from './container-export.ts';
+import { containerExport } from './container-export.ts';
+import { judgeInThread } from './export-threads.ts';
 import {
   CHECKLIST,
   CHECKLIST_IDS,
@@ -92,6 +93,14 @@ export function checklistRoutes(context: Context): FastifyPluginAsyncZod {
       },
     );
 
+    // The body stays a text: another thread parses and validates it.
+    app.removeContentTypeParser('application/json');
+    app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (_request, body, done) =>
+      done(null, body === '' ? undefined : body),
+    );
+    app.setValidatorCompiler<z.ZodType>((route) =>
+      route.httpPart === 'body' ? (value: unknown) => ({ value }) : validatorCompiler(route),
+    );
     app.post(
       '/server-containers/:id/checklist/export',
       {
@@ -113,7 +122,9 @@ export function checklistRoutes(context: Context): FastifyPluginAsyncZod {
       },
       async (request) => {
         const { id, manifest } = await demandContainer(db, request.params.id, callerOf(request), 'edit');
-        const verdicts = judgeExport(request.body, manifest);
+        const { hostnames, customDomains, domains, unproven } = manifest;
+        const site = { hostnames, customDomains, domains, ...(unproven === undefined ? {} : { unproven }) };
+        const verdicts = await judgeInThread({ text: request.body as unknown as string, site }); // as the parser above leaves it
         if (verdicts.length === 0) {
           const message = 'must be a web or a server container';
           const errors = [{ path: 'containerVersion.container.usageContext', message }];

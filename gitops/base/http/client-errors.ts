@@ -62,7 +62,8 @@ function hasBegunAnswer(
 
 /**
  * Refuses what Node and Fastify would answer without a problem document, and more than a hundred bodies that one address
- * sends at once. The options `http.requireHostHeader` and `return503OnClosing` must be `false`. Before you call this function, add the hooks that check the caller.
+ * sends at once. The options `http.requireHostHeader` and `return503OnClosing` must be `false`. Before you call this
+ * function, add the hooks that check the caller.
  */
 export function answerEarlyFaults<Code extends string>(
   app: FastifyInstance,
