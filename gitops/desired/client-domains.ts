@@ -1,4 +1,5 @@
 import { isProven, type Manifest, registrableDomain } from '../manifest/schema.ts';
+import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
 import { byAge, type Claimant } from './claims.ts';
 
 /** A claimant; `applied`: the registrable domains of its site as this host last applied it. */
@@ -28,19 +29,47 @@ export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
   return domains;
 }
 
+/** The ciphertexts of a manifest, each in one spelling. */
+export function ciphertexts(manifest: Manifest): ReadonlySet<string> {
+  return textsOf(manifest, SECRET_MEMBERS);
+}
+
+/** Those of a site that aren't bound to its container, so that another site's manifest may have a copy. */
+export function unboundCiphertexts(
+  manifest: Manifest & { readonly unbound?: readonly string[] },
+): ReadonlySet<string> {
+  const { unbound = [] } = manifest;
+  return textsOf(
+    manifest,
+    SECRET_MEMBERS.filter(({ name }) => unbound.includes(name)),
+  );
+}
+
+/** A ciphertext without the line breaks and lines around it, which don't matter. */
+export const ciphertextOf = (armored: string): string => armored.replace(/-----[^-]+-----|\s/g, '');
+
+function textsOf(manifest: Manifest, members: typeof SECRET_MEMBERS): ReadonlySet<string> {
+  const texts = members.flatMap(({ read }) => {
+    const armored = read(manifest);
+    return armored === undefined ? [] : [ciphertextOf(armored)];
+  });
+  return new Set(texts);
+}
+
 /**
  * By site, its registrable domains in which several clients have sites. With `among`, only domains of these sites
- * count, which saves time: this runs over all sites at each revision.
+ * count, which saves time: this runs over all sites at each revision. With `of`, the same for other things that belong
+ * to one client.
  */
-export function disputedDomains(
-  manifests: Iterable<Manifest>,
-  among?: Iterable<Manifest>,
+export function disputedDomains<One extends Manifest>(
+  manifests: Iterable<One>,
+  among?: Iterable<One>,
+  of: (manifest: One) => ReadonlySet<string> = registrableDomains,
 ): Map<string, Set<string>> {
-  const wanted =
-    among === undefined ? null : new Set([...among].flatMap((one) => [...registrableDomains(one)]));
+  const wanted = among === undefined ? null : new Set([...among].flatMap((one) => [...of(one)]));
   const byDomain = new Map<string, Manifest[]>();
   for (const manifest of manifests) {
-    for (const domain of registrableDomains(manifest)) {
+    for (const domain of of(manifest)) {
       if (wanted !== null && !wanted.has(domain)) continue;
       byDomain.set(domain, [...(byDomain.get(domain) ?? []), manifest]);
     }

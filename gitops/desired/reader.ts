@@ -1,13 +1,20 @@
 import { limit } from '../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { refusedNames } from '../manifest/own-zones.ts';
+import type { Manifest } from '../manifest/schema.ts';
 import type { Reason } from '../report/report.ts';
 import type { SiteBlob } from '../sites-repo/listing.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { appliedManifests } from './applied.ts';
 import { claimantsOf } from './claim-age.ts';
 import { claims, contestedNames, lostClaims } from './claims.ts';
-import { disputedDomains, lostDomains, registrableDomains } from './client-domains.ts';
+import {
+  ciphertexts,
+  disputedDomains,
+  lostDomains,
+  registrableDomains,
+  unboundCiphertexts,
+} from './client-domains.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
 import { readInForce } from './in-force.ts';
 import { Policies } from './policies.ts';
@@ -34,6 +41,14 @@ interface Loaded extends Cache {
 }
 
 type NamesBySite = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Things that belong to one client, by the sites of several clients that have them. */
+interface Disputed {
+  readonly disputed: NamesBySite;
+  readonly of: (manifest: Manifest) => ReadonlySet<string>;
+  /** How a message names one of them. */
+  readonly what: (one: string) => string;
+}
 
 /** The maximum number of files that are parsed and decrypted at once. */
 const MAX_READS = 64;
@@ -187,22 +202,26 @@ export class DesiredStateReader {
       }
     }
     const domains = disputedDomains(liveManifests(sites), among);
-    if (domains.size > 0) await this.#stallDisputed(sites, domains, revision);
-    return names.size > 0 || domains.size > 0;
+    const ofDomains = { of: registrableDomains, what: (domain: string) => domain };
+    if (domains.size > 0) await this.#stallDisputed(sites, { disputed: domains, ...ofDomains }, revision);
+    const secrets = disputedDomains(liveManifests(sites), among, unboundCiphertexts);
+    const ofSecrets = { of: ciphertexts, what: () => 'an encrypted value that isn’t bound to its site' };
+    if (secrets.size > 0) await this.#stallDisputed(sites, { disputed: secrets, ...ofSecrets }, revision);
+    return names.size > 0 || domains.size > 0 || secrets.size > 0;
   }
 
   async #stallDisputed(
     sites: Map<string, DesiredSite>,
-    disputed: NamesBySite,
+    { disputed, of, what }: Disputed,
     revision: string,
   ): Promise<void> {
     const manifests = await appliedManifests([...disputed.keys()], this.#repo, this.#settings);
-    const applied = new Map([...manifests].map(([site, manifest]) => [site, registrableDomains(manifest)]));
+    const applied = new Map([...manifests].map(([site, manifest]) => [site, of(manifest)]));
     // Applied domains stay valid, so the ages of claims matter only if a site claims a domain that isn't applied yet.
     const isNew = ([site, domains]: [string, ReadonlySet<string>]) =>
       [...domains].some((domain) => !applied.get(site)?.has(domain));
     if (![...disputed].some(isNew)) return;
-    const claimed = { names: disputed, claimed: registrableDomains };
+    const claimed = { names: disputed, claimed: of };
     const aged = await claimantsOf(liveManifests(sites), claimed, revision, this.#repo);
     const claimants = aged.map((claimant) => ({
       ...claimant,
@@ -212,7 +231,7 @@ export class DesiredStateReader {
       this.#stall(
         sites,
         site,
-        `${domain} belongs to the client of the site ${holder}, which claimed it first`,
+        `${what(domain)} belongs to the client of the site ${holder}, which claimed it first`,
       );
     }
   }

@@ -4,7 +4,7 @@ import { describeProblem } from '../manifest/problem.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
-import { decryptSecret, Secret } from '../manifest/secrets.ts';
+import { decryptSecret, Secret, unbound } from '../manifest/secrets.ts';
 import { readServiceAccount } from '../manifest/service-account.ts';
 import type { SiteFile } from '../sites-repo/files.ts';
 import { describeMisplaced, type MisplacedFile } from '../sites-repo/listing.ts';
@@ -90,11 +90,20 @@ export async function readValid(
     here: { site, blob, manifest: null, stalled: { reason, message: `${path}: ${message}` } },
   });
   const decrypted: Secret[] = [];
+  const free: string[] = [];
   for (const { name, read } of SECRET_MEMBERS) {
     const armored = read(manifest);
     if (armored === undefined) continue;
     try {
-      decrypted.push(await decryptSecret(ageIdentity, armored));
+      const { secret, container } = unbound(await decryptSecret(ageIdentity, armored));
+      if (container !== null && container !== manifest.container) {
+        return stall(
+          'InvalidManifest',
+          `${name} was encrypted for another container; set it by the API, or encrypt it anew`,
+        );
+      }
+      if (container === null) free.push(name);
+      decrypted.push(secret);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       return stall('UndecryptableConfig', `${name} can't be decrypted on ${host}: ${reason}`);
@@ -103,7 +112,7 @@ export async function readValid(
   const [stored = NO_SECRET, key] = decrypted;
   const config = startable(stored);
   // A copy: the parser's strings are slices that would keep the whole text in memory.
-  const copy = { ...structuredClone(manifest), config };
+  const copy = { ...structuredClone(manifest), config, ...(free.length === 0 ? {} : { unbound: free }) };
   if (key === undefined) return { here: { site, blob, manifest: copy, stalled: null } };
   const problem = judgeAccount(manifest, key);
   if (problem !== null) return stall('InvalidManifest', problem);

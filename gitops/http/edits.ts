@@ -9,7 +9,14 @@ import type { Operation } from '../report/report.ts';
 import { IMAGE_SUBJECT } from '../report/rollout.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
-import { refuseForeignDomains, refuseStuck, refuseTaken, refuseWithoutRoom } from './refusals.ts';
+import {
+  bindable,
+  isInForce,
+  refuseForeignDomains,
+  refuseStuck,
+  refuseTaken,
+  refuseWithoutRoom,
+} from './refusals.ts';
 import { manifestOf, optionalBody, requestHeader, siteIdParams } from './request.ts';
 import { revertOf } from './revert.ts';
 import * as edits from './site-edits.ts';
@@ -68,7 +75,13 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
     const reason = requestHeader(request, 'x-reason');
     return repo.commit({
       site,
-      edit,
+      edit: async (text) => {
+        const edited = await edit(text);
+        const isChanged = edited !== null && edited !== text;
+        return isChanged && (await isInForce(deps, site))
+          ? edits.bindText(deps.ageIdentity, site, edited)
+          : edited;
+      },
       subject: `${verb} ${site}`,
       author: { name: actor, email: actor.includes('@') ? actor : 'provisioner@localhost' },
       trailers: {
@@ -117,7 +130,11 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       if (manifest.state === 'present' && basis === undefined) refuseWithoutRoom(deps, site);
       const edit =
         basis === undefined
-          ? (text: string | null) => edits.provisionEdit(deps.ageIdentity, manifest, text)
+          ? async (current: string | null) =>
+              edits.provisionEdit(deps.ageIdentity, manifest, {
+                current,
+                mayBind: await bindable(deps, manifest),
+              })
           : (text: string | null) => edits.stillPresent(manifest, basis, text);
       const { revision } = await commitEdit(request, { site, verb: 'Provision', edit });
       return answer(reply, { site, kind: 'provision', revision, changed: true, wait });

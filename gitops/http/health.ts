@@ -34,12 +34,21 @@ export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
 
   return async (app) => {
     app.get('/health', async (): Promise<z.input<typeof healthSchema>> => {
-      const parts = checkParts === undefined ? [] : appliedSites().then(checkParts);
+      const sites = await appliedSites();
+      const parts = checkParts === undefined ? [] : checkParts(sites);
       const [repository, ofHost] = await Promise.all([checkRepo(), parts]);
       const quotas = deps.quotas === undefined ? [] : [checkQuotas(shownQuotas(deps))];
-      return { checks: [checkReconciler(loop), repository, ...quotas, ...ofHost] };
+      return { checks: [checkReconciler(loop), repository, ...quotas, ...checkSecrets(sites), ...ofHost] };
     });
   };
+}
+
+/** Lists the sites with secrets that a copy in another site's manifest would reveal; nothing: there is none. */
+function checkSecrets(sites: readonly LoadedManifest[]): PartCheck[] {
+  const free = sites.filter(({ unbound = [] }) => unbound.length > 0).map(({ site }) => site);
+  if (free.length === 0) return [];
+  const detail = `not bound to their site yet; the next change by the API binds them: ${free.join(', ')}`;
+  return [{ name: 'secrets', status: 'passed', detail, fix: null }];
 }
 
 /** Checks that passes can plan, and that the running one doesn't hang. */

@@ -1,4 +1,4 @@
-import { registrableDomains } from '../desired/client-domains.ts';
+import { ciphertextOf, ciphertexts, registrableDomains } from '../desired/client-domains.ts';
 import { clientsOf, holdersOf } from '../desired/desired-state.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { DaemonDeps } from './deps.ts';
@@ -55,4 +55,31 @@ export function refuseStuck({ loop }: DaemonDeps, site: string): void {
   if (status?.reason === 'QuotaReached') {
     throw new ProvisionerProblem('quota_reached', { detail: status.message });
   }
+}
+
+/** Whether the newest manifest of a site is applied: nothing of it is disputed. */
+export async function isInForce({ repo, reader }: DaemonDeps, site: string): Promise<boolean> {
+  const head = await repo.head();
+  if (head === null) return false;
+  const known = (await reader.read(head)).sites.get(site);
+  return known !== undefined && known.manifest !== null && known.stalled === null;
+}
+
+/**
+ * Which secrets of other containers a new site may have: those of its own client's sites, and those of no site. Else a
+ * committer could copy another client's, and have a clone of that site bind them.
+ */
+export async function bindable(
+  { repo, reader }: DaemonDeps,
+  { client }: Pick<Manifest, 'client'>,
+): Promise<(armored: string, holder: string | null) => boolean> {
+  const head = await repo.head();
+  const sites = head === null ? [] : [...(await reader.read(head)).sites.values()];
+  const live = sites.flatMap(({ manifest }) => (manifest?.state === 'present' ? [manifest] : []));
+  const own = new Set(live.filter((one) => one.client === client).flatMap((one) => [...ciphertexts(one)]));
+  const others = new Set(live.filter((one) => one.client !== client).flatMap((one) => [...ciphertexts(one)]));
+  return (armored, holder) => {
+    const text = ciphertextOf(armored);
+    return own.has(text) || (holder === null && !others.has(text));
+  };
 }

@@ -1,10 +1,11 @@
+import { identityToRecipient } from 'age-encryption';
 import { canonicalJson } from '../base/canonical-json.ts';
 import { fieldErrors } from '../base/http/problem.ts';
 import { formatManifest } from '../manifest/load.ts';
 import { readManifest } from '../manifest/read.ts';
 import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from '../manifest/schema.ts';
 import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
-import { decryptSecret } from '../manifest/secrets.ts';
+import { decryptSecret, encryptFor, identitiesIn, unbound } from '../manifest/secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 /** The manifest in a site's file. Throws where it is invalid: only a person can fix that. */
@@ -24,12 +25,13 @@ export async function currentManifest(site: string, text: string | null): Promis
 export async function provisionEdit(
   identity: string,
   manifest: Manifest,
-  current: string | null,
+  { current, mayBind }: { readonly current: string | null; readonly mayBind: MayBind },
 ): Promise<string> {
-  if (current === null) return formatManifest(manifest);
+  const bound = await bindSecrets(identity, manifest, mayBind);
+  if (current === null) return formatManifest(bound);
   const parsed = await readManifest(current, `${manifest.site}.yaml`);
-  if (!parsed.ok) return formatManifest(manifest);
-  const desired = await keepCiphertexts(identity, manifest, parsed.manifest);
+  if (!parsed.ok) return formatManifest(bound);
+  const desired = await keepCiphertexts(identity, bound, parsed.manifest);
   return canonicalJson(desired) === canonicalJson(parsed.manifest) ? current : formatManifest(desired);
 }
 
@@ -47,6 +49,36 @@ export async function stillPresent(
   const manifest = await currentManifest(site, current);
   if (manifest.state === 'present' && manifest.container === container) return current;
   throw new ProvisionerProblem('superseded', { detail });
+}
+
+/** Whether a ciphertext may be bound to the manifest's container; `holder`: the container that it is bound to now. */
+type MayBind = (armored: string, holder: string | null) => boolean;
+
+/** The text with those secrets bound to its container that aren't bound to any. */
+export async function bindText(identity: string, site: string, text: string): Promise<string> {
+  const parsed = await readManifest(text, `${site}.yaml`);
+  if (!parsed.ok || parsed.manifest.state === 'absent') return text;
+  const bound = await bindSecrets(identity, parsed.manifest, (_, holder) => holder === null);
+  return bound === parsed.manifest ? text : formatManifest(bound);
+}
+
+/**
+ * The manifest with its secrets bound to its container. Management may copy those of another container, which it can't
+ * decrypt. A text that can't be decrypted here stays as it is: the reading of the site says why.
+ */
+async function bindSecrets(identity: string, manifest: Manifest, mayBind: MayBind): Promise<Manifest> {
+  let bound = manifest;
+  for (const { read, replace } of SECRET_MEMBERS) {
+    const given = read(manifest);
+    const decrypted = given === undefined ? null : await decryptSecret(identity, given).catch(() => null);
+    if (given === undefined || decrypted === null) continue;
+    const { secret, container } = unbound(decrypted);
+    if (container === manifest.container || !mayBind(given, container)) continue;
+    const [first = ''] = identitiesIn(identity);
+    const recipient = await identityToRecipient(first);
+    bound = replace(bound, await encryptFor(recipient, manifest.container, secret.reveal()));
+  }
+  return bound;
 }
 
 /** The manifest with git's ciphertext for each secret whose plaintext is the same. */

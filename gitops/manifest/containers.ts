@@ -11,6 +11,8 @@ import type { SlotHolder } from './slots.ts';
 /** A manifest whose secrets have been decrypted on the host that runs it. */
 export interface LoadedManifest extends Manifest {
   readonly config: Secret;
+  /** Names of members whose secrets aren't bound to this container yet (`encryptFor`); unset: all are. */
+  readonly unbound?: readonly string[];
   /** The JSON of `serviceAccount`'s key. */
   readonly serviceAccountKey?: Secret;
   /** What limits the templates of the tag server; unset: nothing does. */

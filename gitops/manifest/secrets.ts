@@ -38,6 +38,24 @@ export async function encryptSecret(recipient: string, text: string): Promise<st
   return `${armor.encode(await encrypter.encrypt(text)).trim()}\n`;
 }
 
+const BINDING = 'tagyard-container: ';
+
+/**
+ * Encrypts a secret of one container. Its plaintext begins with the container's id, so that no other site's manifest can
+ * use a copy of the ciphertext.
+ */
+export async function encryptFor(recipient: string, container: string, text: string): Promise<string> {
+  return await encryptSecret(recipient, `${BINDING}${container}\n${text}`);
+}
+
+/** The secret without its binding, and the id of the container that it is bound to; `null`: it isn't bound. */
+export function unbound(secret: Secret): { readonly secret: Secret; readonly container: string | null } {
+  const text = secret.reveal();
+  const end = text.startsWith(BINDING) ? text.indexOf('\n') : -1;
+  if (end < 0) return { secret, container: null };
+  return { secret: new Secret(text.slice(end + 1)), container: text.slice(BINDING.length, end) };
+}
+
 /**
  * The decrypters by the text of their key file. They are kept because parsing an identity takes as long as a
  * decryption, and a host decrypts thousands of secrets with the same file.

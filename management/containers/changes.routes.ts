@@ -115,7 +115,10 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
         },
       },
       async (request, reply) => {
-        const account = await encryptAccount(request.body, settings.ageRecipient);
+        const account = await encryptAccount(request.body, {
+          recipient: settings.ageRecipient,
+          container: request.params.id,
+        });
         return await change(request, reply, {
           id: request.params.id,
           subject: 'Set the service account of',

@@ -37,7 +37,7 @@ export interface NewClaim {
   /** What the container has of another one. */
   readonly copied: unknown;
   /** Makes the draft for one site id. */
-  draft(draw: Draw): Draft;
+  draft(draw: Draw): Promise<Draft>;
 }
 
 /**
@@ -143,7 +143,7 @@ async function claim(
   { caller, requestId, key, planning, moved, copied, ...wanted }: NewClaim,
   site: string,
 ): Promise<Claimed> {
-  const draft = wanted.draft(planning.draw(site));
+  const draft = await wanted.draft(planning.draw(site));
   await demandQuota(trx, settings, draft.clientId, [draft.id]);
   // Leases and claims refer to the container's row, so it is inserted before its ports are known.
   const provisional = draftManifest(draft, site, { processing: 1024, preview: 1025 }, settings);

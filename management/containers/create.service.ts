@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/http/problem.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { encryptFor, encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { demandRole } from '../access/roles.ts';
 import { demandOpen } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
@@ -86,7 +86,7 @@ export async function createContainer(
   await planning.compare(() => planCreation(context, creation));
   const moved = await contestDomains(context, { client: body.clientId, names: domains, requestId });
 
-  const claim = await claimOf(creation, config, settings);
+  const claim = claimOf(creation, config, settings);
   const operation = await claimContainer(context, { ...claim, moved, key });
   if (operation === null) {
     // Another request took the key after `repeatedAnswer` had found it free.
@@ -113,7 +113,7 @@ export async function planCreation(
   const { body, caller, requestId } = creation;
   const config = await judgeCreation(context, creation);
   demandRoom(context, { subject: caller.subject, requestId });
-  const claim = await claimOf(creation, config, context.settings);
+  const claim = claimOf(creation, config, context.settings);
   const winnable = await winnableDomains(context, { client: body.clientId, names: domainsOf(body) });
   const { manifest, checksum } = await tryClaim(context, { ...claim, moved: winnable, key: null });
   const plan = planOfManifests(null, manifest, `Create ${manifest.site}`);
@@ -166,12 +166,11 @@ function domainsOf({ pages }: Pick<NewContainer, 'pages'>): string[] {
   return pages.map(({ domain }) => domain);
 }
 
-async function claimOf(
+function claimOf(
   { body, copied, caller, requestId, planning }: Omit<Creation, 'idempotencyKey'>,
   config: string | null,
   { ageRecipient }: Pick<Context['settings'], 'ageRecipient'>,
-): Promise<Omit<NewClaim, 'moved' | 'key'>> {
-  const given = config === null ? {} : { containerConfig: await encryptSecret(ageRecipient, config) };
+): Omit<NewClaim, 'moved' | 'key'> {
   return {
     caller,
     requestId,
@@ -181,19 +180,22 @@ async function claimOf(
     siteId: body.siteId,
     domains: domainsOf(body),
     copied,
-    draft: (draw) => ({
-      id: drawUuid(draw),
-      clientId: body.clientId,
-      name: body.name,
-      loaderToken: newToken('lt', draw),
-      domains: body.pages.map((page) => ({ ...page, token: newToken('ct', draw) })),
-      features: body.features,
-      modules: body.modules,
-      consent: consentOf(body),
-      containerConfig: '',
-      ...copied,
-      ...given,
-      ...(body.resources === undefined ? {} : { resources: body.resources }),
-    }),
+    draft: async (draw) => {
+      const id = drawUuid(draw);
+      return {
+        id,
+        clientId: body.clientId,
+        name: body.name,
+        loaderToken: newToken('lt', draw),
+        domains: body.pages.map((page) => ({ ...page, token: newToken('ct', draw) })),
+        features: body.features,
+        modules: body.modules,
+        consent: consentOf(body),
+        containerConfig: '',
+        ...copied,
+        ...(config === null ? {} : { containerConfig: await encryptFor(ageRecipient, id, config) }),
+        ...(body.resources === undefined ? {} : { resources: body.resources }),
+      };
+    },
   };
 }

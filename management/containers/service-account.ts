@@ -1,15 +1,15 @@
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { encryptFor } from '../../gitops/manifest/secrets.ts';
 import { parseServiceAccount } from '../../gitops/manifest/service-account.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
 /** The key as a manifest has it. Throws `invalid_service_account`, which never quotes a value of the key. */
 export async function encryptAccount(
   body: unknown,
-  recipient: string,
+  { recipient, container }: { readonly recipient: string; readonly container: string },
 ): Promise<NonNullable<Manifest['serviceAccount']>> {
   const verdict = parseServiceAccount(body);
-  if (verdict.ok) return { ...verdict.facts, key: await encryptSecret(recipient, verdict.text) };
+  if (verdict.ok) return { ...verdict.facts, key: await encryptFor(recipient, container, verdict.text) };
   const { member, problem } = verdict;
   throw new ManagementProblem('invalid_service_account', {
     detail: member === '' ? `the key ${problem}` : `${member} ${problem}`,

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
-import { decryptSecret } from '../../gitops/manifest/secrets.ts';
+import { decryptSecret, unbound } from '../../gitops/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
 import { AUTH_SECRET, CONFIG, creation, World } from '../support/management/world.ts';
 
@@ -76,7 +76,7 @@ describe('a creation', () => {
     const text = (await world.file(body.siteId)) ?? '';
     const parsed = parseManifest(text, `${body.siteId}.yaml`);
     if (!parsed.ok) throw new Error('the manifest is not valid');
-    const secret = await decryptSecret(world.identity, parsed.manifest.containerConfig);
+    const { secret } = unbound(await decryptSecret(world.identity, parsed.manifest.containerConfig));
     expect(secret.reveal()).toBe(CONFIG);
     await becomes(body.id, 'active');
     const tables = [

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseManifest } from '../../gitops/manifest/load.ts';
-import { decryptSecret } from '../../gitops/manifest/secrets.ts';
+import { decryptSecret, unbound } from '../../gitops/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 import { FACTS, PRIVATE_LINE, serviceAccountJson } from '../support/service-account.ts';
@@ -39,7 +39,9 @@ test('a key is stored encrypted for the host; the API answers only what identifi
   const { serviceAccount } = await manifest();
   expect(serviceAccount).toMatchObject(FACTS);
   const { key = '' } = serviceAccount ?? {};
-  expect(JSON.parse((await decryptSecret(world.identity, key)).reveal())).toEqual(serviceAccountJson());
+  expect(JSON.parse(unbound(await decryptSecret(world.identity, key)).secret.reveal())).toEqual(
+    serviceAccountJson(),
+  );
   // Neither the manifest in git nor logs, database and answer have the private key in plain text.
   const rows = await world.owner.selectFrom('containers').selectAll().execute();
   const audit = await world.owner.selectFrom('audit_log').selectAll().execute();

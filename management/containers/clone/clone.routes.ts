@@ -67,6 +67,11 @@ export function cloneRoutes(context: Context, runner: OperationRunner): FastifyP
         const caller = callerOf(request);
         const { settings } = context;
         const source = await sourceOf(context, request.params.id, caller);
+        const { clientId = source.client, containerConfigB64 } = request.body;
+        if (clientId !== source.client && containerConfigB64 === undefined) {
+          const detail = 'containerConfigB64 is missing: a configuration is not copied to another client';
+          throw new ManagementProblem('invalid_request', { detail });
+        }
         // Refused: an image no longer allowed, and resources that the caller may not set.
         demandAllowedImage(source.image, settings);
         demandResources(source.resources, containerResources.parse({}), caller, settings);

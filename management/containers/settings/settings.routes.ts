@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { encryptFor } from '../../../gitops/manifest/secrets.ts';
 import type { Context } from '../../context/context.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { problems } from '../../http/openapi.ts';
@@ -40,7 +40,7 @@ export function settingsRoutes(context: Context, projection: Projector): Fastify
       },
       async (request, reply) => {
         const config = canonicalConfig(request.body.containerConfigB64);
-        const containerConfig = await encryptSecret(settings.ageRecipient, config);
+        const containerConfig = await encryptFor(settings.ageRecipient, request.params.id, config);
         return await change(request, reply, {
           id: request.params.id,
           subject: 'Set the container configuration of',

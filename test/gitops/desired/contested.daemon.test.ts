@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { git } from '../../../gitops/clients/git.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { encryptFor, encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;
@@ -141,5 +143,44 @@ describe('a name that is the installation’s own', () => {
     expect(await daemon.reaches('acme', 'Ready')).toMatchObject({ applied: daemon.loop.revision });
     await daemon.push('acme', { ...manifest, hostnames: { ...hostnames, edge: 'example.net' } });
     await daemon.reaches('acme', 'NameTaken');
+  });
+});
+
+describe('another site’s secret', () => {
+  const client = '7c9e6679-7425-40de-944b-e07fc1f90aff';
+
+  test('is refused where it is bound to its container, in the manifest of the same client, too', async () => {
+    const acme = daemon.manifest('acme', 1);
+    const containerConfig = await encryptFor(daemon.recipient, acme.container, daemon.config);
+    await daemon.push('acme', { ...acme, containerConfig });
+    await daemon.reaches('acme', 'Ready');
+    await daemon.push('thief', daemon.manifest('thief', 2, { containerConfig }));
+    const status = await daemon.reaches('thief', 'InvalidManifest');
+    expect(status?.message).toContain('containerConfig was encrypted for another container');
+    expect(daemon.objectCount('thief')).toBe(0);
+    // No edit by the API makes it the site's own.
+    await daemon.call('POST', '/sites/thief/suspend', {});
+    await daemon.call('POST', '/sites/thief/resume', {});
+    expect(await daemon.reaches('thief', 'InvalidManifest')).toMatchObject({ applied: null });
+  });
+
+  test('is refused to another client where it isn’t bound, however it is written, until a change binds it', async () => {
+    const containerConfig = await encryptSecret(daemon.recipient, daemon.config);
+    await daemon.push('acme', daemon.manifest('acme', 1, { containerConfig }));
+    await daemon.reaches('acme', 'Ready');
+    const checks = async () => JSON.stringify((await daemon.call('GET', '/health')).body);
+    expect(await checks()).toContain(
+      'not bound to their site yet; the next change by the API binds them: acme',
+    );
+    await daemon.push(
+      'aaa-thief',
+      daemon.manifest('aaa-thief', 2, { client, containerConfig: `${containerConfig.trim()}` }),
+    );
+    const status = await daemon.reaches('aaa-thief', 'NameTaken');
+    expect(status?.message).toContain('belongs to the client of the site acme');
+    await daemon.call('POST', '/sites/acme/suspend', {});
+    await daemon.call('POST', '/sites/acme/resume', {});
+    await daemon.reaches('acme', 'Ready');
+    await eventually(async () => expect(await checks()).not.toContain('not bound'));
   });
 });

@@ -61,7 +61,10 @@ export async function memoryDaemon(
   const ageIdentity = await generateIdentity();
   const recipient = await identityToRecipient(ageIdentity);
   const config = 'aWQ9R1RNLVg=';
-  const cipher = await encryptSecret(recipient, config);
+  // Another ciphertext for each client of the tests: an unbound one may not be in the sites of two.
+  const ciphers = await Promise.all(Array.from({ length: 6 }, () => encryptSecret(recipient, config)));
+  const cipherOf = ({ client }: Partial<ManifestInput>) =>
+    ciphers[Number.parseInt(client?.at(-1) ?? '7', 16) % ciphers.length] ?? '';
   const worlds = new Map<Target, MemoryWorld>(TARGETS.map((target) => [target, new Map()]));
   const control: {
     fault: Fault;
@@ -193,7 +196,7 @@ export async function memoryDaemon(
       running = build({ known, ...extra });
     },
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
-      manifestInput(site, number, { containerConfig: cipher, ...extra }),
+      manifestInput(site, number, { containerConfig: cipherOf(extra), ...extra }),
     /** Commits one file, like an operator; `null` deletes it. */
     push: (site: string, file: ManifestInput | string | null) =>
       repo.commit({
