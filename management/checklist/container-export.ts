@@ -129,10 +129,10 @@ const MOST_TEXTS_IN_ALL = 100_000;
 /** Many tags may name one variable: it is read once. */
 const READ = new WeakMap<readonly unknown[], ReadonlyMap<string, string>>();
 
-export type JudgedSite = Pick<ManifestView, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>;
+export type CheckedSite = Pick<ManifestView, 'hostnames' | 'customDomains' | 'domains' | 'unproven'>;
 
 /** The verdicts on those points of the checklist that the export shows. The details quote nothing of the export. */
-export function judgeExport(given: ContainerExport, site: JudgedSite): PointVerdict[] {
+export function judgeExport(given: ContainerExport, site: CheckedSite): PointVerdict[] {
   const { usageContext } = given.containerVersion.container;
   const kinds = usageContext.map((kind) => kind.toUpperCase());
   if (kinds.includes('SERVER')) return [taggingServerUrl(given, site), client(given)];
@@ -142,7 +142,7 @@ export function judgeExport(given: ContainerExport, site: JudgedSite): PointVerd
 
 function taggingServerUrl(
   { containerVersion: { container } }: ContainerExport,
-  site: JudgedSite,
+  site: CheckedSite,
 ): PointVerdict {
   const id = 'tagging_server_url';
   const { taggingServerUrls: urls } = container;
@@ -164,7 +164,7 @@ function client({ containerVersion }: ContainerExport): PointVerdict {
     : unknown(id, 'the server container has clients, but none for GA4');
 }
 
-function googleTag(given: ContainerExport, site: JudgedSite): PointVerdict {
+function googleTag(given: ContainerExport, site: CheckedSite): PointVerdict {
   const { tag, variable } = given.containerVersion;
   const variables = new Variables(variable);
   const found = tag
@@ -183,7 +183,7 @@ function googleTag(given: ContainerExport, site: JudgedSite): PointVerdict {
 function withoutGoogleTag(
   { containerVersion: { tag, zone } }: ContainerExport,
   variables: Variables,
-  site: JudgedSite,
+  site: CheckedSite,
 ): PointVerdict {
   const id = 'google_tag';
   const none = 'the web container has no Google tag of GA4';
@@ -209,7 +209,7 @@ function withoutGoogleTag(
   return open(id, none);
 }
 
-function ids({ containerVersion: { container } }: ContainerExport, { domains }: JudgedSite): PointVerdict {
+function ids({ containerVersion: { container } }: ContainerExport, { domains }: CheckedSite): PointVerdict {
   const id = 'ids_agree';
   const those = domains.filter(({ webTagId }) => webTagId === container.publicId);
   return those.length > 0
@@ -221,7 +221,7 @@ function ids({ containerVersion: { container } }: ContainerExport, { domains }: 
 function serverState(
   { type, parameter }: Entity,
   variables: Variables,
-  site: JudgedSite,
+  site: CheckedSite,
 ): keyof typeof SERVER_STATES | null {
   const settings = settingsOf(parameter);
   const ids = type === GA4_CONFIGURATION ? [] : variables.textsOf(settings.get('tagId') ?? '');
@@ -333,7 +333,7 @@ function collect(parameters: readonly unknown[], found: Map<string, string>, dep
 }
 
 /** Whether hits to the URL arrive at the site: at its edge hostname, or at a proven custom domain or prefix. */
-function leadsTo(site: JudgedSite, text: string): boolean {
+function leadsTo(site: CheckedSite, text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { hostname, pathname } = new URL(text);
   if ([site.hostnames.edge, ...provenHosts(site)].includes(hostname)) return true;

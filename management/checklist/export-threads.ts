@@ -4,12 +4,12 @@ import type { FieldError } from '../../gitops/base/http/problem.ts';
 import { limit } from '../../gitops/base/limit.ts';
 import { siblingUrl } from '../../gitops/base/runtime/sibling.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import type { JudgedSite } from './container-export.ts';
+import type { CheckedSite } from './container-export.ts';
 import type { PointVerdict } from './items.ts';
 
 export interface ExportJob {
   readonly text: string;
-  readonly site: JudgedSite;
+  readonly site: CheckedSite;
 }
 
 /** `errors: null`: the text is no JSON. */
