@@ -35,7 +35,8 @@ export const FORWARDED_COOKIES: readonly string[] = [
   ...['_epik', '_pin_unauth', '__kla_id'],
 ];
 
-export { HIT_PATHS };
+/** The routes of hits, in the records of requests. */
+export const HIT_ROUTES = HIT_PATHS;
 
 /** The options of each plugin, by its name. The worker doesn't use this: `@__PURE__` keeps it out of the bundle. */
 export const MODULES = {

@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS, type NameLimits } from '../appliers/proxy/backend.ts';
 import { type ConvergerDeps, converge } from '../appliers/proxy/nginx/converge.ts';
 import { NginxDaemon } from '../appliers/proxy/nginx/daemon.ts';
 import { Generations } from '../appliers/proxy/nginx/generations.ts';
-import { type Http2, http2Of } from '../appliers/proxy/nginx/http2.ts';
+import { http2Of } from '../appliers/proxy/nginx/http2.ts';
 import type { FileChange } from '../appliers/proxy/nginx/isolate.ts';
 import { rotateLogs } from '../appliers/proxy/nginx/logs.ts';
 import { endNginx } from '../appliers/proxy/nginx/process.ts';
@@ -66,7 +66,7 @@ export class GatewayNginx {
   readonly #exclusive = limit(1);
   /** The hash of what nginx serves; `null`: unknown. */
   #servedHash: string | null = null;
-  #http2: Http2 = 'none';
+  #http2: MainSettings['http2'] = 'none';
   #refused: ReadonlyMap<string, string> = new Map();
   #sites: ReadonlySet<string> = new Set();
 

@@ -1,4 +1,4 @@
-import { HIT_PATHS } from '../../plugins/document.ts';
+import { HIT_ROUTES } from '../../plugins/document.ts';
 
 /**
  * Which data points are summed, and how. Their layout is that of edge/logs/request-record.ts. The queries use only
@@ -49,7 +49,7 @@ const TOTALS: Readonly<Record<string, string>> = {
   n_t: requests('double5 = 1'),
   n_x: requests(`blob3 <> ''`),
   n_h: requests(
-    `blob3 = 'hit_refused' OR (blob3 <> '' AND blob2 IN (${HIT_PATHS.map((route) => `'${route}'`).join(', ')}))`,
+    `blob3 = 'hit_refused' OR (blob3 <> '' AND blob2 IN (${HIT_ROUTES.map((route) => `'${route}'`).join(', ')}))`,
   ),
   ...Object.fromEntries(
     CLASSES.map((digit) => [`n_s_${digit}`, requests(`double1 >= ${digit}00 AND double1 < ${digit + 1}00`)]),

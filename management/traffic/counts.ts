@@ -1,12 +1,12 @@
-import { HIT_PATHS } from '../../plugins/document.ts';
+import { HIT_ROUTES } from '../../plugins/document.ts';
 import { latencyBucket, quantile } from './latency.ts';
 import { countOf, type TrafficRecord } from './record.ts';
 
 /**
  * Sums by name. One letter: `n` requests, `e` events, `i` and `o` octets in and out, `d` reports (`b`: positive) about
- * blockers, `t` bots, `x` errors, `h` lost hits. With a colon, by value: `r` route, `s` first digit of the status, `c` cache, `k` country,
- * `p` consent, `l` bucket of the latency, `v` version of the web container. Hours also have some sums by quarter: `n1`
- * requests of the second quarter, `n2`, `n3` (`withQuarter`).
+ * blockers, `t` bots, `x` errors, `h` lost hits. With a colon, by value: `r` route, `s` first digit of the status, `c` cache,
+ * `k` country, `p` consent, `l` bucket of the latency, `v` version of the web container. Hours also have some sums by quarter:
+ * `n1` requests of the second quarter, `n2`, `n3` (`withQuarter`).
  */
 export type Counts = Map<string, number>;
 
@@ -36,7 +36,7 @@ export function countRecord(counts: Counts, record: TrafficRecord): void {
   if (CONSENTS.includes(consent)) add(counts, `p:${consent}`, 1);
   if (typeof error === 'string') {
     add(counts, 'x', 1);
-    if (error === 'hit_refused' || HIT_PATHS.includes(route)) add(counts, 'h', 1);
+    if (error === 'hit_refused' || HIT_ROUTES.includes(route)) add(counts, 'h', 1);
   }
   if (bot === true) add(counts, 't', 1);
   if (typeof webContainerVersion === 'string' && VERSION.test(webContainerVersion)) {

@@ -37,7 +37,8 @@ export function presentSameOrigin(
 
 /**
  * The cookies that a forwarder passes on: those that the edge accepts under every prefix, those that the site restores or
- * its tag server reads, and its master cookies. Names with characters that are special in some product's configuration are omitted.
+ * that its tag server reads, and its master cookies. Names with characters that are special in some product's
+ * configuration are omitted.
  */
 function passedCookies({ modules }: ManifestView): string[] {
   const { cookies = [], masterCookie = [] } = modules.cookie_restoration ?? {};

@@ -59,11 +59,14 @@ async function send({ edge, demo, management }: Run) {
     times.push(performance.now() - at);
     statuses.set(answer.statusCode, (statuses.get(answer.statusCode) ?? 0) + 1);
   };
-  for (let count = 0; count < PER_SECOND * SECONDS; ) {
+  const { promise: allSent, resolve } = Promise.withResolvers<void>();
+  const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - started) * PER_SECOND) / 1_000);
-    for (; count < Math.min(due, PER_SECOND * SECONDS); count += 1) pending.push(hit());
-    await new Promise((resolve) => setTimeout(resolve, GROUP_MS));
-  }
+    while (pending.length < Math.min(due, PER_SECOND * SECONDS)) pending.push(hit());
+    if (pending.length === PER_SECOND * SECONDS) resolve();
+  }, GROUP_MS);
+  await allSent;
+  clearInterval(timer);
   const seconds = (performance.now() - started) / 1_000;
   await Promise.all(pending);
   await dispatcher.close();

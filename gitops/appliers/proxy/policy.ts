@@ -4,12 +4,14 @@ import {
   FORWARDER_HEADERS,
   HOP_HEADER,
   isClaim,
+  MAX_BODY_OCTETS,
   OLD_HOP_HEADER,
   PLACE_HEADERS,
 } from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
-export { MAX_BODY_OCTETS } from '../../../edge/http/request-headers.ts';
+/** The longest body that a proxy passes on, as the edge does. */
+export const BODY_LIMIT_OCTETS = MAX_BODY_OCTETS;
 
 /** Crawlers are to leave the origins and previews alone. */
 export const ROBOTS = { path: '/robots.txt', text: 'User-agent: *\nDisallow: /\n' } as const;

@@ -7,7 +7,7 @@ import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
 import {
   ARRIVAL_PATH,
-  MAX_BODY_OCTETS,
+  BODY_LIMIT_OCTETS,
   NO_TRUSTED_PEERS,
   ROBOTS,
   type TrustedPeers,
@@ -116,7 +116,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         }
         request.method = forwardedMethod(request, asked);
       }
-      if (Number(request.headers['content-length']) > MAX_BODY_OCTETS) {
+      if (Number(request.headers['content-length']) > BODY_LIMIT_OCTETS) {
         tooLarge(request, response);
         return;
       }
@@ -171,7 +171,7 @@ function limitedBody(request: IncomingMessage, response: http.ServerResponse): T
   const passing = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       octets += chunk.length;
-      if (octets <= MAX_BODY_OCTETS) return done(null, chunk);
+      if (octets <= BODY_LIMIT_OCTETS) return done(null, chunk);
       request.unpipe(passing);
       tooLarge(request, response);
     },

@@ -1,11 +1,7 @@
 import { runCommand } from '../../../clients/command.ts';
+import type { MainSettings } from './quote.ts';
 
-/**
- * How nginx is told to speak HTTP/2: by a parameter of `listen` before 1.25.1, later by a directive. `none`: it was built
- * without HTTP/2.
- */
-export const HTTP2_SPELLINGS = ['parameter', 'directive', 'none'] as const;
-export type Http2 = (typeof HTTP2_SPELLINGS)[number];
+type Http2 = MainSettings['http2'];
 
 export async function http2Of(bin: string): Promise<Http2> {
   const { stderr } = await runCommand(bin, ['-V']);

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { TerminalError } from '../../../base/errors.ts';
 import { cidrRange } from '../policy.ts';
-import { HTTP2_SPELLINGS } from './http2.ts';
 
 const port = z.int().min(1).max(65535);
 const address = z.union([
@@ -60,8 +59,11 @@ export const mainSchema = z.object({
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
   /** The secret before the present one, which the edge may still send; `null`: none. */
   previousHopSecret: secret.nullable(),
-  /** How nginx is told to speak HTTP/2 (`http2.ts`). */
-  http2: z.enum(HTTP2_SPELLINGS),
+  /**
+   * How nginx is told to speak HTTP/2: by a parameter of `listen` before 1.25.1, later by a directive. `none`: it was
+   * built without HTTP/2.
+   */
+  http2: z.enum(['parameter', 'directive', 'none']),
   /** What only the gateway of a cluster has; `null`: a host's proxy. */
   gateway: z
     .object({

@@ -4,10 +4,10 @@ import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
 import {
   ARRIVAL_PATH,
+  BODY_LIMIT_OCTETS,
   CLAIMS,
   droppedHeaders,
   HOP_SECRET_HEADERS,
-  MAX_BODY_OCTETS,
   type TrustedPeers,
 } from '../policy.ts';
 import { DIRECT_HEADERS, PREVIEW_HEADERS } from './direct-headers.ts';
@@ -76,7 +76,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     system,
     logs: settings.systemLogs ?? 'logs',
     limits,
-    maxBody: MAX_BODY_OCTETS,
+    maxBody: BODY_LIMIT_OCTETS,
     verify,
     ca,
   };

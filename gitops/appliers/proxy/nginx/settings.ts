@@ -1,7 +1,6 @@
 import { join } from 'node:path';
 import type { Log } from '../../../base/log.ts';
 import { DEFAULT_LIMITS, type NameLimits, type ProxySettings } from '../backend.ts';
-import type { Http2 } from './http2.ts';
 import { type MainSettings, mainSchema, plain } from './quote.ts';
 
 export interface NginxSettings extends ProxySettings {
@@ -31,7 +30,7 @@ export interface NginxSettings extends ProxySettings {
 export function mainSettings(
   settings: NginxSettings,
   ports: { httpPort: number; tlsPort: number; statusPort: number },
-  { geoModule, http2 }: { readonly geoModule: string | null; readonly http2: Http2 },
+  { geoModule, http2 }: { readonly geoModule: string | null; readonly http2: MainSettings['http2'] },
 ): MainSettings {
   const limits = settings.limits ?? DEFAULT_LIMITS;
   const main = {
