@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { shownHostsIn } from '../base/host-name.ts';
 import { counted } from '../base/text.ts';
 import { isCertificate } from '../report/is-certificate.ts';
 import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
@@ -51,7 +52,8 @@ export async function status(
     if (own.length > 0 || hasFailed(checks)) process.exitCode = 1;
     print(options, { ...shown, drift: own, checks }, () => {
       const below = renderLive(own, checks);
-      return `${renderSite(shown)}${below === '' ? '' : `\n${below}`}`;
+      const resources = shown.resources.map((one) => ({ ...one, key: shownHostsIn(one.key) }));
+      return shownHostsIn(`${renderSite({ ...shown, resources })}${below === '' ? '' : `\n${below}`}`);
     });
     return;
   }
@@ -71,7 +73,7 @@ export async function status(
       conditions.filter(({ condition }) => condition === 'preview_failed').map((one) => ({ ...one, site })),
     );
     const named = own.map((one) => renderCondition(one, ` ${one.site}`)).join('');
-    return `${head}${list}${named}${renderLive(drift, relevant)}`;
+    return shownHostsIn(`${head}${list}${named}${renderLive(drift, relevant)}`);
   });
 }
 

@@ -77,6 +77,8 @@ describeWith('chromium', 'the console', () => {
     await page.getByLabel('Name', { exact: true }).fill('Bremen Shop');
     await page.getByLabel('Domain', { exact: true }).fill('bremen.example');
     await page.getByLabel('Web tag id', { exact: true }).fill('GTM-ABC1234');
+    await page.getByText('bremen-shop.edge.example.net').waitFor();
+    await page.getByLabel('Only after a grant').check();
     await page.getByRole('button', { name: 'Create the container' }).click();
     await page.waitForURL(/\/setup$/);
     const steps = page.getByRole('list', { name: 'Steps' });
@@ -93,6 +95,53 @@ describeWith('chromium', 'the console', () => {
     expect(await steps.getByText('Succeeded').count()).toBeGreaterThan(0);
     expect(await page.locator('#snippet pre').first().innerText()).toContain('<script>');
     expect(complaints).toEqual([]);
+  });
+
+  test('says at the fields of a creation what is wrong, asks for consent, and takes another host name', async () => {
+    await using visitor = await chromium.newContext();
+    const { page, complaints } = await stage.logIn(visitor, 'owner', '/console/containers/new');
+    const button = page.getByRole('button', { name: 'Create the container' });
+    const described = async (label: string) => {
+      const field = page.getByLabel(label, { exact: true });
+      await page.locator('[aria-invalid="true"]').first().waitFor();
+      const id = (await field.getAttribute('aria-describedby'))?.split(' ').at(-1);
+      return await page.locator(`[id="${id}"]`).innerText();
+    };
+    await page.getByLabel('Container configuration').fill(CONFIG);
+    await page.getByLabel('Name', { exact: true }).fill('Möbel Groß');
+    await page.getByLabel('Domain', { exact: true }).fill('möbel');
+    await page.getByLabel('Web tag id', { exact: true }).fill('GTM-ABC1234');
+    expect(await described('Domain')).toContain('must be a lower-case host name');
+    await page.getByLabel('Domain', { exact: true }).fill(' https://www.möbel-groß.example/shop');
+    await page.getByLabel('Web tag id', { exact: true }).fill('G-ABC1234567');
+    await page.getByText('is the measurement id of GA4').waitFor();
+    expect(await described('Web tag id')).toContain('is the measurement id of GA4');
+    await page.getByLabel('Web tag id', { exact: true }).fill(' gtm-abc1234');
+    await page.getByText('moebel-gross.edge.example.net').waitFor();
+    const choices = page.getByRole('radio');
+    expect(await choices.evaluateAll((all) => all.map((one) => one.matches(':checked')))).toEqual([
+      false,
+      false,
+    ]);
+    expect(await button.isDisabled()).toBe(true);
+    await page.getByLabel('Only after a grant').check();
+    await page.getByLabel('Host name', { exact: true }).fill('login');
+    expect(await described('Host name')).toContain('is reserved');
+    await page.getByLabel('Host name', { exact: true }).fill('mg');
+    await page.getByText('mg.edge.example.net').waitFor();
+    await button.click();
+    await page.waitForURL(/\/setup$/);
+    const q = encodeURIComponent('möbel');
+    const { body } = await stage.world.call('GET', `/server-containers?q=${q}`, { as: 'owner' });
+    expect(body.containers).toMatchObject([
+      {
+        ...{ siteId: 'mg', consent: 'required', consentMode: 'basic' },
+        domains: [{ domain: 'www.xn--mbel-gro-xya6t.example', webTagId: 'GTM-ABC1234' }],
+      },
+    ]);
+    await page.goto(`${stage.url}/console/containers?q=${q}`);
+    await page.getByText('www.möbel-groß.example').first().waitFor();
+    expect(complaints.filter((one) => !one.includes('400'))).toEqual([]);
   });
 
   test('shows another person’s change before it saves, and overwrites none of it', async () => {

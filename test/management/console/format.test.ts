@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dollars } from '../../../management/console/app/text/format.ts';
+import { dollars, fieldName } from '../../../management/console/app/text/format.ts';
 
 test.each([
   [0, '$0.00'],
@@ -11,4 +11,14 @@ test.each([
   [1234.5, '$1,234.50'],
 ])('%d US dollars are %s', (amount, text) => {
   expect(dollars(amount)).toBe(text);
+});
+
+test.each([
+  ['domains.0', 'Domain'],
+  ['domains.1', 'Domain 2'],
+  ['webTagIds.acme.example', 'Web tag id of acme.example'],
+  ['containerConfigB64', 'Container configuration'],
+  ['modules.server_proxy.paths.0', 'Modules › Server proxy › Paths › 1'],
+])('the field %s of a request is called %s', (path, name) => {
+  expect(fieldName(path)).toBe(name);
 });

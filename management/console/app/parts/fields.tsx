@@ -4,10 +4,18 @@ import { useId } from 'preact/hooks';
 interface FieldProps {
   readonly label: string;
   readonly hint?: ComponentChildren;
+  /** What is wrong with the value. */
+  readonly error?: string | undefined;
 }
 
 /** A labelled control with its explanation. */
-function Field({ label, hint, id, children }: FieldProps & { id: string; children: ComponentChildren }) {
+function Field({
+  label,
+  hint,
+  error,
+  id,
+  children,
+}: FieldProps & { id: string; children: ComponentChildren }) {
   return (
     <div class="field">
       <label for={id}>{label}</label>
@@ -17,13 +25,25 @@ function Field({ label, hint, id, children }: FieldProps & { id: string; childre
         </span>
       )}
       {children}
+      {error !== undefined && (
+        <span class="bad-text small" id={`${id}-error`}>
+          {error}
+        </span>
+      )}
     </div>
   );
+}
+
+/** The ids of what explains a control. */
+function describedBy(id: string, { hint, error }: Pick<FieldProps, 'hint' | 'error'>): string | undefined {
+  const ids = [...(hint ? [`${id}-hint`] : []), ...(error === undefined ? [] : [`${id}-error`])];
+  return ids.length === 0 ? undefined : ids.join(' ');
 }
 
 export function TextField({
   label,
   hint,
+  error,
   value,
   set,
   type = 'text',
@@ -43,11 +63,12 @@ export function TextField({
 }) {
   const id = useId();
   return (
-    <Field label={label} hint={hint} id={id}>
+    <Field label={label} hint={hint} error={error} id={id}>
       <input
         id={id}
         type={type as 'text'}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-describedby={describedBy(id, { hint, error })}
+        aria-invalid={error !== undefined}
         value={value}
         autoComplete="off"
         spellcheck={false}
@@ -61,6 +82,7 @@ export function TextField({
 export function AreaField({
   label,
   hint,
+  error,
   value,
   set,
   rows = 3,
@@ -75,11 +97,12 @@ export function AreaField({
 }) {
   const id = useId();
   return (
-    <Field label={label} hint={hint} id={id}>
+    <Field label={label} hint={hint} error={error} id={id}>
       <textarea
         id={id}
         rows={rows}
-        aria-describedby={hint ? `${id}-hint` : undefined}
+        aria-describedby={describedBy(id, { hint, error })}
+        aria-invalid={error !== undefined}
         value={value}
         autoComplete="off"
         spellcheck={false}
@@ -123,6 +146,45 @@ export function ChoiceField<Value extends string>({
         ))}
       </select>
     </Field>
+  );
+}
+
+/** A choice that the person must make: nothing need be chosen before. */
+export function RadioField<Value extends string>({
+  label,
+  value,
+  of,
+  set,
+}: {
+  label: string;
+  value: Value | '';
+  of: readonly { readonly value: Value; readonly name: string; readonly hint: string }[];
+  set: (value: Value) => void;
+}) {
+  const id = useId();
+  return (
+    <fieldset class="field">
+      <legend>{label}</legend>
+      {of.map((one) => (
+        <div key={one.value} class="check">
+          <input
+            type="radio"
+            id={`${id}-${one.value}`}
+            name={id}
+            required
+            aria-describedby={`${id}-${one.value}-hint`}
+            checked={one.value === value}
+            onChange={() => set(one.value)}
+          />
+          <div>
+            <label for={`${id}-${one.value}`}>{one.name}</label>
+            <div class="dim small" id={`${id}-${one.value}-hint`}>
+              {one.hint}
+            </div>
+          </div>
+        </div>
+      ))}
+    </fieldset>
   );
 }
 

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
 import type { Query } from '../data/query.ts';
+import { fieldName } from '../text/format.ts';
 import { Ago } from './marks.tsx';
 
 /** Placeholders for data that are still being read, so that nothing moves when the data arrive. */
@@ -40,15 +41,21 @@ export function Failure({
     problem === null
       ? 'The API can’t be reached. Check the connection, then try again.'
       : (problem.problem?.detail ?? `The API answered ${problem.status}.`);
+  const errors = problem?.errors ?? [];
+  // The errors say it, each with the field's label.
+  const isRepeated =
+    errors.length > 0 &&
+    (problem?.problem?.detail === undefined ||
+      errors.some(({ path, message }) => detail === `${path} ${message}`));
   return (
     <div class="notice bad" role="alert">
       <p class="strong">{title}</p>
-      {detail !== title && <p>{detail}</p>}
-      {problem !== null && problem.errors.length > 0 && (
+      {detail !== title && !isRepeated && <p>{detail}</p>}
+      {errors.length > 0 && (
         <ul>
-          {problem.errors.map(({ path, message }) => (
+          {errors.map(({ path, message }) => (
             <li key={path}>
-              {path !== '' && <code>{path}</code>} {message}
+              {path !== '' && <span class="strong">{fieldName(path)}</span>} {message}
             </li>
           ))}
         </ul>
@@ -67,12 +74,20 @@ export function Failure({
   );
 }
 
+/** What the API says of the field with this path; `undefined`: nothing. */
+export function errorOf(error: unknown, path: string): string | undefined {
+  return problemOf(error)?.errors.find((one) => one.path === path)?.message;
+}
+
 function problemOf(error: unknown): ApiProblem | null {
   return error instanceof ApiProblem ? error : null;
 }
 
 function titleOf(error: unknown): string {
   const problem = problemOf(error);
+  if (problem?.problem?.code === 'invalid_request' && problem.errors.length > 0) {
+    return 'Not everything is right yet';
+  }
   if (problem?.status === 403) return 'Your role doesn’t allow this';
   return problem?.problem?.title ?? 'This didn’t work';
 }

@@ -95,6 +95,25 @@ export function words(code: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+const FIELDS: Readonly<Record<string, string>> = {
+  clientId: 'Client',
+  containerConfigB64: 'Container configuration',
+  domains: 'Domain',
+  siteId: 'Host name',
+  webTagId: 'Web tag id',
+  webTagIds: 'Web tag id',
+};
+
+/** The field of a request, such as `domains.1`, as forms label it: `Domain 2`. */
+export function fieldName(path: string): string {
+  const [first = '', ...inner] = path.split('.');
+  if (first === 'webTagIds' && inner.length > 0) return `Web tag id of ${inner.join('.')}`;
+  if (first === 'domains' && inner.length === 1)
+    return inner[0] === '0' ? 'Domain' : `Domain ${Number(inner[0]) + 1}`;
+  const steps = inner.map((step) => (/^\d+$/.test(step) ? String(Number(step) + 1) : words(step)));
+  return [FIELDS[first] ?? words(first), ...steps].join(' › ');
+}
+
 /** A value of a manifest as people read it. */
 export function valueText(value: unknown): string {
   if (value === null || value === undefined) return '–';

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { shownHost } from '../../../../../gitops/base/host-name.ts';
 import type { Container } from '../../data/containers.ts';
 import { Code } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
@@ -21,7 +22,9 @@ export function SnippetSection({ container: { domains } }: { container: Containe
             onChange={({ currentTarget }) => choose(currentTarget.value)}
           >
             {domains.map((one) => (
-              <option key={one.domain}>{one.domain}</option>
+              <option key={one.domain} value={one.domain}>
+                {shownHost(one.domain)}
+              </option>
             ))}
           </select>
         )
@@ -37,9 +40,10 @@ function OfDomain({ domain }: { domain: Domain }) {
     <>
       <p>
         Paste it as high as possible into the <code>&lt;head&gt;</code> of every page of{' '}
-        <strong>{domain.domain}</strong>, in place of Google’s own snippet of <code>{domain.webTagId}</code>.
+        <strong>{shownHost(domain.domain)}</strong>, in place of Google’s own snippet of{' '}
+        <code>{domain.webTagId}</code>.
       </p>
-      <Code text={domain.snippet} what={`snippet of ${domain.domain}`} />
+      <Code text={domain.snippet} what={`snippet of ${shownHost(domain.domain)}`} />
       {domain.contentSecurityPolicy !== '' && (
         <details>
           <summary>Content security policy</summary>

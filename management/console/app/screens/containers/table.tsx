@@ -1,3 +1,4 @@
+import { shownHost } from '../../../../../gitops/base/host-name.ts';
 import type { ListedContainer } from '../../data/containers.ts';
 import { clientName } from '../../data/session.ts';
 import { Ago, States } from '../../parts/marks.tsx';
@@ -131,8 +132,8 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
         </a>
       </td>
       <td class="wide-only">
-        {domains[0]}
-        {further > 0 && <span class="dim" title={domains.join(', ')}>{` +${further}`}</span>}
+        {shownHost(domains[0] ?? '')}
+        {further > 0 && <span class="dim" title={domains.map(shownHost).join(', ')}>{` +${further}`}</span>}
       </td>
       <td class="wide-only">{clientName(clientId)}</td>
       <td>

@@ -4,20 +4,61 @@ import { api } from '../../data/api.ts';
 import { refresh } from '../../data/query.ts';
 import { mayAct, me } from '../../data/session.ts';
 import { useAction } from '../../parts/action.tsx';
-import { AreaField, ChoiceField, TextField } from '../../parts/fields.tsx';
+import { AreaField, ChoiceField, RadioField, TextField } from '../../parts/fields.tsx';
 import { Page, Section } from '../../parts/page.tsx';
-import { Empty, Failure } from '../../parts/states.tsx';
+import { Empty, errorOf, Failure } from '../../parts/states.tsx';
 import { decodeConfig } from '../../text/container-config.ts';
 import {
   type Creation,
   creationRequest,
   forgetCreation,
+  hostOf,
   isComplete,
+  isPlannable,
   keepCreation,
   keptCreation,
 } from './form.ts';
 
-/** A new container: what Tag Manager shows, a name, the domains. */
+/** So that a dry run isn't made for each letter. */
+const TYPING_MS = 600;
+
+/** What a dry run says of the creation: the host name that it would get, and what is wrong. */
+function useProposal(creation: Creation): { readonly edge: string | null; readonly error: unknown } {
+  const [proposal, propose] = useState<{ readonly edge: string | null; readonly error: unknown }>({
+    edge: null,
+    error: null,
+  });
+  const body = isPlannable(creation) ? JSON.stringify(creationRequest(creation)) : null;
+  useEffect(() => {
+    propose({ edge: null, error: null });
+    if (body === null) return;
+    let isOld = false;
+    const timer = setTimeout(async () => {
+      try {
+        const { data } = await api.post('/server-containers', {
+          params: { query: { dryRun: '1' } },
+          body: JSON.parse(body),
+        });
+        const names = data.plan.changes.find(({ path }) => path === 'hostnames')?.to;
+        if (!isOld) propose({ edge: edgeIn(names), error: null });
+      } catch (error) {
+        if (!isOld) propose({ edge: null, error });
+      }
+    }, TYPING_MS);
+    return () => {
+      isOld = true;
+      clearTimeout(timer);
+    };
+  }, [body]);
+  return proposal;
+}
+
+function edgeIn(hostnames: unknown): string | null {
+  if (typeof hostnames !== 'object' || hostnames === null || !('edge' in hostnames)) return null;
+  return typeof hostnames.edge === 'string' ? hostnames.edge : null;
+}
+
+/** A new container: what Tag Manager shows, a name, the domains, consent. */
 export default function CreateScreen() {
   const clients = me().clients.filter(({ id }) => mayAct(id));
   const { route } = useLocation();
@@ -26,8 +67,10 @@ export default function CreateScreen() {
   const { isBusy, error, run } = useAction();
   const set = (changes: Partial<Creation>) => setCreation({ ...creation, ...changes });
   useEffect(() => keepCreation(creation), [creation]);
-  const { clientId, name, config, pages } = creation;
+  const { clientId, name, config, pages, consent, siteId } = creation;
   const decoded = decodeConfig(config);
+  const { edge, error: planError } = useProposal(creation);
+  const errorAt = (path: string) => errorOf(error ?? planError, path);
 
   if (clients.length === 0) {
     return (
@@ -45,7 +88,8 @@ export default function CreateScreen() {
   const create = async () => {
     const { data } = await api.post('/server-containers', {
       params: { header: { 'idempotency-key': key } },
-      body: creationRequest(creation),
+      // The host name that was shown.
+      body: creationRequest({ ...creation, siteId: siteId.trim() || (edge?.split('.')[0] ?? '') }),
     });
     forgetCreation();
     refresh('containers');
@@ -69,6 +113,7 @@ export default function CreateScreen() {
             hint="In Tag Manager open your server container: Admin, Container settings, Manually provision tagging server. Paste the text."
             value={config}
             set={(text) => set({ config: text })}
+            error={errorAt('containerConfigB64')}
             required
             rows={2}
           />
@@ -97,6 +142,7 @@ export default function CreateScreen() {
               hint="What people call it, such as Acme Shop"
               value={name}
               set={(text) => set({ name: text })}
+              error={errorAt('name')}
               required
               maxLength={100}
             />
@@ -116,6 +162,7 @@ export default function CreateScreen() {
                 label={index === 0 ? 'Domain' : `Domain ${index + 1}`}
                 value={domain}
                 set={(text) => setPage(index, { domain: text })}
+                error={errorAt(`domains.${index}`)}
                 required
                 placeholder="shop.example"
               />
@@ -123,6 +170,7 @@ export default function CreateScreen() {
                 label={index === 0 ? 'Web tag id' : `Web tag id ${index + 1}`}
                 value={webTagId}
                 set={(text) => setPage(index, { webTagId: text })}
+                error={errorAt(`webTagIds.${hostOf(domain)}`)}
                 required
                 placeholder="GTM-ABC1234"
               />
@@ -140,6 +188,38 @@ export default function CreateScreen() {
           <button type="button" onClick={() => set({ pages: [...pages, { domain: '', webTagId: '' }] })}>
             Another domain
           </button>
+          <TextField
+            label="Host name"
+            hint={
+              edge === null ? (
+                'The first label of the tag server’s address, such as acme-shop: a–z, 0–9 and -. Empty: made from the name. It can’t be changed later.'
+              ) : (
+                <>
+                  The address is <code>{edge}</code>. It can’t be changed later.
+                </>
+              )
+            }
+            value={siteId}
+            set={(text) => set({ siteId: text })}
+            error={errorAt('siteId')}
+            placeholder={edge?.split('.')[0] ?? ''}
+            maxLength={48}
+          />
+        </Section>
+        <Section id="consent" title="3 · Consent">
+          <RadioField
+            label="When are visitors identified?"
+            value={consent}
+            of={[
+              {
+                value: 'required',
+                name: 'Only after a grant',
+                hint: 'No tag loads before. For visitors of the EEA, the United Kingdom and Switzerland.',
+              },
+              { value: 'opt_out', name: 'Unless the visitor refuses', hint: 'Tags load at once.' },
+            ]}
+            set={(chosen) => set({ consent: chosen })}
+          />
         </Section>
         {error !== null && <Failure error={error} />}
         <div class="actions">

@@ -15,13 +15,18 @@ export interface Creation {
   readonly name: string;
   readonly config: string;
   readonly pages: readonly PageRow[];
+  /** Empty: not chosen yet. */
+  readonly consent: '' | 'opt_out' | 'required';
+  /** The first label of the host names, if it isn't the proposed one. */
+  readonly siteId: string;
 }
 
 const KEY = 'tagyard-new-container';
 
 /** What was typed before, without the configuration, which has a secret and is never stored. */
 export function keptCreation(clientId: string): Creation {
-  const empty: Creation = { clientId, name: '', config: '', pages: [{ domain: '', webTagId: '' }] };
+  const pages = [{ domain: '', webTagId: '' }];
+  const empty: Creation = { clientId, name: '', config: '', pages, consent: '', siteId: '' };
   try {
     const kept: unknown = JSON.parse(sessionStorage.getItem(KEY) ?? 'null');
     return typeof kept === 'object' && kept !== null ? { ...empty, ...kept, config: '' } : empty;
@@ -30,9 +35,9 @@ export function keptCreation(clientId: string): Creation {
   }
 }
 
-export function keepCreation({ clientId, name, pages }: Creation): void {
+export function keepCreation({ config: _, ...kept }: Creation): void {
   try {
-    sessionStorage.setItem(KEY, JSON.stringify({ clientId, name, pages }));
+    sessionStorage.setItem(KEY, JSON.stringify(kept));
   } catch {
     // Without storage, a reload begins anew.
   }
@@ -46,7 +51,8 @@ export function forgetCreation(): void {
   }
 }
 
-export function isComplete({ name, config, pages }: Creation): boolean {
+/** Whether a dry run can propose a host name. */
+export function isPlannable({ name, config, pages }: Creation): boolean {
   return (
     name.trim() !== '' &&
     decodeConfig(config) !== null &&
@@ -54,12 +60,26 @@ export function isComplete({ name, config, pages }: Creation): boolean {
   );
 }
 
+export function isComplete(creation: Creation): boolean {
+  return isPlannable(creation) && creation.consent !== '';
+}
+
+/** `www.shop.example` of the address of a page, `https://www.shop.example/cart`. */
+export function hostOf(typed: string): string {
+  const text = typed.trim();
+  return /^(?:https?:\/\/)?([^/?#]+)/i.exec(text)?.[1] ?? text;
+}
+
 /** More than one domain needs the plugin `multi_domain`. */
-export function creationRequest({ clientId, name, config, pages }: Creation): NewContainer {
-  const rows = pages.map(({ domain, webTagId }) => ({ domain: domain.trim(), webTagId: webTagId.trim() }));
+export function creationRequest({ clientId, name, config, pages, consent, siteId }: Creation): NewContainer {
+  const rows = pages.map(({ domain, webTagId }) => ({ domain: hostOf(domain), webTagId: webTagId.trim() }));
   return {
     clientId,
     name: name.trim(),
+    ...(siteId.trim() === '' ? {} : { siteId: siteId.trim() }),
+    // As DEFAULT_CONSENT has them.
+    ...(consent === 'required' ? { consent, consentMode: 'basic' } : {}),
+    ...(consent === 'opt_out' ? { consent, consentMode: 'advanced' } : {}),
     domains: rows.map(({ domain }) => domain),
     webTagIds: Object.fromEntries(rows.map(({ domain, webTagId }) => [domain, webTagId])),
     containerConfigB64: config.trim(),

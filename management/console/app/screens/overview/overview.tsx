@@ -1,3 +1,4 @@
+import { shownHost } from '../../../../../gitops/base/host-name.ts';
 import { CONTAINER_STATES, fetchContainers, fetchCounts } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';
@@ -84,7 +85,7 @@ export function Overview() {
                     <a class="strong grow" data-row href={`/console/containers/${id}`}>
                       {name}
                     </a>
-                    <span class="dim wide-only">{domains[0]}</span>
+                    <span class="dim wide-only">{shownHost(domains[0] ?? '')}</span>
                     <span class="dim wide-only">{clientName(clientId)}</span>
                     <States state={state} />
                     <span class="dim right">

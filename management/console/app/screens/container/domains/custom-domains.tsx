@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { shownHost } from '../../../../../../gitops/base/host-name.ts';
 import type { components } from '../../../../../../gitops/clients/management/index.ts';
 import { api } from '../../../data/api.ts';
 import type { Versioned } from '../../../data/containers.ts';
@@ -24,8 +25,8 @@ export function CustomDomains({ versioned }: { versioned: Versioned }) {
       <h3>Custom domains</h3>
       {customDomains.length === 0 ? (
         <p class="dim">
-          None yet. With a host of the client’s own domain, such as <code>metrics.{domains[0]?.domain}</code>,
-          cookies last longer in Safari.
+          None yet. With a host of the client’s own domain, such as{' '}
+          <code>metrics.{shownHost(domains[0]?.domain ?? '')}</code>, cookies last longer in Safari.
         </p>
       ) : (
         <Known query={query} rows={2}>
@@ -110,7 +111,7 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
     <li class="tall wraps">
       <div class="grow">
         <p>
-          <span class="strong">{domain}</span> <StateMark of={state.name} title={state.sentence} />{' '}
+          <span class="strong">{shownHost(domain)}</span> <StateMark of={state.name} title={state.sentence} />{' '}
           <span class="dim small">
             checked <Ago at={checkedAt} />
           </span>
@@ -176,21 +177,21 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
           <button
             type="button"
             disabled={isBusy}
-            aria-label={`Check now: ${domain}`}
+            aria-label={`Check now: ${shownHost(domain)}`}
             onClick={() => void run(check)}
           >
             {isBusy ? 'Checking…' : 'Check now'}
           </button>
         )}
         {mayAct(clientId) && (
-          <button type="button" aria-label={`Remove ${domain}`} onClick={() => setRemoving(true)}>
+          <button type="button" aria-label={`Remove ${shownHost(domain)}`} onClick={() => setRemoving(true)}>
             Remove
           </button>
         )}
       </div>
       {isRemoving && (
         <Confirm
-          title={`Remove ${domain}?`}
+          title={`Remove ${shownHost(domain)}?`}
           verb="Remove"
           isDanger
           versioned={versioned}

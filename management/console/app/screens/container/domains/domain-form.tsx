@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { shownHost } from '../../../../../../gitops/base/host-name.ts';
 import { api } from '../../../data/api.ts';
 import type { Container, Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
@@ -43,7 +44,7 @@ export function DomainForm({
     <>
       <form
         class="form inset"
-        aria-label={domain === null ? 'New domain' : `Settings of ${domain.domain}`}
+        aria-label={domain === null ? 'New domain' : `Settings of ${shownHost(domain.domain)}`}
         onSubmit={(event) => {
           event.preventDefault();
           setReviewing(true);
@@ -96,7 +97,7 @@ export function DomainForm({
       </form>
       {isReviewing && (
         <Confirm
-          title={domain === null ? `Add ${name.trim()}?` : `Change ${domain.domain}?`}
+          title={domain === null ? `Add ${name.trim()}?` : `Change ${shownHost(domain.domain)}?`}
           verb={domain === null ? 'Add' : 'Save'}
           versioned={base}
           close={() => setReviewing(false)}

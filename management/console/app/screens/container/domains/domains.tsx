@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { shownHost } from '../../../../../../gitops/base/host-name.ts';
 import { api } from '../../../data/api.ts';
 import type { Container, Versioned } from '../../../data/containers.ts';
 import { refresh, useQuery } from '../../../data/query.ts';
@@ -86,7 +87,7 @@ function DomainRow({
   return (
     <li class="tall wraps">
       <div class="grow">
-        <span class="strong">{domain.domain}</span> <code>{domain.webTagId}</code>{' '}
+        <span class="strong">{shownHost(domain.domain)}</span> <code>{domain.webTagId}</code>{' '}
         {isPrimary && domains.length > 1 && <span class="dim small">primary</span>}
         <Known query={query} rows={1}>
           {({ address, cookieLifetime, proof, records, checkedAt }) => (
@@ -136,7 +137,7 @@ function DomainRow({
           <button
             type="button"
             disabled={action.isBusy}
-            aria-label={`Check now: ${domain.domain}`}
+            aria-label={`Check now: ${shownHost(domain.domain)}`}
             onClick={() =>
               void action.run(async () => {
                 await api.post('/server-containers/{id}/domains/{domain}/check', { params: { path } });
@@ -150,7 +151,7 @@ function DomainRow({
         {mayEdit(clientId) && (
           <button
             type="button"
-            aria-label={`Edit ${domain.domain}`}
+            aria-label={`Edit ${shownHost(domain.domain)}`}
             aria-expanded={isEditing}
             onClick={() => setEditing(!isEditing)}
           >
@@ -158,7 +159,11 @@ function DomainRow({
           </button>
         )}
         {mayAct(clientId) && domains.length > 1 && (
-          <button type="button" aria-label={`Remove ${domain.domain}`} onClick={() => setRemoving(true)}>
+          <button
+            type="button"
+            aria-label={`Remove ${shownHost(domain.domain)}`}
+            onClick={() => setRemoving(true)}
+          >
             Remove
           </button>
         )}
@@ -166,7 +171,7 @@ function DomainRow({
       {isEditing && <DomainForm versioned={versioned} domain={domain} close={() => setEditing(false)} />}
       {isRemoving && (
         <Confirm
-          title={`Remove ${domain.domain}?`}
+          title={`Remove ${shownHost(domain.domain)}?`}
           verb="Remove"
           isDanger
           versioned={versioned}

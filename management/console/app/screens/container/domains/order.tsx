@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { shownHost } from '../../../../../../gitops/base/host-name.ts';
 import { api } from '../../../data/api.ts';
 import type { Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
@@ -37,11 +38,11 @@ export function DomainOrder({ versioned, close }: { versioned: Versioned; close:
         <ol class="rows numbered">
           {order.map((domain, index) => (
             <li key={domain}>
-              <span class="grow strong">{domain}</span>
+              <span class="grow strong">{shownHost(domain)}</span>
               {index === 0 && <span class="dim small">primary</span>}
               <button
                 type="button"
-                aria-label={`Move ${domain} up`}
+                aria-label={`Move ${shownHost(domain)} up`}
                 disabled={index === 0}
                 onClick={() => move(index, index - 1)}
               >
@@ -49,7 +50,7 @@ export function DomainOrder({ versioned, close }: { versioned: Versioned; close:
               </button>
               <button
                 type="button"
-                aria-label={`Move ${domain} down`}
+                aria-label={`Move ${shownHost(domain)} down`}
                 disabled={index === order.length - 1}
                 onClick={() => move(index, index + 1)}
               >

@@ -1,3 +1,4 @@
+import { shownHost } from '../../../../../../gitops/base/host-name.ts';
 import { api } from '../../../data/api.ts';
 import type { Container } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
@@ -16,7 +17,7 @@ export function DomainProofs({ container }: { container: Container }) {
           proof !== null && (
             <li key={domain} class="tall">
               <div class="grow">
-                <span class="strong">{domain}</span> <StateMark of={proof.status} />
+                <span class="strong">{shownHost(domain)}</span> <StateMark of={proof.status} />
                 {proof.status !== 'proven' && <Records records={[{ type: 'TXT', ...proof.record }]} />}
               </div>
               {mayEdit(container.clientId) && <CheckButton id={container.id} domain={domain} />}
@@ -39,7 +40,7 @@ function CheckButton({ id, domain }: { id: string; domain: string }) {
       <button
         type="button"
         disabled={isBusy}
-        aria-label={`Check now: ${domain}`}
+        aria-label={`Check now: ${shownHost(domain)}`}
         onClick={() => void run(check)}
       >
         Check now

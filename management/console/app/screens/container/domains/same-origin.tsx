@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { shownHost } from '../../../../../../gitops/base/host-name.ts';
 import { api } from '../../../data/api.ts';
 import type { Container, Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
@@ -61,7 +62,9 @@ export function SameOriginSection({ versioned }: { versioned: Versioned }) {
             onChange={({ currentTarget }) => choose(currentTarget.value)}
           >
             {own.map((one) => (
-              <option key={one.domain}>{one.domain}</option>
+              <option key={one.domain} value={one.domain}>
+                {shownHost(one.domain)}
+              </option>
             ))}
           </select>
         )
@@ -80,8 +83,8 @@ function Forwarder({ versioned, domain }: { versioned: Versioned; domain: Domain
   return (
     <>
       <p>
-        The server of <strong>{domain.domain}</strong> forwards <code>{path}/</code> to the edge. Add this to
-        its configuration; each tab is for one product.
+        The server of <strong>{shownHost(domain.domain)}</strong> forwards <code>{path}/</code> to the edge.
+        Add this to its configuration; each tab is for one product.
       </p>
       {servers.length > 0 ? (
         <>
@@ -126,7 +129,7 @@ function Rotate({ versioned, domain, close }: { versioned: Versioned; domain: st
     });
   return (
     <Confirm
-      title={`Make a new token for ${domain}?`}
+      title={`Make a new token for ${shownHost(domain)}?`}
       verb="Make it"
       versioned={versioned}
       close={close}
