@@ -126,7 +126,7 @@ function webTagIdProblem({ input }: { readonly input?: unknown }): string | unde
 const WEB_TAG_ID = /^GTM-[A-Z0-9]{4,12}$/;
 
 /** The id of a Google web container: upper case, `GTM-` and four or more characters (docs/facts.md), at most 12. */
-export const webTagId = z.string().regex(WEB_TAG_ID, { error: webTagIdProblem });
+const webTagId = z.string().regex(WEB_TAG_ID, { error: webTagIdProblem });
 
 /** A web tag id as people write it in a request. */
 export const givenWebTagId = z.string().trim().toUpperCase().regex(WEB_TAG_ID, { error: webTagIdProblem });

@@ -12,11 +12,11 @@ import {
   type Creation,
   creationRequest,
   forgetCreation,
-  hostOf,
   isComplete,
   isPlannable,
   keepCreation,
   keptCreation,
+  typedHost,
 } from './form.ts';
 
 /** So that a dry run isn't made for each letter. */
@@ -170,7 +170,7 @@ export default function CreateScreen() {
                 label={index === 0 ? 'Web tag id' : `Web tag id ${index + 1}`}
                 value={webTagId}
                 set={(text) => setPage(index, { webTagId: text })}
-                error={errorAt(`webTagIds.${hostOf(domain)}`)}
+                error={errorAt(`webTagIds.${typedHost(domain)}`)}
                 required
                 placeholder="GTM-ABC1234"
               />

@@ -65,14 +65,17 @@ export function isComplete(creation: Creation): boolean {
 }
 
 /** `www.shop.example` of the address of a page, `https://www.shop.example/cart`. */
-export function hostOf(typed: string): string {
+export function typedHost(typed: string): string {
   const text = typed.trim();
   return /^(?:https?:\/\/)?([^/?#]+)/i.exec(text)?.[1] ?? text;
 }
 
 /** More than one domain needs the plugin `multi_domain`. */
 export function creationRequest({ clientId, name, config, pages, consent, siteId }: Creation): NewContainer {
-  const rows = pages.map(({ domain, webTagId }) => ({ domain: hostOf(domain), webTagId: webTagId.trim() }));
+  const rows = pages.map(({ domain, webTagId }) => ({
+    domain: typedHost(domain),
+    webTagId: webTagId.trim(),
+  }));
   return {
     clientId,
     name: name.trim(),
