@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { fieldErrors } from '../../gitops/base/http/problem.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { encryptFor, encryptSecret } from '../../gitops/manifest/secrets.ts';
+import { encryptFor } from '../../gitops/manifest/secrets.ts';
 import { demandRole } from '../access/roles.ts';
 import { demandOpen } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';

@@ -27,10 +27,10 @@ import * as handover from './migrations/0017-0032/0023_handover.ts';
 import * as archivedOrganisations from './migrations/0017-0032/0024_archived_organisations.ts';
 import * as containerLogs from './migrations/0017-0032/0025_container_logs.ts';
 import * as trafficNotes from './migrations/0017-0032/0026_traffic_notes.ts';
-import * as installationKey from './migrations/0017-0032/0029_installation_key.ts';
-import * as leaversAndRefusals from './migrations/0017-0032/0028_leavers_and_refusals.ts';
-import * as placeHolds from './migrations/0017-0032/0030_place_holds.ts';
 import * as siteStates from './migrations/0017-0032/0027_site_states.ts';
+import * as leaversAndRefusals from './migrations/0017-0032/0028_leavers_and_refusals.ts';
+import * as installationKey from './migrations/0017-0032/0029_installation_key.ts';
+import * as placeHolds from './migrations/0017-0032/0030_place_holds.ts';
 import * as unicodeNames from './migrations/0017-0032/0031_unicode_names.ts';
 
 /** In order. A released migration never changes. */

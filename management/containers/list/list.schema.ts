@@ -22,16 +22,10 @@ const cursor = z.string().min(1).max(1024);
 
 export const listQuery = z
   .strictObject({
-    q: z
-      .string()
-      .trim()
-      .min(1)
-      .max(200)
-      .optional()
-      .meta({
-        description:
-          'part of the name, the site id, a domain (also in Unicode) or a hostname, whatever its case',
-      }),
+    q: z.string().trim().min(1).max(200).optional().meta({
+      description:
+        'part of the name, the site id, a domain (also in Unicode) or a hostname, whatever its case',
+    }),
     client: z.uuid().optional(),
     clientId: z.uuid().optional().meta({ description: 'the same as `client`', deprecated: true }),
     status: severalOf(STATUSES).optional(),

@@ -284,9 +284,7 @@ describe('organisations', () => {
   test('get clients from their admins, and lose them only by an operator', async () => {
     const id = await newOrganisation('anna', 'admin');
     const body = { name: 'Of the agency', organisation: id };
-    expect((await world.call('POST', '/clients', { as: 'owner', body })).body.code).toBe(
-      'forbidden',
-    );
+    expect((await world.call('POST', '/clients', { as: 'owner', body })).body.code).toBe('forbidden');
     const made = await world.call('POST', '/clients', { as: 'anna', body });
     expect([made.status, made.body.organisation]).toEqual([201, id]);
     const clients = async () =>

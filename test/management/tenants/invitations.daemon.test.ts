@@ -152,7 +152,11 @@ test('what a service token creates expires no later than the token', async () =>
   const { id, value } = (await world.call('POST', '/tokens', { as: 'owner', body })).body;
   const make = (extra: object) =>
     world.call('POST', '/tokens', { token: value, body: { name: 'B', client, scopes: ['admin'], ...extra } });
-  const statuses = [await make({ expiresAt: null }), await make({ expiresAt: later }), await make({ expiresAt })];
+  const statuses = [
+    await make({ expiresAt: null }),
+    await make({ expiresAt: later }),
+    await make({ expiresAt }),
+  ];
   expect(statuses.map(({ status }) => status)).toEqual([400, 400, 201]);
   const at = `/clients/${client}/invitations`;
   const call = (extra: object) =>
