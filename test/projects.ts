@@ -1,5 +1,5 @@
 /** A project of `vitest.config.ts`: a folder, or a suffix, that says what its tests need and when they run. */
-export interface Project {
+interface Project {
   /** Globs from the root of the tree. */
   readonly include: readonly string[];
   readonly exclude: readonly string[];

@@ -34,7 +34,7 @@ export const COMPONENTS = [
 type Component = (typeof COMPONENTS)[number];
 
 /** Why a component can't be used on this machine, in one line; `null` where it can. Only what was probed is in it. */
-export type Probes = Readonly<Partial<Record<Component, string | null>>>;
+type Probes = Readonly<Partial<Record<Component, string | null>>>;
 
 /** The runner probes once and hands the outcome to its workers in this variable, as JSON. */
 export const PROBES_VARIABLE = 'TAGYARD_TEST_COMPONENTS';

@@ -247,7 +247,7 @@ const SENDERS: Readonly<Record<string, string>> = {
 };
 
 const SENDS =
-  /(?<!async )\bfetch\(|^import (?!type).*from '(?:undici|node:(?:http|https|tls))';|import\('undici'\)/m;
+  /(?<!async |git\.)\bfetch\(|^import (?!type).*from '(?:undici|node:(?:http|https|tls))';|import\('undici'\)/m;
 
 test('every request of our own to the edge bears the probe mark', async () => {
   const found: string[] = [];
