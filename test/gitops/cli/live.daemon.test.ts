@@ -110,7 +110,9 @@ describe('a suspended site', () => {
     const { revision } = await daemon.push('one', manifest);
     await daemon.hasRead(revision);
     await daemon.reaches('one', 'Suspended');
-    expect((await tagyard(['status'])).stdout).toMatch(/^one +paused +Suspended .*changes? (?:is|are) pending/m);
+    expect((await tagyard(['status'])).stdout).toMatch(
+      /^one +paused +Suspended .*changes? (?:is|are) pending/m,
+    );
     const plan = await tagyard(['plan']);
     expect(plan).toMatchObject({ exitCode: 2, stdout: expect.stringContaining('held: suspended') });
     expect(plan.stdout).toContain('one is suspended');

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { FiltersEngine, Request } from '@ghostery/adblocker';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -94,7 +95,7 @@ describeWith('blocklists', 'EasyList and EasyPrivacy', () => {
   });
 
   test('generated paths are blocked by no list', () => {
-    const below = Array.from({ length: 50 }, newPath).flatMap((prefix) =>
+    const below = Array.from({ length: 50 }, () => newPath(randomBytes)).flatMap((prefix) =>
       OURS.map(([kind, path]): Address => [kind, prefix + path]),
     );
     expect(below.filter((address) => blockedBy(inOwnDomain('www'), address).length > 0)).toEqual([]);

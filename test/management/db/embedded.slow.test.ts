@@ -59,9 +59,9 @@ test('a start finds out by two queries that no migration is left', async () => {
 });
 
 test('a start runs a migration that is missing, and fails for one that this release doesn’t know', async () => {
-  await sql`delete from kysely_migration where name = '0027_site_states'`.execute(db);
-  await expect(migrate(db)).rejects.toThrow('0027_site_states could not be applied to the database');
-  await sql`insert into kysely_migration values ('0027_site_states', now()), ('9999_later', now())`.execute(
+  await sql`delete from kysely_migration where name = '0031_unicode_names'`.execute(db);
+  await expect(migrate(db)).rejects.toThrow('0031_unicode_names could not be applied to the database');
+  await sql`insert into kysely_migration values ('0031_unicode_names', now()), ('9999_later', now())`.execute(
     db,
   );
   await expect(migrate(db)).rejects.toThrow('the migrations could not be applied to the database');
