@@ -43,7 +43,12 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   const docker = new Docker({ socketPath });
   let engine: ChildProcess | null = null;
   async function start(): Promise<void> {
-    const started = run('dockerd', [
+    // Without a bridge, an engine removes the default bridge of its network: that of the machine's own engine.
+    const [command, ...before] = hasBridge
+      ? (['dockerd'] as const)
+      : (['unshare', '--net', 'dockerd'] as const);
+    const started = run(command, [
+      ...before,
       ...[
         '--host',
         `unix://${socketPath}`,
