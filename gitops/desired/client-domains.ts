@@ -1,3 +1,4 @@
+import type { LoadedManifest } from '../manifest/containers.ts';
 import { isProven, type Manifest, registrableDomain } from '../manifest/schema.ts';
 import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
 import { byAge, type Claimant } from './claims.ts';
@@ -42,6 +43,21 @@ export function unboundCiphertexts(
   return textsOf(
     manifest,
     SECRET_MEMBERS.filter(({ name }) => unbound.includes(name)),
+  );
+}
+
+/** The fingerprints of a site's secrets: those that are bound to its container, or the others. */
+export function secretPrints(
+  { config, serviceAccountKey, unbound = [] }: LoadedManifest,
+  isBound: boolean,
+): ReadonlySet<string> {
+  const secrets = { containerConfig: config, 'serviceAccount.key': serviceAccountKey };
+  return new Set(
+    Object.entries(secrets).flatMap(([name, secret]) =>
+      secret !== undefined && secret.reveal() !== '' && unbound.includes(name) !== isBound
+        ? [secret.fingerprint]
+        : [],
+    ),
   );
 }
 

@@ -13,6 +13,7 @@ import {
   disputedDomains,
   lostDomains,
   registrableDomains,
+  secretPrints,
   unboundCiphertexts,
 } from './client-domains.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
@@ -207,7 +208,20 @@ export class DesiredStateReader {
     const secrets = disputedDomains(liveManifests(sites), among, unboundCiphertexts);
     const ofSecrets = { of: ciphertexts, what: () => 'an encrypted value that isn’t bound to its site' };
     if (secrets.size > 0) await this.#stallDisputed(sites, { disputed: secrets, ...ofSecrets }, revision);
-    return names.size > 0 || domains.size > 0 || secrets.size > 0;
+    const copies = copiedSecrets(liveManifests(sites), among);
+    if (copies.size > 0) await this.#stallCopies(sites, copies);
+    return names.size > 0 || domains.size > 0 || secrets.size > 0 || copies.size > 0;
+  }
+
+  /** Stalls the sites that have copies, unless they were applied with them. `copies`: by site, the site of the original. */
+  async #stallCopies(sites: Map<string, DesiredSite>, copies: ReadonlyMap<string, string>): Promise<void> {
+    const applied = await appliedManifests([...copies.keys()], this.#repo, this.#settings);
+    for (const [site, original] of copies) {
+      const before = applied.get(site);
+      const now = sites.get(site)?.manifest;
+      if (!now || (before && isWithin(ciphertexts(now), ciphertexts(before)))) continue;
+      this.#stall(sites, site, `an encrypted value of it is that of the site ${original}, of another client`);
+    }
   }
 
   async #stallDisputed(
@@ -247,6 +261,29 @@ export class DesiredStateReader {
 function stalledByName(site: string, blob: string, message: string): DesiredSite {
   return { site, blob, manifest: null, stalled: { reason: 'NameTaken' satisfies Reason, message } };
 }
+
+/**
+ * By site, the site of another client that has one of its secrets bound to its container, while this site hasn't: the
+ * secret was copied before it was bound. With `among`, only secrets of these sites count.
+ */
+function copiedSecrets(live: readonly LoadedManifest[], among = live): Map<string, string> {
+  const wanted = new Set(among.flatMap((one) => [...secretPrints(one, true), ...secretPrints(one, false)]));
+  const holders = live.filter((one) => meet(secretPrints(one, true), wanted));
+  return new Map(
+    live.flatMap((one) => {
+      const free = secretPrints(one, false);
+      const original = holders.find(
+        (holder) => holder.client !== one.client && meet(secretPrints(holder, true), free),
+      );
+      return original === undefined ? [] : [[one.site, original.site] as const];
+    }),
+  );
+}
+
+const isWithin = (part: ReadonlySet<string>, whole: ReadonlySet<string>) =>
+  [...part].every((one) => whole.has(one));
+const meet = (some: ReadonlySet<string>, others: ReadonlySet<string>) =>
+  [...some].some((one) => others.has(one));
 
 function liveManifests(sites: ReadonlyMap<string, DesiredSite>): LoadedManifest[] {
   const live: LoadedManifest[] = [];

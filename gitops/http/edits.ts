@@ -54,6 +54,8 @@ interface Edit {
   readonly verb: string;
   readonly edit: (text: string | null) => string | null | Promise<string | null>;
   readonly trailers?: Readonly<Record<string, string>>;
+  /** `false`: the text is written as it is, without binding its secrets: a revert restores what was. */
+  readonly bindsSecrets?: boolean;
 }
 
 interface Committed {
@@ -70,14 +72,17 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   const { repo, loop, operations, clock = systemClock } = deps;
   const stopping = new AbortController();
 
-  function commitEdit(request: FastifyRequest, { site, verb, edit, trailers = {} }: Edit) {
+  function commitEdit(
+    request: FastifyRequest,
+    { site, verb, edit, trailers = {}, bindsSecrets = true }: Edit,
+  ) {
     const actor = requestHeader(request, 'x-actor') ?? 'provisioner';
     const reason = requestHeader(request, 'x-reason');
     return repo.commit({
       site,
       edit: async (text) => {
         const edited = await edit(text);
-        const isChanged = edited !== null && edited !== text;
+        const isChanged = bindsSecrets && edited !== null && edited !== text;
         return isChanged && (await isInForce(deps, site))
           ? edits.bindText(deps.ageIdentity, site, edited)
           : edited;
@@ -192,7 +197,13 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
         const { revision, removal } = request.body;
         const { reverted, edit } = await revertOf(repo, site, { revision, removal });
         const trailers = { Reverts: reverted };
-        const committed = await commitEdit(request, { site, verb: 'Revert', edit, trailers });
+        const committed = await commitEdit(request, {
+          site,
+          verb: 'Revert',
+          edit,
+          trailers,
+          bindsSecrets: false,
+        });
         const { wait } = request.query;
         return answer(reply, { site, kind: 'revert', ...committed, wait });
       },
