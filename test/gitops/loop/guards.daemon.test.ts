@@ -239,10 +239,10 @@ describe('a site whose file is removed, moved or changed', () => {
     await daemon.reaches('one', 'Ready');
     expect(daemon.objectCount('one')).toBe(TARGETS.length);
     for (const target of SHARED)
-      daemon.world(target).set('new.example.net', { mark: mark('old'), hash: 'x' });
-    await daemon.push('new', daemon.manifest('new', 3));
-    await daemon.reaches('new', 'Conflict');
-    expect(daemon.world('dns').get('new.example.net')).toEqual({ mark: mark('old'), hash: 'x' });
+      daemon.world(target).set('fresh.example.net', { mark: mark('old'), hash: 'x' });
+    await daemon.push('fresh', daemon.manifest('fresh', 3));
+    await daemon.reaches('fresh', 'Conflict');
+    expect(daemon.world('dns').get('fresh.example.net')).toEqual({ mark: mark('old'), hash: 'x' });
   });
 
   test('keeps its visitors’ data when its manifest drops one of its names', async () => {

@@ -60,7 +60,7 @@ describe('a pass', () => {
 
   test('doesn’t delete a name that another site has taken over', async () => {
     await applied('one', 'two');
-    const name = 'm.example.net';
+    const name = 'moved.example.net';
     const object = () => [...daemon.world('kv')].find(([key]) => key === name);
     // The other site's manifest asks for the name, but the object still has the mark of the first site.
     await daemon.push('two', daemon.manifest('two', 1, { hostnames: hostnames('two', name) }));

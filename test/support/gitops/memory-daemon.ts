@@ -62,7 +62,7 @@ export async function memoryDaemon(
   const recipient = await identityToRecipient(ageIdentity);
   const config = 'aWQ9R1RNLVg=';
   // Another ciphertext for each client of the tests: an unbound one may not be in the sites of two.
-  const ciphers = await Promise.all(Array.from({ length: 6 }, () => encryptSecret(recipient, config)));
+  const ciphers = await Promise.all(Array.from({ length: 16 }, () => encryptSecret(recipient, config)));
   const cipherOf = ({ client }: Partial<ManifestInput>) =>
     ciphers[Number.parseInt(client?.at(-1) ?? '7', 16) % ciphers.length] ?? '';
   const worlds = new Map<Target, MemoryWorld>(TARGETS.map((target) => [target, new Map()]));
