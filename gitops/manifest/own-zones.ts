@@ -45,7 +45,7 @@ function hostnameProblem(
       .slice(0, -zone.length - 1)
       .split('.')
       .at(-1) ?? '';
-  return isKeptLabel(label, host) ? `is kept for the operator: ${label}.${zone}` : null;
+  return label === host ? `is the host’s own: ${label}.${zone}` : null;
 }
 
 /** The names of a manifest that a site can't have, with the reasons. */

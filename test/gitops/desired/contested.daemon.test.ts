@@ -109,10 +109,7 @@ describe('a name that is the installation’s own', () => {
     ['origin: acme-origin.example.net', 'origin: example.net', 'is the zone of all sites’ hostnames'],
     ['edge: acme.example.net', 'edge: tags.acme.example', 'is not in example.net (EDGE_DOMAIN)'],
     ['edge: acme.example.net', 'edge: evil-example.net', 'is not in example.net (EDGE_DOMAIN)'],
-    ['edge: acme.example.net', 'edge: login.example.net', 'is kept for the operator'],
-    ['edge: acme.example.net', 'edge: ns1.example.net', 'is kept for the operator'],
-    ['edge: acme.example.net', 'edge: acme.login.example.net', 'is kept for the operator'],
-    ['preview: acme-preview.example.net', 'preview: tag-1.example.net', 'is kept for the operator'],
+    ['preview: acme-preview.example.net', 'preview: tag-1.example.net', 'is the host’s own'],
     ['domain: acme.example', 'domain: example.net', 'is in example.net, where sites get their own'],
     ['domain: acme.example', 'domain: rival.example.net', 'is in example.net, where sites get their own'],
   ])('is given to no site by git: not %s → %s', async (own, other, said) => {
