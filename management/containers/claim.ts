@@ -3,6 +3,7 @@ import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';
+import { undone } from '../db/undone.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { contestAdvice } from '../proof/contest.ts';
 import { markUnproven } from '../proof/manifest.ts';
@@ -57,33 +58,20 @@ export async function claimContainer(context: Context, wanted: NewClaim): Promis
 /** What `claimContainer` would claim: the claim is made and undone. Throws the same problems. */
 export async function tryClaim(context: Context, wanted: NewClaim): Promise<Claimed> {
   const { clientId: client, moved } = wanted;
-  const now = context.clock.date();
-  try {
-    await claimFreeId(context, wanted, {
-      before: async (trx) => {
-        for (const domain of moved) await moveDomain(trx, { client, domain }, now);
-      },
-      after: (claimed) => {
-        throw new TriedClaim(claimed);
-      },
-    });
-  } catch (error) {
-    if (error instanceof TriedClaim) return error.claimed;
-    throw error;
-  }
-  throw new Error('a claim that was tried was made');
+  return await claimFreeId(context, wanted, (claimIn) =>
+    undone(context.db, async (trx) => {
+      for (const domain of moved) await moveDomain(trx, { client, domain }, context.clock.date());
+      return await claimIn(trx);
+    }),
+  );
 }
 
-/** Functions that run in the transaction of a claim. If one of them throws, the claim is undone. */
-interface Steps {
-  before(trx: Database): Promise<void>;
-  after(claimed: Claimed): void;
-}
+type Claiming = (claimIn: (trx: Database) => Promise<Claimed>) => Promise<Claimed>;
 
 async function claimFreeId(
   { db, repo, settings }: Context,
   wanted: NewClaim,
-  steps?: Steps,
+  transact: Claiming = (claimIn) => db.transaction().execute(claimIn),
 ): Promise<Claimed> {
   const { planning, siteId } = wanted;
   if (siteId !== undefined && needsSuffix(siteId, settings.host)) throw refusedId('is reserved');
@@ -97,14 +85,12 @@ async function claimFreeId(
     const site = next;
     taken.add(site);
     try {
-      return await db.transaction().execute(async (trx) => {
-        await steps?.before(trx);
+      return await transact(async (trx) => {
         const [claimed, history] = await Promise.all([
           claim(trx, settings, wanted, site),
           repo.history(site, 1),
         ]);
         if (history.length > 0) throw new NameTaken();
-        steps?.after(claimed);
         return claimed;
       });
     } catch (error) {
@@ -128,14 +114,6 @@ interface Claimed {
 
 class NameTaken extends Error {}
 class KeyTaken extends Error {}
-
-class TriedClaim extends Error {
-  readonly claimed: Claimed;
-  constructor(claimed: Claimed) {
-    super('the claim was only tried');
-    this.claimed = claimed;
-  }
-}
 
 async function claim(
   trx: Database,

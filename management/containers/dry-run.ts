@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import type { Context } from '../context/context.ts';
-import type { Database } from '../db/database.ts';
+import { undone } from '../db/undone.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { moveWarnings, winnableDomains } from '../proof/contest.ts';
 import { unclaimableNames } from '../records/claims.repository.ts';
@@ -55,16 +55,6 @@ export async function planChange(context: Context, change: ContainerChange): Pro
   const checksum = planning.seal({ before: fileVersion(text), after, moved: winnable });
   const plan = planOfManifests(before, after, subjectOf(change, row));
   return { plan: { ...plan, warnings: [...moveWarnings(winnable), ...plan.warnings], checksum } };
-}
-
-/** What `act` finds out in a transaction that is rolled back. */
-export async function undone<Found>(db: Database, act: (trx: Database) => Promise<Found>): Promise<Found> {
-  const trx = await db.startTransaction().execute();
-  try {
-    return await act(trx);
-  } finally {
-    await trx.rollback().execute();
-  }
 }
 
 /** The text of a site's file; `null`: there is none. Throws `sites_repo_unavailable`. */

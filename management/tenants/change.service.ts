@@ -5,6 +5,7 @@ import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
+import { undone } from '../db/undone.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import { endLeftBehind, type LeftBehind } from '../records/left-behind.repository.ts';
@@ -102,26 +103,12 @@ export class TenantChanges {
     const before = await readTenant(this.#context.db, ref);
     const after = await this.#edited(before, ref, change, null);
     if (before === null) return { plan: planOf(null, after) };
-    const ended = await this.#wouldEnd(ref, after);
-    return { plan: planOf({ ...before, ...ended }, { ...after, ...NOTHING_ENDED }) };
-  }
-
-  /** Tries it in a transaction that is rolled back. */
-  async #wouldEnd(ref: TenantRef, after: Tenant): Promise<LeftBehind> {
     const { db, settings } = this.#context;
-    let ended: LeftBehind = NOTHING_ENDED;
-    const tried = new Error('rolled back');
-    await db
-      .transaction()
-      .execute(async (trx) => {
-        await storeTenant(trx, ref, after, '');
-        ended = await endLeftBehind(trx, ref, settings.superAdmins);
-        throw tried;
-      })
-      .catch((error: unknown) => {
-        if (error !== tried) throw error;
-      });
-    return ended;
+    const ended = await undone(db, async (trx) => {
+      await storeTenant(trx, ref, after, '');
+      return await endLeftBehind(trx, ref, settings.superAdmins);
+    });
+    return { plan: planOf({ ...before, ...ended }, { ...after, ...NOTHING_ENDED }) };
   }
 
   /** `id`: of a change that is about to be committed. */

@@ -5,6 +5,7 @@ import { givenId } from '../../../gitops/manifest/schema.ts';
 import { demandRole } from '../../access/roles.ts';
 import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';
+import { undone } from '../../db/undone.ts';
 import { callerOf } from '../../http/auth.ts';
 import { MANAGEMENT_ERRORS, type ManagementErrorCode, type ManagementProblem } from '../../http/errors.ts';
 import { examples } from '../../http/examples.ts';
@@ -12,7 +13,6 @@ import { problems } from '../../http/openapi.ts';
 import { releasePlaces } from '../../records/places.repository.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../../view/plan.ts';
 import { changeContainer, type Projector } from '../change.service.ts';
-import { undone } from '../dry-run.ts';
 import { demandQuota, holdQuota } from '../quota.ts';
 import { refusalOf, refusals, transferOf } from './judge.ts';
 
