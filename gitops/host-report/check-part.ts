@@ -9,20 +9,30 @@ interface PartQuestion {
   ask(signal: AbortSignal): Promise<string>;
   readonly fix: string;
   readonly timeoutMs?: number;
-  /** Returns the result of the check for an error of `ask`; `null`: the check has failed, with `fix` as the remedy. */
-  explain?(error: unknown): Omit<PartCheck, 'name'> | null;
+  /** The result of the check for an error of `ask` that is no `PartFault`. Default: it has failed, with `fix`. */
+  explain?(error: unknown): Omit<PartCheck, 'name'>;
+}
+
+/** What was asked has answered, and something of it is wrong. */
+export class PartFault extends Error {
+  override readonly name = 'PartFault';
+  readonly fix: string;
+  constructor(message: string, fix: string) {
+    super(message);
+    this.fix = fix;
+  }
 }
 
 /** Asks one part within a time limit: what hangs has failed. Never throws. */
 export async function checkPart(
   name: string,
-  { ask, fix, timeoutMs = PART_TIMEOUT_MS, explain = () => null }: PartQuestion,
+  { ask, fix, timeoutMs = PART_TIMEOUT_MS, explain }: PartQuestion,
 ): Promise<PartCheck> {
   try {
     return { name, status: 'passed', detail: await withinTime(timeoutMs, ask), fix: null };
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
-    const failed: Omit<PartCheck, 'name'> = { status: 'failed', detail, fix };
-    return { name, ...(explain(error) ?? failed) };
+    if (error instanceof PartFault) return { name, status: 'failed', detail, fix: error.fix };
+    return { name, ...(explain?.(error) ?? { status: 'failed', detail, fix }) };
   }
 }

@@ -3,7 +3,7 @@ import { withinTime } from '../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart } from './check-part.ts';
+import { checkPart, PartFault } from './check-part.ts';
 import { covers, NoCertificate, servedCertificate } from './served-certificate.ts';
 
 /** Connections at most: one certificate usually covers all names under one parent. */
@@ -39,20 +39,19 @@ export async function checkEdgeNames(
   if (!edgePublicUrl.startsWith('https:')) {
     return { name, status: 'passed', detail: 'edge hostnames are served without TLS', fix: null };
   }
-  let zoneName: string | null = null;
   return await checkPart(name, {
     fix: 'Check that Cloudflare’s API answers.',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
-      zoneName = (await client.zone(zoneId, signal)).name;
-      const zone = zoneName;
+      const { name: zone } = await client.zone(zoneId, signal);
       const deep = hosts.filter((host) => !isUniversal(host, zone));
       const { port: given } = new URL(edgePublicUrl.replace('{host}', 'host.invalid'));
       const { bare, unchecked, why } = await inspect(deep, { lookup, port: port ?? (Number(given) || 443) });
       if (bare.length > 0) {
         const more = bare.length > MAX_LISTED ? ` and ${bare.length - MAX_LISTED} more` : '';
-        throw new BareNames(
+        throw new PartFault(
           `no certificate covers ${bare.slice(0, MAX_LISTED).join(', ')}${more}: the universal certificate of ${zone} covers one label under it`,
+          `Give the sites hostnames directly under ${zone}, or order an advanced certificate for these names.`,
         );
       }
       const reason = why === null ? '' : ` (${why})`;
@@ -63,19 +62,13 @@ export async function checkEdgeNames(
       const covered = `each of ${hosts.length - unchecked} edge hostnames is covered by a certificate`;
       return unchecked === 0 ? covered : `${covered}; ${unchecked} more were not checked${reason}`;
     },
-    explain(error) {
-      const detail = error instanceof Error ? error.message : String(error);
-      // Without an answer nothing is known of the hostnames.
-      if (!(error instanceof BareNames)) return { status: 'skipped', detail, fix: null };
-      const fix = `Give the sites hostnames directly under ${zoneName}, or order an advanced certificate for these names.`;
-      return { status: 'failed', detail, fix };
-    },
+    // Without an answer nothing is known of the hostnames.
+    explain: (error) => ({
+      status: 'skipped',
+      detail: error instanceof Error ? error.message : String(error),
+      fix: null,
+    }),
   });
-}
-
-/** Names that no certificate covers. */
-class BareNames extends Error {
-  override readonly name = 'BareNames';
 }
 
 /** What is known of one name. */

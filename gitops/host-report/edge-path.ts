@@ -1,9 +1,10 @@
+import { leadsToWorker, matchRoute } from '../../edge/front/route-patterns.ts';
 import { withinTime } from '../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { WorkersRoute } from '../clients/cloudflare-answers.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart } from './check-part.ts';
+import { checkPart, PartFault } from './check-part.ts';
 
 /** What stands between visitors and the worker. */
 interface EdgePath {
@@ -71,19 +72,13 @@ async function findEdgePath(
 
 /** The same as a part's check. Never throws. */
 export async function checkEdgePart(deps: EdgePathDeps, hosts: readonly string[]): Promise<PartCheck> {
-  let found: EdgePath | null = null;
   return await checkPart('edge_routes', {
     fix: 'Check that Cloudflare’s API answers, and that CLOUDFLARE_API_TOKEN may read the zone’s Workers routes.',
     async ask(signal) {
-      const { unread, ...path } = await findEdgePath(deps, hosts, signal);
-      found = path;
-      if (path.problem !== null) throw new Error(path.problem);
+      const { problem, fix, unread } = await findEdgePath(deps, hosts, signal);
+      if (problem !== null) throw new PartFault(problem, fix ?? '');
       const passed = 'no other Workers route takes requests of the edge hostnames';
       return unread === null ? `${passed}, and Google’s tag gateway is off` : `${passed}; ${unread}`;
-    },
-    explain(error) {
-      if (found?.problem == null) return null;
-      return { status: 'failed', detail: error instanceof Error ? error.message : '', fix: found.fix };
     },
   });
 }
@@ -103,30 +98,6 @@ export async function edgePathOf(
   }
 }
 
-/** A route pattern in its parts. */
-interface Pattern {
-  /** Without `*` at its beginning. */
-  readonly name: string;
-  readonly isWildcard: boolean;
-  /** It is only for `http` or `https`. */
-  readonly hasScheme: boolean;
-  /** Without `*` at its end; `null`: every path. */
-  readonly path: string | null;
-}
-
-function readPattern(pattern: string): Pattern {
-  const bare = pattern.replace(/^https?:\/\//i, '');
-  const slash = bare.indexOf('/');
-  const host = (slash === -1 ? bare : bare.slice(0, slash)).toLowerCase();
-  const path = slash === -1 ? '/' : bare.slice(slash);
-  return {
-    name: host.replace(/^\*/, ''),
-    isWildcard: host.startsWith('*'),
-    hasScheme: bare !== pattern,
-    path: path === '/*' ? null : path.replace(/\*$/, ''),
-  };
-}
-
 /**
  * The routes that take requests of these hosts from the worker `script`, pure; each with the first of its hosts. The most
  * specific route of a request counts (docs/facts.md, Cloudflare Workers). A route for some paths of many hosts counts
@@ -137,26 +108,23 @@ function routesBefore(
   script: string,
   hosts: readonly string[],
 ): { readonly route: WorkersRoute; readonly host: string }[] {
-  const read = routes.map((route) => ({ route, pattern: readPattern(route.pattern) }));
-  const ours = read.filter(({ route, pattern }) => route.script === script && pattern.path === null);
-  return read.flatMap(({ route, pattern }) => {
+  const ours = routes
+    .filter(({ pattern, script: own }) => own === script && pathOf(pattern) === '/*')
+    .map(({ pattern }) => pattern);
+  return routes.flatMap((route) => {
+    const path = pathOf(route.pattern);
     // The edge serves nothing under `/` itself.
-    if (route.script === script || pattern.path === '/') return [];
-    const host = hosts.find(
-      (one) =>
-        isFor(pattern, one) &&
-        (pattern.path !== null ||
-          !ours.some(({ pattern: own }) => isFor(own, one) && rank(own) > rank(pattern))),
-    );
+    if (route.script === script || path === '/') return [];
+    const host = hosts.find((one) => {
+      const url = new URL(`https://${one}${path.replace(/\*$/, '')}`);
+      if (!matchRoute([route.pattern], url)) return false;
+      return path !== '/*' || !leadsToWorker(ours, [route.pattern], url);
+    });
     return host === undefined ? [] : [{ route, host }];
   });
 }
 
-function isFor({ name, isWildcard }: Pattern, host: string): boolean {
-  return isWildcard ? host.endsWith(name) : host === name;
-}
-
-/** How specific a pattern's host is: a single host more than any wildcard, a longer wildcard more than a shorter one. */
-function rank({ name, isWildcard, hasScheme }: Pattern): number {
-  return (isWildcard ? name.length : 1_000) + (hasScheme ? 0.5 : 0);
+/** The path of a route pattern; without one, it is only for `/`. */
+function pathOf(pattern: string): string {
+  return /^(?:https?:\/\/)?[^/]*(\/.*)$/i.exec(pattern)?.[1] ?? '/';
 }

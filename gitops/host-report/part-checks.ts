@@ -7,7 +7,7 @@ import { counted } from '../base/text.ts';
 import { BRIDGE_FIX } from '../clients/docker.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart, PART_TIMEOUT_MS } from './check-part.ts';
+import { checkPart, PART_TIMEOUT_MS, PartFault } from './check-part.ts';
 import { visitEdge } from './edge-visit.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 
@@ -59,23 +59,16 @@ export async function checkDockerDisk(
  * their preview server. Never throws.
  */
 export async function checkDockerBridge(gateway: () => Promise<string | null>): Promise<PartCheck> {
-  let isMissing = false;
   return await checkPart('docker_bridge', {
     fix: 'Check that Docker answers.',
     async ask() {
       const address = await gateway();
-      isMissing = address === null;
-      if (isMissing) {
-        throw new Error(
-          'Docker has no default bridge, so containers have no way to their preview server, and no new ones are started',
-        );
-      }
-      return `containers reach the proxy at ${address}`;
+      if (address !== null) return `containers reach the proxy at ${address}`;
+      throw new PartFault(
+        'Docker has no default bridge, so containers have no way to their preview server, and no new ones are started',
+        BRIDGE_FIX,
+      );
     },
-    explain: (error) =>
-      isMissing && error instanceof Error
-        ? { status: 'failed', detail: error.message, fix: BRIDGE_FIX }
-        : null,
   });
 }
 

@@ -3,7 +3,7 @@ import { PROFILES } from '../appliers/edge/store.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart } from './check-part.ts';
+import { checkPart, PartFault } from './check-part.ts';
 
 /** The bindings that the worker needs, with Cloudflare's name of each type. Analytics and the queue are optional. */
 const BINDINGS: ReadonlyMap<string, string> = new Map([
@@ -64,11 +64,6 @@ interface WorkerQuestion {
   readonly fix: string;
 }
 
-/** The settings or bindings of the deployed worker are wrong. */
-class WorkerFault extends Error {
-  override name = 'WorkerFault';
-}
-
 const UNREACHABLE =
   'Check that this host reaches api.cloudflare.com, and that cloudflarestatus.com reports no outage; then run tagyard doctor again.';
 
@@ -81,7 +76,7 @@ async function checkWorker(
     fix,
     async ask(signal) {
       const found = await faults(signal);
-      if (found.length > 0) throw new WorkerFault(found.join('; '));
+      if (found.length > 0) throw new PartFault(found.join('; '), fix);
       return passed;
     },
     explain(error) {
@@ -90,7 +85,6 @@ async function checkWorker(
         const detail = 'give CLOUDFLARE_API_TOKEN the permission Workers Scripts: Read to check it';
         return { status: 'skipped', detail, fix: null };
       }
-      if (error instanceof WorkerFault) return null;
       if (meaning !== 'absent') {
         const detail = `Cloudflare’s API gave no answer about the worker: ${error instanceof Error ? error.message : String(error)}`;
         return { status: 'failed', detail, fix: UNREACHABLE };

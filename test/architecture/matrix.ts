@@ -25,6 +25,8 @@ const PAGE_POLICY = 'edge/verification/content-security-policy.ts';
 const SAFARI = 'edge/verification/safari.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
+/** Which Workers routes match a request: the emulated edge selects by them, the host's report explains them. */
+const ROUTE_PATTERNS = 'edge/front/route-patterns.ts';
 const ZOD_MINI = 'npm/zod/mini';
 /**
  * What a worker must not import: its runtime has no modules of Node, and the edge knows nothing of the parts behind it.
@@ -157,7 +159,7 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'gitops/**',
-    may: ['gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ...ANY_PACKAGE],
+    may: ['gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ROUTE_PATTERNS, ...ANY_PACKAGE],
     types: [VERIFICATION],
     never: ['gitops/cli/**', ...ROOTS],
   },
