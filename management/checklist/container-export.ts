@@ -108,8 +108,6 @@ const MAYBE_GA4 = /^GT-/i;
 const SERVER_KEYS = ['server_container_url', 'transport_url', 'serverContainerUrl'];
 const SHARED_SETTINGS = 'gtcs';
 const CONSTANT = 'c';
-/** A lookup table and a table of regular expressions. */
-const TABLES = ['smm', 'remm'];
 /** What is found of a Google tag's server; the first one that any tag has decides. */
 const SERVER_STATES = {
   none: { state: 'open', words: 'Google tags of GA4 without a server container URL' },
@@ -123,9 +121,8 @@ const SERVER_STATES = {
 const DEPTH = 6;
 const MOST_VALUES = 2_000;
 const LONGEST_VALUE = 2_000;
-/** A text that has more values by its variables counts as one that only a page can compute. */
-const MOST_TEXTS = 200;
-const MOST_TEXTS_IN_ALL = 100_000;
+/** A text with more constants in it counts as one that only a page can compute: they may name each other. */
+const MOST_CONSTANTS = 20;
 /** Many tags may name one variable: it is read once. */
 const READ = new WeakMap<readonly unknown[], ReadonlyMap<string, string>>();
 
@@ -166,7 +163,7 @@ function client({ containerVersion }: ContainerExport): PointVerdict {
 
 function googleTag(given: ContainerExport, site: CheckedSite): PointVerdict {
   const { tag, variable } = given.containerVersion;
-  const variables = new Variables(variable);
+  const variables: Variables = new Map(variable.map((one) => [one.name ?? '', one]));
   const found = tag
     .filter(({ type, paused }) => GOOGLE_TAGS.includes(type) && paused !== true)
     .map((one) => serverState(one, variables, site))
@@ -190,9 +187,7 @@ function withoutGoogleTag(
   const tags = tag.filter(({ paused }) => paused !== true);
   const own = tags.filter(({ type, parameter }) => {
     if (!type.startsWith(BY_TEMPLATE)) return false;
-    return [...settingsOf(parameter).values()].some(
-      (value) => variables.textsOf(value)?.some((text) => leadsTo(site, text)) === true,
-    );
+    return [...settingsOf(parameter).values()].some((value) => leadsTo(site, textOf(value, variables) ?? ''));
   });
   if (own.length > 0)
     return unknown(
@@ -224,84 +219,39 @@ function serverState(
   site: CheckedSite,
 ): keyof typeof SERVER_STATES | null {
   const settings = settingsOf(parameter);
-  const ids = type === GA4_CONFIGURATION ? [] : variables.textsOf(settings.get('tagId') ?? '');
-  if (ids !== null && ids.length > 0 && ids.every((id) => NOT_GA4.test(id))) return null;
+  const tagId = type === GA4_CONFIGURATION ? '' : textOf(settings.get('tagId') ?? '', variables);
+  if (tagId !== null && NOT_GA4.test(tagId)) return null;
   const shared = settings.get('configSettingsVariable');
-  const named = shared === undefined ? undefined : variables.named(shared);
+  const name = /^\{\{(.+)\}\}$/.exec(shared?.trim() ?? '')?.[1];
+  const named = name === undefined ? undefined : variables.get(name.trim());
   const inherited = named?.type === SHARED_SETTINGS ? settingsOf(named.parameter) : undefined;
   const given = SERVER_KEYS.map((key) => settings.get(key) ?? inherited?.get(key)).find(
     (value) => value !== undefined && value !== '',
   );
   if (given === undefined) {
     if (shared !== undefined && inherited === undefined) return 'computed';
-    return ids === null || ids.some((id) => MAYBE_GA4.test(id)) ? 'unclear' : 'none';
+    return tagId === null || MAYBE_GA4.test(tagId) ? 'unclear' : 'none';
   }
-  const urls = variables.textsOf(given);
-  if (urls === null) return 'computed';
-  const right = urls.filter((url) => leadsTo(site, url)).length;
-  if (right === 0) return 'other';
-  return right === urls.length ? 'right' : 'computed';
+  const url = textOf(given, variables);
+  if (url === null) return 'computed';
+  return leadsTo(site, url) ? 'right' : 'other';
 }
 
-/** Reads texts with variables in them. */
-class Variables {
-  readonly #byName: ReadonlyMap<string, Entity>;
-  readonly #values = new Map<string, readonly string[] | null>();
-  /** Each text of an export can name tables of hundreds of rows, which name others. */
-  #left = MOST_TEXTS_IN_ALL;
+/** The variables of a container by name. */
+type Variables = ReadonlyMap<string, Entity>;
 
-  constructor(variables: readonly Entity[]) {
-    this.#byName = new Map(variables.map((one) => [one.name ?? '', one]));
+/** A text with the values of the constants in it; `null`: it has other variables, so only a page knows. */
+function textOf(text: string, variables: Variables): string | null {
+  let whole = text.trim();
+  for (let left = MOST_CONSTANTS; left >= 0 && whole.length <= LONGEST_VALUE; left -= 1) {
+    const [reference, name = ''] = /\{\{(.+?)\}\}/.exec(whole) ?? [];
+    if (reference === undefined) return whole;
+    const variable = variables.get(name.trim());
+    if (variable?.type !== CONSTANT) return null;
+    const value = settingsOf(variable.parameter).get('value')?.trim() ?? '';
+    whole = whole.replace(reference, () => value);
   }
-
-  /** The variable that a text consists of: `{{Name}}`. */
-  named(text: string): Entity | undefined {
-    return this.#byName.get(/^\{\{(.+)\}\}$/.exec(text.trim())?.[1]?.trim() ?? '');
-  }
-
-  /** What a text is, with the values of constants and tables in it; `null`: only a page knows. */
-  textsOf(text: string): readonly string[] | null {
-    const seen = new Set([text.trim()]);
-    const found: string[] = [];
-    for (const one of seen) {
-      this.#left -= 1;
-      if (this.#left < 0 || seen.size > MOST_TEXTS || one.length > LONGEST_VALUE) return null;
-      const [reference, name = ''] = /\{\{(.+?)\}\}/.exec(one) ?? [];
-      if (reference === undefined) {
-        found.push(one);
-        continue;
-      }
-      const values = this.#valuesOf(name.trim());
-      if (values === null) return null;
-      for (const value of values) seen.add(one.replace(reference, () => value.trim()));
-    }
-    // Nothing is found where constants name each other.
-    return found.length === 0 ? null : found;
-  }
-
-  #valuesOf(name: string): readonly string[] | null {
-    const variable = this.#byName.get(name);
-    const values = this.#values.get(name) ?? (variable === undefined ? null : valuesOf(variable));
-    this.#values.set(name, values);
-    return values;
-  }
-}
-
-/** The value of a constant, or those of a table that has one for every page; `null`: only a page knows. */
-function valuesOf({ type, parameter }: Entity): readonly string[] | null {
-  const settings = settingsOf(parameter);
-  if (type === CONSTANT) return [settings.get('value') ?? ''];
-  const other = settings.get('defaultValue');
-  if (!TABLES.includes(type) || other === undefined) return null;
-  const values = new Set([...rowsOf(parameter), other]);
-  return values.size > MOST_TEXTS ? null : [...values];
-}
-
-/** The values in a table's rows. */
-function rowsOf(parameters: readonly unknown[]): string[] {
-  const table = z.object({ key: z.literal('map'), list: z.array(z.unknown()) });
-  const rows = parameters.flatMap((one) => table.safeParse(one).data?.list ?? []);
-  return rows.map((row) => settingsOf([row]).get('value') ?? '');
+  return null;
 }
 
 /** The values of parameters, and of the rows of their tables, by their keys. */

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { containerExport, judgeExport } from '../../../management/checklist/container-export.ts';
 
 const EDGE = 'https://acme.tags.example';
-const OTHER = 'https://sst.other.example';
 
 const site = (unproven: string[] = []) => ({
   hostnames: { edge: 'acme.tags.example' },
@@ -64,16 +63,11 @@ const googleTag = (tagId: string | undefined, url?: string) => ({
 });
 const custom = (...parameter: object[]) => ({ type: 'cvt_100000001_35', name: 'Data tag', parameter });
 const constant = (name: string, value: string) => ({ type: 'c', name, parameter: [text('value', value)] });
-const lookup = (name: string, values: readonly string[], other?: string) => ({
+const lookup = (name: string) => ({
   ...{ type: 'smm', name },
   parameter: [
     text('input', '{{Page Hostname}}'),
-    {
-      ...{ type: 'LIST', key: 'map' },
-      list: values.map((value, index) => map({ key: `shop-${index}.example`, value })),
-    },
-    { type: 'BOOLEAN', key: 'setDefaultValue', value: String(other !== undefined) },
-    ...(other === undefined ? [] : [text('defaultValue', other)]),
+    { type: 'LIST', key: 'map', list: [map({ key: 'shop.example', value: EDGE })] },
   ],
 });
 const web = (tag: object[], more: object = {}) =>
@@ -172,61 +166,21 @@ test.each<[string, object[], object, string, string]>([
     'Google tags whose server container URL only a page can compute: 1 of 1',
   ],
   [
-    'a lookup table whose values all lead here',
+    'an address in a lookup table, which only a page can look up',
     [googleTag('G-ABC1234567', '{{Server}}')],
-    {
-      variable: [
-        lookup('Server', [EDGE, '{{Custom}}'], EDGE),
-        constant('Custom', 'https://data.acme.example'),
-      ],
-    },
-    'done',
-    'Google tags of GA4 that send to this container: 1 of 1',
-  ],
-  [
-    'a lookup table that leads to other servers only',
-    [googleTag('G-ABC1234567', '{{Server}}')],
-    { variable: [lookup('Server', [OTHER], `${OTHER}/x`)] },
-    'open',
-    'Google tags of GA4 that send to another server: 1 of 1',
-  ],
-  [
-    'a lookup table that leads here on some pages',
-    [googleTag('G-ABC1234567', '{{Server}}')],
-    { variable: [lookup('Server', [EDGE, OTHER], OTHER)] },
+    { variable: [lookup('Server')] },
     'unknown',
     'Google tags whose server container URL only a page can compute: 1 of 1',
-  ],
-  [
-    'a lookup table without a default',
-    [googleTag('G-ABC1234567', '{{Server}}')],
-    { variable: [lookup('Server', [EDGE])] },
-    'unknown',
-    'Google tags whose server container URL only a page can compute: 1 of 1',
-  ],
-  [
-    'a lookup table of ids, of which none is one of GA4',
-    [googleTag('{{Ids}}')],
-    { variable: [lookup('Ids', ['AW-1', 'AW-2'], 'DC-3')] },
-    'open',
-    'the web container has no Google tag of GA4',
   ],
   [
     'a settings variable that is a lookup table, which only a page can compute',
     [{ type: 'googtag', parameter: [text('tagId', 'G-ABC1'), text('configSettingsVariable', '{{S}}')] }],
-    { variable: [lookup('S', ['{{Settings}}'], '{{Settings}}')] },
+    { variable: [lookup('S')] },
     'unknown',
     'Google tags whose server container URL only a page can compute: 1 of 1',
   ],
 ])('a web container with %s', (_what, tags, more, state, detail) => {
   expect(web(tags, more)).toEqual({ state, detail });
-});
-
-test('a table of tables is read to a limit', () => {
-  const variable = Array.from({ length: 30 }, (_, index) =>
-    lookup(`T${index}`, Array<string>(30).fill(`{{T${index + 1}}}{{T${index + 1}}}`), `{{T${index + 1}}}`),
-  );
-  expect(web([googleTag('G-ABC1', '{{T0}}')], { variable })).toMatchObject({ state: 'unknown' });
 });
 
 test('the words of Tag Manager’s API are read like those of an export', () => {
