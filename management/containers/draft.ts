@@ -27,8 +27,6 @@ export interface Draft {
   readonly id: string;
   readonly clientId: string;
   readonly name: string;
-  /** Default: made from the name. */
-  readonly siteId?: string | undefined;
   readonly domains: ManifestInput['domains'];
   readonly loaderToken: string;
   readonly features: ManifestInput['features'];
@@ -54,7 +52,7 @@ export function draftManifest(
   ports: PortPair,
   settings: Pick<Settings, 'host' | 'image' | 'edgeDomain' | 'originDomain' | 'defaultConsent'>,
 ): Manifest {
-  const { id, clientId, siteId: _, consent, ...rest } = draft;
+  const { id, clientId, consent, ...rest } = draft;
   return manifestSchema.parse({
     version: 1,
     site,

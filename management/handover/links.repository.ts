@@ -3,6 +3,7 @@ import type { Database, Tables } from '../db/database.ts';
 import { LIVE } from '../lifecycle/status.ts';
 import { type ContainerWithOperation, selectContainers } from '../records/containers.repository.ts';
 import { withProofs } from '../records/domain-proofs.repository.ts';
+import { lockPlaces } from '../records/places.repository.ts';
 
 export type LinkRow = Selectable<Tables['handover_links']>;
 type NewLink = Pick<
@@ -155,7 +156,7 @@ const MOST_MAILS = 10;
 export async function takeMail(db: Database, now: Date): Promise<LinkRow | undefined> {
   return await db.transaction().execute(async (trx) => {
     // Two processes that count at once would together send too many.
-    await sql`select pg_advisory_xact_lock(hashtext('tagyard handover mails'))`.execute(trx);
+    await lockPlaces(trx, ['handover mails']);
     return await trx
       .updateTable('handover_links')
       .set({ mail: 'sending', mail_at: now, mail_attempts: sql`mail_attempts + 1` })

@@ -1,8 +1,8 @@
 import { limit } from '../../gitops/base/limit.ts';
-import { registrableDomain } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
 import type { Context } from '../context/context.ts';
 import type { AskedHosts } from '../domains/asked-hosts.ts';
-import { addressesIn, judgeDns } from '../domains/judge-dns.ts';
+import { askDns } from '../domains/dns-watch.ts';
 import { checkProof } from '../proof/check.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { registrablePartsOf, unprovenDomains } from '../records/domain-proofs.repository.ts';
@@ -103,9 +103,8 @@ export class HandoverRecords {
 
   async #customDomain({ manifest }: ContainerWithOperation, domain: string): Promise<HandoverRecord> {
     const alias = manifest.hostnames.origin;
-    const [seen, origin] = await Promise.all([this.#hosts.ask(domain), this.#hosts.ask(alias)]);
-    const addresses = addressesIn(origin.answers);
-    const { status, detail } = judgeDns(domain, { alias, addresses }, seen.answers);
+    const { dns, addresses } = await askDns(this.#hosts, manifest, domain);
+    const { status, detail } = dns;
     return {
       ...{ zone: registrableDomain(domain) ?? domain, type: 'CNAME', name: domain, value: alias, addresses },
       purpose: 'Serves the tags from your own domain.',
@@ -118,7 +117,7 @@ export class HandoverRecords {
 /** Whether a mail address is in one of the registrable domains. */
 export function isWithin(address: string, zones: readonly string[]): boolean {
   const domain = address.slice(address.lastIndexOf('@') + 1).toLowerCase();
-  return zones.some((zone) => domain === zone || domain.endsWith(`.${zone}`));
+  return zones.some((zone) => isWithinDomain(domain, zone));
 }
 
 /** True if there are records, and all of them are right. */
