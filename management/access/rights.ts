@@ -1,19 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { fieldErrors } from '../../gitops/base/http/problem.ts';
-import type { Actor, Database } from '../db/database.ts';
+import type { Database } from '../db/database.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';
-import type { Role } from '../lifecycle/roles.ts';
-import {
-  roleInClient,
-  roleInOrganisation,
-  strongestRoleAnywhere,
-  strongestRoleInOrganisations,
-} from '../records/memberships.repository.ts';
+import { strongestRoleInAny } from '../records/memberships.repository.ts';
 import { demandOperator } from './operators.ts';
 import { type Access, demandSufficient, isPurpose } from './roles.ts';
-import { demandOpen, isOperator, roleIn, type TenantRef, tenantOf } from './tenants.ts';
+import { demandOpen, isOperator, ownRole, roleIn, type TenantRef, tenantOf } from './tenants.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -82,12 +76,13 @@ async function demandAnywhere(parts: Parts, request: FastifyRequest, access: Acc
   const caller = callerOf(request);
   if ((operators === true || access === 'operate') && isOperator(parts, caller)) return;
   if (isPurpose(access)) {
-    const role = await strongestRoleAnywhere(db, caller.subject);
+    const role = await strongestRoleInAny(db, 'clients and organisations', caller.subject);
     if (role === null) throw new ManagementProblem('unknown_client');
     demandSufficient(role, access);
     return;
   }
-  const role = bodyOpensTo === 'acting' ? await strongestRoleInOrganisations(db, caller.subject) : null;
+  const role =
+    bodyOpensTo === 'acting' ? await strongestRoleInAny(db, 'organisations', caller.subject) : null;
   if (role === null) demandOperator(settings, request);
   else demandSufficient(role, 'act');
 }
@@ -112,8 +107,4 @@ async function tenantAt(db: Database, folder: Folder, id: string): Promise<Tenan
     .where('id', '=', id)
     .executeTakeFirst();
   return row === undefined ? null : tenantOf(row);
-}
-
-async function ownRole(db: Database, { kind, id }: TenantRef, { subject }: Actor): Promise<Role | null> {
-  return kind === 'clients' ? await roleInClient(db, id, subject) : await roleInOrganisation(db, id, subject);
 }

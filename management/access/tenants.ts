@@ -33,7 +33,15 @@ export async function roleIn(
     const known = await db.selectFrom(kind).select('id').where('id', '=', id).executeTakeFirst();
     return known === undefined ? null : 'owner';
   }
-  const { subject } = caller;
+  return await ownRole(db, { kind, id }, caller);
+}
+
+/** The caller's own role in a client or organisation; `null`: none. */
+export async function ownRole(
+  db: Database,
+  { kind, id }: TenantRef,
+  { subject }: Pick<Actor, 'subject'>,
+): Promise<Role | null> {
   return kind === 'clients' ? await roleInClient(db, id, subject) : await roleInOrganisation(db, id, subject);
 }
 

@@ -63,25 +63,20 @@ export async function roleInOrganisation(
   return strongestRole(rows.map(({ role }) => role));
 }
 
-/** The strongest role that a subject has in any client or organisation; `null`: none. */
-export async function strongestRoleAnywhere(db: Database, subject: string): Promise<Role | null> {
-  const rows = await db
-    .selectFrom('client_memberships')
-    .select('role')
-    .distinct()
-    .where('subject', '=', subject)
-    .union(db.selectFrom('organisation_memberships').select('role').where('subject', '=', subject))
-    .execute();
-  return strongestRole(rows.map(({ role }) => role));
-}
-
-/** The strongest role that a subject has in any organisation; `null`: none. */
-export async function strongestRoleInOrganisations(db: Database, subject: string): Promise<Role | null> {
-  const rows = await db
+/** The strongest role that a subject has in any organisation, or in any of these and of the clients; `null`: none. */
+export async function strongestRoleInAny(
+  db: Database,
+  kinds: 'organisations' | 'clients and organisations',
+  subject: string,
+): Promise<Role | null> {
+  const inOrganisations = db
     .selectFrom('organisation_memberships')
     .select('role')
-    .distinct()
-    .where('subject', '=', subject)
-    .execute();
+    .where('subject', '=', subject);
+  const inClients = db.selectFrom('client_memberships').select('role').where('subject', '=', subject);
+  const rows = await (kinds === 'organisations'
+    ? inOrganisations
+    : inOrganisations.union(inClients)
+  ).execute();
   return strongestRole(rows.map(({ role }) => role));
 }
