@@ -1,12 +1,18 @@
+import { domainToUnicode } from 'node:url';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { ServiceAccountFacts } from '../../gitops/manifest/service-account.ts';
 
 /** A manifest as the database holds it: without its encrypted secrets, which stay in git. */
 export type ManifestView = Omit<Manifest, 'containerConfig' | 'serviceAccount'> & {
   readonly serviceAccount?: ServiceAccountFacts | undefined;
+  /** The Unicode form of its international names, which searches find. */
+  readonly unicodeNames?: readonly string[];
 };
 
-export function withoutSecrets({ containerConfig: _, serviceAccount, ...view }: Manifest): ManifestView {
+export function withoutSecrets({ containerConfig: _, serviceAccount, ...rest }: Manifest): ManifestView {
+  const hosts = [...rest.domains.map(({ domain }) => domain), ...rest.customDomains];
+  const unicodeNames = hosts.filter((host) => host.includes('xn--')).map(domainToUnicode);
+  const view = unicodeNames.length === 0 ? rest : { ...rest, unicodeNames };
   if (serviceAccount === undefined) return view;
   const { key: __, ...facts } = serviceAccount;
   return { ...view, serviceAccount: facts };

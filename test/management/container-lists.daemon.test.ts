@@ -1,4 +1,3 @@
-import { domainToASCII, domainToUnicode } from 'node:url';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -70,26 +69,6 @@ test('a search finds a container by international names as people read them, and
   expect(await names(`domain=${encodeURIComponent('Möbel-Groß.example')}`, 'elsewhere')).toEqual([
     'International',
   ]);
-});
-
-test('names of any script are decoded as Node does it, and what isn’t an A-label stays', async () => {
-  const hosts = [
-    ...[
-      'bücher.example',
-      'παράδειγμα.δοκιμή',
-      '例え.テスト',
-      'مثال.إختبار',
-      'доменное-имя.рф',
-      '😀.example',
-      'a.b',
-    ],
-    ...['ẞtraße', 'ıı', '한국.kr', 'xn--', 'xn--99999999999', 'xn--ü', `xn--${'9'.repeat(59)}`],
-  ];
-  for (const host of hosts) {
-    const ascii = domainToASCII(host) || host;
-    const { rows } = await sql<{ name: string }>`select unicode_name(${ascii}) as name`.execute(world.owner);
-    expect(rows[0]?.name, ascii).toBe(domainToASCII(host) === '' ? host : domainToUnicode(host));
-  }
 });
 
 test('a search finds a container by a custom domain that was added, and not by one that was removed', async () => {
