@@ -7,7 +7,7 @@ export const isLive = signal(false);
 
 /** Events within this time cause one refresh; milliseconds. */
 const BATCH_MS = 200;
-const KINDS = ['message', 'status', 'changed', 'manifest_refused', 'host', 'proof', 'policy'];
+const KINDS = ['message', 'status', 'state', 'changed', 'manifest_refused', 'host', 'proof', 'policy'];
 
 /**
  * Follows the events of all containers that the person may read, and refreshes the data that they concern. Returns a
