@@ -3,8 +3,6 @@ import { api, COMMAS } from './api.ts';
 
 export type Container = components['schemas']['Container'];
 export type ListedContainer = components['schemas']['ContainerSummary'];
-type Status = Container['status'];
-type Health = Container['health'];
 type State = Container['state']['name'];
 
 export const CONTAINER_STATES: readonly State[] = [
@@ -19,17 +17,7 @@ export const CONTAINER_STATES: readonly State[] = [
 ];
 /** Those that ask for something to be done. */
 export const TROUBLE: readonly State[] = ['failing', 'change_refused', 'waits_for_dns'];
-const CONTAINER_STATUSES: readonly Status[] = [
-  'provisioning',
-  'active',
-  'verified',
-  'verification_failed',
-  'failed',
-  'deprovisioning',
-  'removed',
-];
-const CONTAINER_HEALTHS: readonly Health[] = ['unknown', 'healthy', 'degraded'];
-const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'state', 'status'] as const;
+const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'state'] as const;
 type SortKey = (typeof SORT_KEYS)[number];
 type Sort = SortKey | `-${SortKey}`;
 
@@ -38,40 +26,31 @@ export interface ListFilter {
   readonly q?: string;
   readonly client?: string;
   readonly state?: readonly State[];
-  readonly status?: readonly Status[];
-  readonly health?: readonly Health[];
   readonly sort?: Sort;
   readonly cursor?: string;
   readonly limit?: number;
 }
 
-/** States, statuses, healths and sort orders that the API doesn't know are ignored. */
+/** States and sort orders that the API doesn't know are ignored. */
 export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
-  const listed = <Value extends string>(values: readonly Value[], text = '') =>
-    values.filter((value) => text.split(',').includes(value));
-  const state = listed(CONTAINER_STATES, query.state);
-  const status = listed(CONTAINER_STATUSES, query.status);
-  const health = listed(CONTAINER_HEALTHS, query.health);
+  const wanted = query.state?.split(',') ?? [];
+  const state = CONTAINER_STATES.filter((one) => wanted.includes(one));
   const sort = SORT_KEYS.flatMap((key) => [key, `-${key}`] as const).find((one) => one === query.sort);
   return {
     ...(query.q ? { q: query.q } : {}),
     ...(query.client ? { client: query.client } : {}),
     ...(state.length > 0 ? { state } : {}),
-    ...(status.length > 0 ? { status } : {}),
-    ...(health.length > 0 ? { health } : {}),
     ...(sort === undefined ? {} : { sort }),
     ...(query.cursor ? { cursor: query.cursor } : {}),
   };
 }
 
-export async function fetchContainers({ state, status, health, ...filter }: ListFilter) {
+export async function fetchContainers({ state, ...filter }: ListFilter) {
   const { data } = await api.get('/server-containers', {
     params: {
       query: {
         ...filter,
         ...(state === undefined ? {} : { state: [...state] }),
-        ...(status === undefined ? {} : { status: [...status] }),
-        ...(health === undefined ? {} : { health: [...health] }),
         view: 'summary',
       },
     },

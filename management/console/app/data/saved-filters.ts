@@ -4,7 +4,7 @@ import { me } from './session.ts';
 /** A filter of the list of containers, kept under a name that a person chose. */
 export interface SavedFilter {
   readonly name: string;
-  /** The query of the list's address, such as `status=failed&q=shop`. */
+  /** The query of the list's address, such as `state=failing&q=shop`. */
   readonly query: string;
 }
 

@@ -34,7 +34,7 @@ export function ContainersScreen() {
     const text = next.toString();
     route(`/console/containers${text === '' ? '' : `?${text}`}`, replace);
   };
-  const isFiltered = ['q', 'client', 'state', 'status', 'health'].some((name) => name in query);
+  const isFiltered = ['q', 'client', 'state'].some((name) => name in query);
   return (
     <Page
       title="Containers"

@@ -3,7 +3,7 @@ import { forgetFilter, savedFilters, saveFilter } from '../../data/saved-filters
 
 /** The part of the list's address that a saved filter keeps: everything but the page. */
 export function filterText(query: Readonly<Record<string, string>>): string {
-  const kept = ['q', 'client', 'state', 'status', 'health', 'sort'] as const;
+  const kept = ['q', 'client', 'state', 'sort'] as const;
   const text = new URLSearchParams();
   for (const name of kept) {
     const value = query[name];
