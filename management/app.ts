@@ -31,7 +31,7 @@ import type { Context } from './context/context.ts';
 import { HostRoom } from './context/host-room.ts';
 import { isRefusedValue } from './db/refused-value.ts';
 import { AskedHosts } from './domains/asked-hosts.ts';
-import { DnsWatch } from './domains/dns-watch.ts';
+import { watchDns } from './domains/dns-watch.ts';
 import { domainStatesRoutes } from './domains/domain-states.routes.ts';
 import { EventHub } from './events/event-hub.ts';
 import { eventsRoutes } from './events/events.routes.ts';
@@ -170,7 +170,6 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   const rollouts = new RolloutRunner(context, projection);
   const hostWatch = new HostWatch(context);
   const hosts = new AskedHosts(context);
-  const dnsWatch = new DnsWatch(context, hosts);
   const printed = containerLogs(context);
   const waits = new OperationWaits(context.clock);
   const deliverer = new Deliverer(context);
@@ -292,7 +291,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
         rollouts.run(signal),
         projection.follow(signal),
         hostWatch.run(signal),
-        dnsWatch.run(signal),
+        watchDns(context, hosts, signal),
         printed.watch(signal),
         events.follow(signal),
         deliverer.run(signal),

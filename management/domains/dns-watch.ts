@@ -54,50 +54,37 @@ export async function recordDns(
 }
 
 /** Keeps what is known of the custom domains in DNS up to date, whether or not anyone reads it. */
-export class DnsWatch {
-  readonly #context: Pick<Context, 'db' | 'clock' | 'settings' | 'log'>;
-  readonly #hosts: AskedHosts;
-  readonly #width = limit(WIDTH);
-
-  constructor(context: Pick<Context, 'db' | 'clock' | 'settings' | 'log'>, hosts: AskedHosts) {
-    this.#context = context;
-    this.#hosts = hosts;
+export async function watchDns(
+  context: Pick<Context, 'db' | 'clock' | 'settings' | 'log'>,
+  hosts: AskedHosts,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, settings, log } = context;
+  while (!signal.aborted) {
+    const checked = await checkDue(context, hosts).catch((err: unknown) => {
+      log.error({ err }, 'the custom domains could not be looked up');
+      return 0;
+    });
+    if (checked < AT_ONCE) await clock.sleep(settings.watchMs, { signal, ref: false });
   }
+}
 
-  async run(signal: AbortSignal): Promise<void> {
-    const { clock, settings, log } = this.#context;
-    while (!signal.aborted) {
-      const checked = await this.check().catch((err: unknown) => {
-        log.error({ err }, 'the custom domains could not be looked up');
-        return 0;
-      });
-      if (checked < AT_ONCE) await clock.sleep(settings.watchMs, { signal, ref: false });
-    }
-  }
-
-  /** Checks the containers that are due. Resolves to their number. */
-  async check(): Promise<number> {
-    const { db, clock } = this.#context;
-    const now = clock.date();
-    const { rows } = await sql<{ id: string }>`
-      update containers set dns_next_at = ${new Date(now.getTime() + 60_000)} where id in (
-        select id from containers
-        where status = any (${[...LIVE]}::text[]) and jsonb_array_length(manifest->'customDomains') > 0
-          and (dns_next_at is null or dns_next_at <= ${now})
-        order by dns_next_at nulls first limit ${AT_ONCE}::integer for update skip locked)
-      returning id`.execute(db);
-    await Promise.all(rows.map(({ id }) => this.#width(() => this.#look(id))));
-    return rows.length;
-  }
-
-  async #look(id: string): Promise<void> {
-    const row = await findContainer(this.#context.db, id);
+/** Checks the containers that are due. Resolves to their number. */
+async function checkDue(context: Pick<Context, 'db' | 'clock'>, hosts: AskedHosts): Promise<number> {
+  const { db, clock } = context;
+  const now = clock.date();
+  const { rows } = await sql<{ id: string }>`
+    update containers set dns_next_at = ${new Date(now.getTime() + 60_000)} where id in (
+      select id from containers
+      where status = any (${[...LIVE]}::text[]) and jsonb_array_length(manifest->'customDomains') > 0
+        and (dns_next_at is null or dns_next_at <= ${now})
+      order by dns_next_at nulls first limit ${AT_ONCE}::integer for update skip locked)
+    returning id`.execute(db);
+  await limit(WIDTH).map(rows, async ({ id }) => {
+    const row = await findContainer(db, id);
     if (row === undefined) return;
-    const answers = await Promise.all(
-      row.manifest.customDomains.map(async (domain) => {
-        return [domain, (await askDns(this.#hosts, row.manifest, domain)).dns] as const;
-      }),
-    );
-    await recordDns(this.#context, row, answers);
-  }
+    const ask = async (domain: string) => [domain, (await askDns(hosts, row.manifest, domain)).dns] as const;
+    await recordDns(context, row, await Promise.all(row.manifest.customDomains.map(ask)));
+  });
+  return rows.length;
 }
