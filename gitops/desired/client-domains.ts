@@ -30,20 +30,20 @@ export function registrableDomains(manifest: Manifest): ReadonlySet<string> {
   return domains;
 }
 
-/** The ciphertexts of a manifest, each in one spelling. */
-export function ciphertexts(manifest: Manifest): ReadonlySet<string> {
-  return textsOf(manifest, SECRET_MEMBERS);
+/** The ciphertexts of a manifest, or of these members, each in one spelling. */
+export function ciphertexts(manifest: Manifest, members?: readonly string[]): ReadonlySet<string> {
+  const texts = SECRET_MEMBERS.flatMap(({ name, read }) => {
+    const armored = members?.includes(name) === false ? undefined : read(manifest);
+    return armored === undefined ? [] : [ciphertextOf(armored)];
+  });
+  return new Set(texts);
 }
 
 /** Those of a site that aren't bound to its container, so that another site's manifest may have a copy. */
 export function unboundCiphertexts(
   manifest: Manifest & { readonly unbound?: readonly string[] },
 ): ReadonlySet<string> {
-  const { unbound = [] } = manifest;
-  return textsOf(
-    manifest,
-    SECRET_MEMBERS.filter(({ name }) => unbound.includes(name)),
-  );
+  return ciphertexts(manifest, manifest.unbound ?? []);
 }
 
 /** The fingerprints of a site's secrets: those that are bound to its container, or the others. */
@@ -63,14 +63,6 @@ export function secretPrints(
 
 /** A ciphertext without the line breaks and lines around it, which don't matter. */
 export const ciphertextOf = (armored: string): string => armored.replace(/-----[^-]+-----|\s/g, '');
-
-function textsOf(manifest: Manifest, members: typeof SECRET_MEMBERS): ReadonlySet<string> {
-  const texts = members.flatMap(({ read }) => {
-    const armored = read(manifest);
-    return armored === undefined ? [] : [ciphertextOf(armored)];
-  });
-  return new Set(texts);
-}
 
 /**
  * By site, its registrable domains in which several clients have sites. With `among`, only domains of these sites
