@@ -45,24 +45,24 @@ describe('a creation', () => {
     const { body, headers, domain } = await create({ name: 'Größe & Co' });
     expect(headers.location).toBe(`/server-containers/${body.id}`);
     expect(body).toMatchObject({
-      siteId: 'gro-e-co',
+      siteId: 'groesse-co',
       clientId: client,
       name: 'Größe & Co',
       hostnames: {
-        edge: 'gro-e-co.edge.example.net',
-        origin: 'gro-e-co-origin.origin.example.net',
-        preview: 'gro-e-co-preview.origin.example.net',
+        edge: 'groesse-co.edge.example.net',
+        origin: 'groesse-co-origin.origin.example.net',
+        preview: 'groesse-co-preview.origin.example.net',
       },
       domains: [{ domain, webTagId: 'GTM-ABC1234', active: true }],
       customDomains: [],
       warnings: [],
     });
-    expect(body.snippet).toContain(`https://gro-e-co.edge.example.net/l/${body.loaderToken}.js`);
+    expect(body.snippet).toContain(`https://groesse-co.edge.example.net/l/${body.loaderToken}.js`);
 
-    const [commit] = await world.repo.history('gro-e-co');
+    const [commit] = await world.repo.history('groesse-co');
     expect(commit).toMatchObject({
       author: 'owner',
-      trailers: { Site: 'gro-e-co', Actor: 'owner', 'Request-Id': headers['x-request-id'] },
+      trailers: { Site: 'groesse-co', Actor: 'owner', 'Request-Id': headers['x-request-id'] },
     });
     expect(commit?.revision).toBe(body.revision);
     expect((await becomes(body.id, 'active')).statusReason).toBeNull();

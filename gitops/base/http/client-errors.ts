@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { IncomingMessage, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream';
 import type { ConnectionError, FastifyInstance } from 'fastify';
@@ -86,6 +86,8 @@ export function answerEarlyFaults<Code extends string>(
   });
   const sending = new Map<string, number>();
   app.addHook('onRequest', async ({ raw, ip }) => {
+    // The body of an injected request, such as an item of a bulk, is here already, and need not be read to its end.
+    if (!(raw instanceof IncomingMessage)) return;
     const { 'content-length': length = '0', 'transfer-encoding': coding } = raw.headers;
     if (length === '0' && coding === undefined) return;
     const many = sending.get(ip) ?? 0;
