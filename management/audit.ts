@@ -2,7 +2,8 @@ import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type InsertObject, sql } from 'kysely';
 import { z } from 'zod';
-import { READS } from './access/rights.ts';
+import { givenId } from '../gitops/manifest/schema.ts';
+import { objectOf, READS } from './access/rights.ts';
 import type { Database, Tables } from './db/database.ts';
 import { callerOf } from './http/auth.ts';
 
@@ -22,7 +23,7 @@ const answered = z.object({
   /** Only in the answer to a dry run. */
   plan: z.object({}).optional(),
 });
-const inPath = z.object({ id: z.uuid().optional() });
+const inPath = z.object({ id: givenId.optional() });
 /** The client that gets the containers of a transfer. */
 const receiving = z.object({ to: z.uuid() });
 
@@ -104,9 +105,13 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
 
   async function sumRefusal(request: FastifyRequest, row: InsertObject<Tables, 'audit_log'>): Promise<void> {
     const { actor, action, code } = row;
-    // Only a member has these: so their number is bounded, and each client sees what was refused in it.
-    const isJudged = code === 'forbidden' || code === 'client_archived' || code === 'organisation_archived';
-    const digest = hash('sha256', JSON.stringify([actor, action, code, isJudged ? request.params : null]));
+    // Of a client or organisation, only a member has these: so their number is bounded, and each client sees what was
+    // refused in it. The rest of the address is the caller's choice.
+    const isJudged =
+      objectOf(request) !== null &&
+      (code === 'forbidden' || code === 'client_archived' || code === 'organisation_archived');
+    const about = isJudged ? inPath.safeParse(request.params).data?.id : null;
+    const digest = hash('sha256', JSON.stringify([actor, action, code, about]));
     await db
       .insertInto('audit_log')
       .values({ ...row, sums: sql`to_char(now() at time zone 'utc', 'YYYY-MM-DD HH24 ') || ${digest}` })

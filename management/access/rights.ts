@@ -88,7 +88,9 @@ async function demandAnywhere(parts: Parts, request: FastifyRequest, access: Acc
 }
 
 /** The object that a route is about. `null`: its address names none. */
-function objectOf({ routeOptions: { url = '' } }: FastifyRequest): Folder | null {
+export function objectOf({
+  routeOptions: { url = '' },
+}: Pick<FastifyRequest, 'routeOptions'>): Folder | null {
   const [, folder = '', id] = url.split('/');
   return id === ':id' && folder in OBJECTS ? (folder as Folder) : null;
 }

@@ -239,3 +239,18 @@ test('what is refused to a member is summed by what it was about', async () => {
     [id, 1],
   ]);
 });
+
+test('refusals are one row for each hour, however many things the caller names in their addresses', async () => {
+  const stranger = `plans ${randomUUID()}`;
+  for (let n = 0; n < 4; n += 1) {
+    const plan = await world.call('POST', `/plans/${n}${'a'.repeat(63)}/approve`, { as: stranger });
+    expect(plan.status).toBe(403);
+    const member = await world.call('DELETE', `/clients/${client}/members/nobody-${n}`, { as: 'viewer' });
+    expect(member.status).toBe(403);
+  }
+  // The hour may have ended meanwhile.
+  const { items: plans } = await audit('root', `?actor=${encodeURIComponent(stranger)}`);
+  const refused = (await audit('owner', '?actor=viewer&status=403')).items;
+  const members = refused.filter(({ action }: { action: string }) => action.startsWith('removeMember'));
+  expect([members.length, plans.length].every((rows) => rows === 1 || rows === 2)).toBe(true);
+});
