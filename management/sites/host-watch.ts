@@ -23,8 +23,7 @@ interface HealthVerdict {
 /** A container's health by its site's status on the host; `null`: the status says nothing about it. */
 export function judgeHealth({ reason, message, health, conditions }: ProvisionerSite): HealthVerdict | null {
   const meaning = meaningOf(reason);
-  // Git itself says what is wrong with an invalid manifest.
-  if (meaning === 'changing' || meaning === 'gone' || reason === 'InvalidManifest') return null;
+  if (meaning === 'changing' || meaning === 'gone') return null;
   const faults = faultsIn(conditions);
   if (faults.length > 0) {
     const detail = faults.map((fault) => hostDetail(fault.condition, fault.message)).join('; ');

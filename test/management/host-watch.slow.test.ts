@@ -11,7 +11,7 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'refused' | 'trouble' | 's
   QuotaReached: 'trouble',
   Failed: 'trouble',
   ObserveFailed: 'trouble',
-  InvalidManifest: 'silent',
+  InvalidManifest: 'refused',
   UnsupportedVersion: 'refused',
   UndecryptableConfig: 'refused',
   NameTaken: 'refused',
