@@ -112,12 +112,13 @@ export class Handovers {
     const { state, error } =
       to.length === 0
         ? {
-            state: 'accepted' as const,
+            state: 'nobody' as const,
             error: 'no recipient is in a domain that is proven to be the client’s',
           }
         : await mail.send({ to, ...messageOf(records) });
     const now = clock.date().getTime();
-    const isOver = link.complete_at === null || now - link.complete_at.getTime() > GIVEN_UP_MS;
+    const isOver =
+      state === 'nobody' || link.complete_at === null || now - link.complete_at.getTime() > GIVEN_UP_MS;
     const retryMs = backoffMs(link.mail_attempts, Math.random, RETRIES);
     if (error !== null) log.warn({ link: link.id, state, error }, 'a mail about DNS records had a problem');
     await recordMail(db, link.id, {

@@ -125,7 +125,7 @@ function mailLine({ link: { recipients, mail, mail_at }, sendsMail }: HandoverVi
   const people = recipients.length === 1 ? 'one person' : `${recipients.length} people`;
   if (mail === 'none') return 'No mail is sent: no address was named.';
   if (mail === 'sent' && mail_at !== null) return `A mail was sent to ${people} on ${mail_at.toUTCString()}.`;
-  if (mail === 'failed') return 'No mail was sent: the mail server did not accept it.';
+  if (mail === 'failed') return 'No mail was sent.';
   if (mail === 'unclear') return 'A mail may have been sent: its sending was cut short.';
   if (!sendsMail) return 'No mail is sent: this installation has no mail server.';
   return mail === 'waiting'

@@ -178,6 +178,25 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     await eventually(async () => expect(await smtpd.mails()).toHaveLength(2));
   });
 
+  test('says that no mail was sent if no recipient’s domain is the client’s any more', async () => {
+    const at = `/server-containers/${container}/domains`;
+    const other = { domain: 'www.left-tests.example', webTagId: 'GTM-ABC1234' };
+    expect((await world.call('POST', at, { as: 'owner', body: other })).status).toBe(200);
+    const { body } = await make({ recipients: ['it@left-tests.example'] });
+    const value = await proofValue(body.secret);
+    expect((await world.call('DELETE', `${at}?domain=${other.domain}`, { as: 'owner' })).status).toBe(200);
+    await setAll(value);
+    await eventually(async () => {
+      clock.advance(30_000);
+      expect((await listed())[0].mail).toMatchObject({
+        state: 'failed',
+        error: expect.stringContaining('proven'),
+      });
+    });
+    expect((await page(body.secret)).text).toContain('No mail was sent.');
+    expect(await smtpd.mails()).toEqual([]);
+  });
+
   test('does not repeat a mail that the server may have taken', async () => {
     let contents = 0;
     // It takes the content, and hangs up in place of an answer.
