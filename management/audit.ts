@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type InsertObject, sql } from 'kysely';
 import { z } from 'zod';
 import { givenId } from '../gitops/manifest/schema.ts';
-import { objectOf, READS } from './access/rights.ts';
+import { addressedObject, READS } from './access/rights.ts';
 import type { Database, Tables } from './db/database.ts';
 import { callerOf } from './http/auth.ts';
 
@@ -108,7 +108,7 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
     // Of a client or organisation, only a member has these: so their number is bounded, and each client sees what was
     // refused in it. The rest of the address is the caller's choice.
     const isJudged =
-      objectOf(request) !== null &&
+      addressedObject(request) !== null &&
       (code === 'forbidden' || code === 'client_archived' || code === 'organisation_archived');
     const about = isJudged ? inPath.safeParse(request.params).data?.id : null;
     const digest = hash('sha256', JSON.stringify([actor, action, code, about]));

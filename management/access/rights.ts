@@ -44,7 +44,7 @@ export function registerRights(api: FastifyInstance, parts: Parts): void {
   api.addHook('onRequest', async (request) => {
     const { access = 'self' } = request.routeOptions.config;
     if (READS.includes(request.method) || access === 'self') return;
-    const folder = objectOf(request);
+    const folder = addressedObject(request);
     await (folder === null
       ? demandAnywhere(parts, request, access)
       : demandInObject(parts, request, { folder, access }));
@@ -88,7 +88,7 @@ async function demandAnywhere(parts: Parts, request: FastifyRequest, access: Acc
 }
 
 /** The object that a route is about. `null`: its address names none. */
-export function objectOf({
+export function addressedObject({
   routeOptions: { url = '' },
 }: Pick<FastifyRequest, 'routeOptions'>): Folder | null {
   const [, folder = '', id] = url.split('/');
