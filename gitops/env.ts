@@ -8,6 +8,7 @@ import {
 } from './appliers/index.ts';
 import { cidrRange } from './appliers/proxy/policy.ts';
 import { optionalText, portNumber, textList } from './base/env-values.ts';
+import { removedSettings } from './base/removed-settings.ts';
 import { edgePublicUrl } from './manifest/description.ts';
 import { DRIFT_MODES, type DriftMode } from './pass/drift.ts';
 import { POLICIES } from './pass/guards.ts';
@@ -164,7 +165,11 @@ export function readEnv<Extra = unknown>(
   );
   const modes = driftModes(used.map(({ target }) => target)).default({});
   const result = z.object({ ...shape, DRIFT_MODES: modes }).safeParse(source);
-  if (result.success) return result.data as Env & Extra; // composed at run time from the very schemas of these types
-  const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw new Error(`the environment is wrong: ${faults.join('; ')}`);
+  const issues = result.error?.issues ?? [];
+  const faults = [
+    ...removedSettings(source),
+    ...issues.map(({ path, message }) => `${path.join('.')}: ${message}`),
+  ];
+  if (faults.length > 0) throw new Error(`the environment is wrong: ${faults.join('; ')}`);
+  return result.data as Env & Extra; // composed at run time from the very schemas of these types
 }

@@ -16,7 +16,6 @@ async function buildIdle(): Promise<Management> {
     resolvers: new Resolvers([]),
     verifier: null,
     rawObjects: null,
-    analytics: null,
     authenticate: () => Promise.reject(new Error('this app answers no request')),
     settings: {
       host: '',

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { removedSettings } from '../gitops/base/removed-settings.ts';
 import { edgePublicUrl } from '../gitops/manifest/description.ts';
 import { hostname, imageReference } from '../gitops/manifest/schema.ts';
 import { repositoryOf } from './containers/image.ts';
@@ -173,16 +174,6 @@ const environment = z.object({
   RAW_LOGS_ACCOUNT_ID: z.string().optional(),
   /** Calls per second. */
   RAW_LOGS_API_RATE: z.coerce.number().positive().default(3.5),
-  /** Where the sums of traffic come from: the collector, or Cloudflare's Analytics Engine. */
-  TRAFFIC_SOURCE: z.enum(['collector', 'analytics-engine']).default('collector'),
-  ANALYTICS_ENGINE_API_URL: z.url().default('https://api.cloudflare.com/client/v4'),
-  ANALYTICS_ENGINE_API_TOKEN: z.string().optional(),
-  /** Unset: the only account that the token can read. */
-  ANALYTICS_ENGINE_ACCOUNT_ID: z.string().optional(),
-  ANALYTICS_ENGINE_DATASET: z
-    .string()
-    .regex(/^[A-Za-z_]\w*$/, 'must be letters, digits and _')
-    .default('tagyard_requests'),
   RAW_LOGS_POLL_SECONDS: z.coerce.number().min(0.1).max(60).default(10),
   RAW_LOGS_LATE_DAYS: z.coerce.number().int().min(1).max(30).default(7),
   /** 0: for ever. */
@@ -227,18 +218,15 @@ class EnvironmentError extends Error {
 export function readEnvironment(variables: NodeJS.ProcessEnv) {
   const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
   const result = environment.safeParse(given);
-  if (!result.success) {
-    const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-    throw new EnvironmentError(faults.join('; '));
-  }
+  const issues = result.error?.issues ?? [];
+  const faults = [
+    ...removedSettings(variables),
+    ...issues.map(({ path, message }) => `${path.join('.')}: ${message}`),
+  ];
+  if (!result.success || faults.length > 0) throw new EnvironmentError(faults.join('; '));
   const { data: env } = result;
   demandLogin(env);
   demandBucket(env);
-  if (env.TRAFFIC_SOURCE === 'analytics-engine' && env.ANALYTICS_ENGINE_API_TOKEN === undefined) {
-    throw new EnvironmentError(
-      'ANALYTICS_ENGINE_API_TOKEN: set it beside TRAFFIC_SOURCE, to a token with Account Analytics: Read',
-    );
-  }
   if (env.SMTP_URL !== undefined && env.MAIL_FROM === undefined) {
     throw new EnvironmentError('MAIL_FROM: set it beside SMTP_URL, to the sender of mails');
   }

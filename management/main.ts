@@ -2,7 +2,6 @@ import { VerificationClient } from '../edge/verification/client.ts';
 import { testRecipient } from '../gitops/manifest/secrets.ts';
 import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
-import { AnalyticsClient } from './clients/analytics-client.ts';
 import type { MailSettings } from './clients/mail-client.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
 import { Resolvers } from './clients/resolvers.ts';
@@ -30,16 +29,6 @@ async function connect(env: Environment): Promise<ConnectedDatabase> {
 
 function verifierOf({ VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret }: Environment) {
   return url === undefined || secret === undefined ? null : new VerificationClient({ url, secret });
-}
-
-function analyticsOf(env: Environment): AnalyticsClient | null {
-  if (env.TRAFFIC_SOURCE === 'collector') return null;
-  return new AnalyticsClient({
-    url: env.ANALYTICS_ENGINE_API_URL,
-    token: env.ANALYTICS_ENGINE_API_TOKEN ?? '',
-    accountId: env.ANALYTICS_ENGINE_ACCOUNT_ID,
-    dataset: env.ANALYTICS_ENGINE_DATASET,
-  });
 }
 
 /** True if a revision was projected: then a missing branch was deleted. False: the repository may be new. */
@@ -83,7 +72,6 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
     resolvers: new Resolvers(env.PROOF_RESOLVERS),
     verifier: verifierOf(env),
     rawObjects: openRawObjects(env),
-    analytics: analyticsOf(env),
     authenticate: createAuthenticator({
       jwksUrl: env.AUTH_JWKS_URL,
       issuer: env.AUTH_ISSUER,

@@ -2,7 +2,6 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { VerificationClient } from '../../edge/verification/client.ts';
 import type { Clock } from '../../gitops/base/clock.ts';
 import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
-import type { AnalyticsClient } from '../clients/analytics-client.ts';
 import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { Resolvers } from '../clients/resolvers.ts';
@@ -140,8 +139,6 @@ export interface Context {
   readonly verifier: VerificationClient | null;
   /** The bucket of the raw logs. `null`: this installation has none. */
   readonly rawObjects: RawObjects | null;
-  /** Reads Cloudflare's sums of traffic. `null`: the API answers with the collector's own sums. */
-  readonly analytics: AnalyticsClient | null;
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: FastifyBaseLogger;

@@ -78,10 +78,6 @@ export const MANAGEMENT_ERRORS = {
   too_many_streams: [429, 'The caller has too many event streams or exports open'],
   headers_too_large: [431, 'The request line and headers are too large'],
   internal: [500, 'Something went wrong inside the management API'],
-  traffic_unavailable: [
-    503,
-    'Cloudflare’s Analytics Engine doesn’t answer with the traffic; `detail` says why',
-  ],
   search_unavailable: [503, 'Requests can’t be searched now; `detail` says why'],
   host_unavailable: [502, 'The provisioner doesn’t answer; try again in a moment'],
   provisioning_failed: [502, 'The provisioner did not accept the container'],

@@ -13,28 +13,14 @@ interface Range {
   readonly to: Date;
 }
 
-export interface PointsRange extends Range {
+interface PointsRange extends Range {
   /** Seconds. */
   readonly step: number;
   readonly probes: boolean;
 }
 
-type Latency = ReturnType<typeof presentCounts>['latency'];
-
-/** What is known of a range. */
-interface KnownPoints {
-  /** `null`: nothing. */
-  readonly known: { readonly since: Date; readonly until: Date } | null;
-  /**
-   * The key is the start of the step, in milliseconds since 1970. If `latency` is missing, it is computed from the
-   * counts.
-   */
-  readonly steps: ReadonlyMap<
-    number,
-    { readonly counts: ReadonlyMap<string, number>; readonly latency?: Latency }
-  >;
-  readonly sampled: boolean;
-}
+/** The time of which everything is known; `null`: none. */
+type Known = { readonly since: Date; readonly until: Date } | null;
 
 /** If a range has more rows, the database sums them. */
 const MOST_ROWS = 20_000;
@@ -52,7 +38,7 @@ export async function missingIn(
   return outside(range, await knownRange(db, span, quarters));
 }
 
-async function knownRange(db: Database, span: number, quarters = false): Promise<KnownPoints['known']> {
+async function knownRange(db: Database, span: number, quarters = false): Promise<Known> {
   const state = await db.selectFrom('traffic_state').selectAll().executeTakeFirstOrThrow();
   const until = await collectedUntil(db);
   if (state.since === null || until === null) return null;
@@ -60,7 +46,7 @@ async function knownRange(db: Database, span: number, quarters = false): Promise
   return { since: quarters ? latest(kept, state.quarters_from ?? kept) : kept, until };
 }
 
-function outside({ from, to }: Range, known: KnownPoints['known']): Range[] {
+function outside({ from, to }: Range, known: Known): Range[] {
   if (known === null) return from < to ? [{ from, to }] : [];
   const { since, until } = known;
   if (since >= until) return [{ from, to }];
@@ -94,29 +80,20 @@ export async function trafficPoints(db: Database, scope: Whose, { from, to, step
     for (const [name, count] of Object.entries(counts)) sum.set(name, (sum.get(name) ?? 0) + count);
     sums.set(time.getTime(), sum);
   }
-  const steps = new Map([...sums].map(([time, counts]) => [time, { counts }]));
-  return presentPoints({ from, to, step, probes }, { known, steps, sampled: false });
-}
-
-/** The answer: one point for each step of which something is known. */
-export function presentPoints({ from, to, step }: PointsRange, { known, steps, sampled }: KnownPoints) {
   const missing = outside({ from, to }, known);
   const points = [];
   for (let time = from.getTime(); time < to.getTime(); time += step * 1_000) {
-    const found = steps.get(time);
+    const counts = sums.get(time);
     const isMissing = missing.some(
       (range) => range.from.getTime() <= time && time + step * 1_000 <= range.to.getTime(),
     );
-    if (isMissing && found === undefined) continue;
-    const { counts = new Map(), latency } = found ?? {};
-    const shown = presentCounts(counts);
-    points.push({ time: new Date(time).toISOString(), ...shown, latency: latency ?? shown.latency });
+    if (isMissing && counts === undefined) continue;
+    points.push({ time: new Date(time).toISOString(), ...presentCounts(counts ?? new Map()) });
   }
   return {
     from: from.toISOString(),
     to: to.toISOString(),
     step,
-    sampled,
     points,
     missing: missing.map(presentRange),
   };

@@ -1,4 +1,3 @@
-import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { sql } from 'kysely';
 import { z } from 'zod';
@@ -6,7 +5,6 @@ import { givenId } from '../../gitops/manifest/schema.ts';
 import { demandContainerOrOperator } from '../access/containers.ts';
 import type { Purpose } from '../access/roles.ts';
 import { demandRoleIn, isOperator } from '../access/tenants.ts';
-import { AnalyticsError } from '../clients/analytics-client.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { callerOf } from '../http/auth.ts';
@@ -15,8 +13,7 @@ import { problems } from '../http/openapi.ts';
 import { visibleClients } from '../records/memberships.repository.ts';
 import { isDryRun, planAnswer } from '../view/plan.ts';
 import { demandDeletion, listDeletions } from './deletions.ts';
-import { type PointsRange, trafficPoints, type Whose } from './points.ts';
-import { sampledPoints } from './sampled-points.ts';
+import { trafficPoints, type Whose } from './points.ts';
 import { deletionList, deletionQuery, trafficQuery, trafficView } from './traffic.schema.ts';
 
 const DAY_MS = 86_400_000;
@@ -29,7 +26,7 @@ const tags = ['traffic'];
 
 /** Sums of the requests by time, and their deletion. */
 export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
-  const { db, clock, analytics } = context;
+  const { db, clock } = context;
 
   /** Throws the answer's problem unless the caller's role allows the purpose or the caller is an operator. */
   async function ownContainer(id: string, caller: Actor, purpose: Purpose): Promise<string[]> {
@@ -41,7 +38,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
     const rows = await db.selectFrom('containers').select('id').where('client_id', '=', id).execute();
     return rows.map((row) => row.id);
   }
-  async function points(scope: Whose, query: z.output<typeof trafficQuery>, reply: FastifyReply) {
+  async function points(scope: Whose, query: z.output<typeof trafficQuery>) {
     const { step, probes } = query;
     const to = query.to === undefined ? clock.date().getTime() : Date.parse(query.to);
     const from = query.from === undefined ? to - DAY_MS : Date.parse(query.from);
@@ -62,17 +59,7 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
         errors: [{ path: 'from', message }],
       });
     }
-    return await found(scope, { ...range, step, probes }, reply);
-  }
-  async function found(scope: Whose, range: PointsRange, reply: FastifyReply) {
-    if (analytics === null) return await trafficPoints(db, scope, range);
-    try {
-      return await sampledPoints({ db, analytics, now: clock.date() }, scope, range);
-    } catch (error) {
-      if (!(error instanceof AnalyticsError)) throw error;
-      if (error.retryAfter !== null) reply.header('retry-after', error.retryAfter);
-      throw new ManagementProblem('traffic_unavailable', { detail: error.message, cause: error });
-    }
+    return await trafficPoints(db, scope, { ...range, step, probes });
   }
   async function deletion(containers: string[], caller: Actor, query: unknown) {
     if (isDryRun(query)) {
@@ -95,13 +82,13 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
             'Sum up the requests of all containers that the caller may read; operators see all of the installation',
           tags,
           querystring: trafficQuery,
-          response: { 200: trafficView, ...problems('invalid_request', 'traffic_unavailable') },
+          response: { 200: trafficView, ...problems('invalid_request') },
         },
       },
-      async (request, reply) => {
+      async (request) => {
         const caller = callerOf(request);
         const own = sql`select id from containers where client_id in (${visibleClients(db, caller)})`;
-        return await points(isOperator(context, caller) ? 'all' : { containers: own }, request.query, reply);
+        return await points(isOperator(context, caller) ? 'all' : { containers: own }, request.query);
       },
     );
 
@@ -127,14 +114,14 @@ export function trafficRoutes(context: Context): FastifyPluginAsyncZod {
             querystring: trafficQuery,
             response: {
               200: trafficView,
-              ...problems('invalid_request', one.unknown, 'traffic_unavailable'),
+              ...problems('invalid_request', one.unknown),
             },
           },
         },
-        async (request, reply) => {
+        async (request) => {
           const ids = await one.find(request.params.id, callerOf(request), 'read');
           const containers = sql`select value::uuid from jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
-          return await points({ containers }, request.query, reply);
+          return await points({ containers }, request.query);
         },
       );
       app.delete(

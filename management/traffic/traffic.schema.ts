@@ -50,10 +50,6 @@ export const trafficView = z
     from: z.iso.datetime(),
     to: z.iso.datetime(),
     step: z.int(),
-    sampled: z.boolean().meta({
-      description:
-        'true: the sums are estimates, as some data points count for several requests; false: every request was counted',
-    }),
     points: z.array(point),
     missing: rangeList,
   })

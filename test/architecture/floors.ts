@@ -30,7 +30,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 1, rooms: ['management/db/**', 'management/clients/**', 'management/raw-objects/**'] },
     { number: 2, rooms: ['management/http/**', 'management/records/**', 'management/ports/**'] },
     { number: 3, rooms: ['management/access/**', 'management/context/**'] },
-    { number: 4, rooms: ['management/view/**', 'management/proof/**', 'management/analytics/**'] },
+    { number: 4, rooms: ['management/view/**', 'management/proof/**'] },
     {
       number: 5,
       rooms: [

@@ -48,6 +48,12 @@ describe('the environment', () => {
     );
   });
 
+  test('names settings of earlier releases beside those that are wrong', () => {
+    expect(() => readEnv({ ...REQUIRED, TRAFFIC_SOURCE: 'collector', HOST_ADDRESS: 'tag-1' })).toThrow(
+      /^the environment is wrong: TRAFFIC_SOURCE: no longer exists; .*; HOST_ADDRESS: /,
+    );
+  });
+
   test.each([
     ['dns=warn,kv=ignore', { dns: 'warn', kv: 'ignore' }],
     ['', {}],

@@ -57,7 +57,6 @@ test.each([
   ['DEFAULT_CONSENT', 'basic'],
   ['AUTH_SUBJECT_CLAIM', 'email'],
   ['AUTH_SUBJECT_CLAIM', 'two words'],
-  ['ANALYTICS_ENGINE_DATASET', 'a; b'],
 ])('%s can’t be %s', (name, value) => {
   expect(() => readEnvironment({ ...required, [name]: value })).toThrow(name);
 });
@@ -91,14 +90,15 @@ test.each([
   expect(() => readEnvironment({ ...login, ...settings })).toThrow(message);
 });
 
-test('traffic of Analytics Engine needs a token', () => {
-  const settings = { ...required, TRAFFIC_SOURCE: 'analytics-engine' };
-  expect(() => readEnvironment(settings)).toThrow(
-    /^ANALYTICS_ENGINE_API_TOKEN: set it beside TRAFFIC_SOURCE/,
+test.each([
+  'TRAFFIC_SOURCE',
+  'ANALYTICS_ENGINE_API_URL',
+  'ANALYTICS_ENGINE_API_TOKEN',
+  'ANALYTICS_ENGINE_ACCOUNT_ID',
+  'ANALYTICS_ENGINE_DATASET',
+])('%s of an earlier release is refused with what replaces it, unless it is empty', (name) => {
+  expect(() => readEnvironment({ ...required, [name]: 'collector' })).toThrow(
+    `${name}: no longer exists; traffic is summed up from the raw logs alone: set RAW_LOGS_S3_URL or RAW_LOGS_API_URL`,
   );
-  expect(readEnvironment({ ...settings, ANALYTICS_ENGINE_API_TOKEN: 'token' })).toMatchObject({
-    ANALYTICS_ENGINE_DATASET: 'tagyard_requests',
-    ANALYTICS_ENGINE_API_URL: 'https://api.cloudflare.com/client/v4',
-  });
-  expect(readEnvironment(required).TRAFFIC_SOURCE).toBe('collector');
+  expect(readEnvironment({ ...required, [name]: '' })).not.toHaveProperty(name);
 });

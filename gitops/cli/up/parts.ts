@@ -120,9 +120,6 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     RAW_LOGS_API_URL: cloudflareUrl(setup),
     RAW_LOGS_API_TOKEN: instance.cloudflareToken,
     RAW_LOGS_API_RATE: '1000',
-    TRAFFIC_SOURCE: env.TRAFFIC_SOURCE || 'collector',
-    ANALYTICS_ENGINE_API_URL: cloudflareUrl(setup),
-    ANALYTICS_ENGINE_API_TOKEN: instance.cloudflareToken,
     // With the real limits, each read of the raw logs counts as a call, too, so fewer are made.
     RAW_LOGS_POLL_SECONDS: env.CLOUDFLARE_EMULATOR === 'real' ? '1' : '0.25',
     VERIFICATION_WORKER_URL: `http://127.0.0.1:${ports.verification}`,

@@ -77,7 +77,7 @@ describe('traffic', () => {
   test('is missing as long as nothing was collected', async () => {
     const { body } = await get(`/server-containers/${shop}/traffic?from=${at(-2)}&to=${at(-1)}`);
     expect(body).toEqual({
-      ...{ from: at(-2), to: at(-1), step: 3600, sampled: false },
+      ...{ from: at(-2), to: at(-1), step: 3600 },
       points: [],
       missing: [{ from: at(-2), to: at(-1) }],
     });
