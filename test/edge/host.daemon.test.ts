@@ -5,9 +5,12 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type EdgeHost, startEdgeHost } from '../../edge/host.ts';
+import { z } from 'zod';
+import { ANALYTICS_DATASET, type EdgeHost, startEdgeHost } from '../../edge/host.ts';
 import { startUpstream, type Upstream } from '../../edge/kit/upstream.ts';
 import { systemClock } from '../../gitops/base/clock.ts';
+import { readPoints, writePoints } from '../../gitops/embedded/cloudflare/api/points.ts';
+import { openState } from '../../gitops/embedded/cloudflare/api/state.ts';
 import { endHungRuntimes } from '../../gitops/embedded/cloudflare/orphans.ts';
 import { exchangeInPieces } from '../support/edge/streams.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,16 +19,19 @@ import { signal } from '../support/signal.ts';
 const container = '3f0a6679-7425-40de-944b-e07fc1f90000';
 const host = 'shop.tagyard.localhost';
 
+const pointOf = z.object({ index: z.string(), blobs: z.array(z.string()), doubles: z.array(z.number()) });
+
 let persistDir: string;
 let upstream: Upstream;
 let edge: EdgeHost;
 
-const start = async (port = 0) =>
+const start = async (port = 0, options: Partial<Parameters<typeof startEdgeHost>[0]> = {}) =>
   startEdgeHost({
     port,
     persistDir,
     vars: { HOP_SECRET: 'the-hop-secret', CONFIG_TTL_SECONDS: '1', DETECTION_PATH: '/signals' },
     egress: { host: '127.0.0.1', port: upstream.port },
+    ...options,
   });
 
 const send = (path: string, headers: Record<string, string> = {}, at = host, body?: string) =>
@@ -97,6 +103,24 @@ describe('the embedded edge', () => {
     expect(await send('/g/collect', {}, 'other.tagyard.localhost')).toBe(530);
     await edge.setRoutes([]);
     expect(await send('/g/collect')).toBe(530);
+  });
+
+  test('writes a data point for each request, which the emulated Cloudflare keeps', async () => {
+    await edge.close();
+    const db = openState(':memory:');
+    edge = await start(0, { onPoints: (points) => writePoints(db, points, new Date()) });
+    await putSite();
+    await edge.setRoutes([`${host}/*`]);
+    expect(await send('/g/collect?v=2&en=page_view')).toBe(200);
+    expect(await send('/l/nothing.js')).toBe(404);
+    await eventually(() => {
+      const points = readPoints(db, ANALYTICS_DATASET).map((point) => pointOf.parse(point));
+      expect(points.map(({ index, blobs, doubles }) => [index, blobs[1], blobs[8], doubles[0]])).toEqual([
+        ['shop', '/g/collect', container, 200],
+        ['shop', '/l/:token.js', container, 404],
+      ]);
+    });
+    db.close();
   });
 
   test('passes a request for a foreign host on once, and ends a request that comes back', async () => {

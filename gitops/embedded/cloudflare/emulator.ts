@@ -2,10 +2,10 @@ import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import { accountEndpoints } from './account.ts';
-import { analyticsEndpoints } from './analytics/endpoint.ts';
 import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
 import { ApiError, failure } from './api/envelope.ts';
+import { readPoints } from './api/points.ts';
 import { hostnameEndpoints } from './custom-hostnames.ts';
 import { dnsEndpoints } from './dns/endpoints.ts';
 import { kvBulkEndpoints } from './kv/bulk.ts';
@@ -21,6 +21,8 @@ import { zoneEndpoints } from './zones.ts';
 
 /** Path of the real API under its host. Clients have it in their base URL. */
 export const API_PREFIX = '/client/v4';
+/** The emulator's own control, beside Cloudflare's API: the data points of a dataset, as a list. */
+const POINTS = '/control/points/:dataset';
 /** The limit of a bulk write: 100 MB. */
 const BODY_LIMIT = 100 * 1024 * 1024;
 
@@ -53,6 +55,7 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
     // The limit is per user: a call without a token has no user and isn't counted.
     if (request.routeOptions.url === `${API_PREFIX}/ips` && !request.headers.authorization) return;
     authenticate(request.headers.authorization, deps.token);
+    if (request.routeOptions.url === POINTS) return;
     // In production, management reads objects by R2's S3 interface, which has no such limit.
     if (request.routeOptions.url?.includes('/objects') && !context.limits.countsObjects) return;
     const { allowed, headers } = count();
@@ -92,13 +95,13 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         kvValueEndpoints,
         kvBulkEndpoints,
         objectEndpoints,
-        analyticsEndpoints,
       ]) {
         endpoints(api, context);
       }
     },
     { prefix: API_PREFIX },
   );
+  app.get<{ Params: { dataset: string } }>(POINTS, async ({ params }) => readPoints(deps.db, params.dataset));
   return app;
 }
 

@@ -10,7 +10,7 @@ import { demandInstalled } from '../../base/runtime/optional.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
 import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
-import { Points } from './api/points.ts';
+import { writePoints } from './api/points.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
@@ -78,7 +78,6 @@ async function start(env: z.infer<typeof environment>) {
   stack.defer(() => egress.close());
 
   const limits = limitsOf(env);
-  const points = new Points(db, { now: () => new Date(), limits: limits.sampling });
   const edge = await startEdgeHost({
     port: env.EDGE_PORT,
     persistDir: join(env.EDGE_STATE_DIR, 'edge'),
@@ -92,7 +91,7 @@ async function start(env: z.infer<typeof environment>) {
     },
     egress,
     onRestart: () => rememberRuntimes(childrenFile),
-    onPoints: (written) => points.write(written),
+    onPoints: (points) => writePoints(db, points, new Date()),
     ...(env.VERIFICATION_SECRET === undefined
       ? {}
       : { verification: { port: env.VERIFICATION_PORT, secret: env.VERIFICATION_SECRET } }),
@@ -138,7 +137,6 @@ async function start(env: z.infer<typeof environment>) {
       // workerd on this machine writes no log of requests.
       settings: { logpush: false, observability: { enabled: false } },
     },
-    points,
     kv: ({ id }) => bound.get(id) ?? sqliteKvStore(db, id, () => new Date()),
     buckets: { [RAW_LOG_BUCKET]: edge.rawLogs },
     onRoutes: (patterns, elsewhere) => edge.setRoutes(patterns, elsewhere),

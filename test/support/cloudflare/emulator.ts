@@ -32,7 +32,6 @@ export const NO_LIMITS: ApiLimits = {
   kvWriteMs: 0,
   kvDelayMs: 0,
   silenceMs: 0,
-  sampling: { points: MANY, seconds: 5, rows: MANY },
 };
 
 /** Without the document the traffic isn't checked, and the last lines of the run say so. */

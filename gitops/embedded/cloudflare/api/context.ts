@@ -2,7 +2,6 @@ import type { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { ApiError } from './envelope.ts';
 import { type ApiLimits, REAL_LIMITS } from './limits.ts';
-import { Points } from './points.ts';
 import { type ScriptStore, scriptStore } from './script-store.ts';
 import { accountId, listNamespaces, type Namespace, type Zone, zoneRow } from './state.ts';
 import type { KvStore, ObjectStore } from './stores.ts';
@@ -26,8 +25,6 @@ export interface EmulatorDeps {
   readonly now?: () => Date;
   /** Default: the real ones. */
   readonly limits?: ApiLimits;
-  /** The data points that the worker writes. Default: those of the database. */
-  readonly points?: Points;
 }
 
 /** What all endpoints use. `zone`, `account`, `store` and `bucket` check a path's parameters, or throw the API's error. */
@@ -36,7 +33,6 @@ export interface EmulatorContext {
   readonly scripts: ScriptStore;
   readonly now: () => Date;
   readonly limits: ApiLimits;
-  readonly points: Points;
   zone(params: unknown): Zone;
   account(params: unknown): void;
   store(params: unknown): KvStore;
@@ -84,7 +80,6 @@ export function createContext(deps: EmulatorDeps, now: () => Date): EmulatorCont
     scripts,
     now,
     limits,
-    points: deps.points ?? new Points(db, { now, limits: limits.sampling }),
     zone(params) {
       const { zone_id: id } = zoneParams.parse(params);
       if (!/^[0-9a-f]{32}$/.test(id)) throw noRoute(id);

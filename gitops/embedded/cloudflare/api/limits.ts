@@ -1,5 +1,4 @@
 import type { CallLimit } from './call-limit.ts';
-import type { SamplingLimits } from './points.ts';
 
 /** Limits of the API, and how late its writes arrive (docs/facts.md, Cloudflare Workers, and Cloudflare API). */
 export interface ApiLimits {
@@ -20,8 +19,6 @@ export interface ApiLimits {
   readonly kvDelayMs: number;
   /** How long the worker waits for the 522 of a name without an origin. */
   readonly silenceMs: number;
-  /** When data points of Analytics Engine are sampled. */
-  readonly sampling: SamplingLimits;
 }
 
 export const REAL_LIMITS: ApiLimits = {
@@ -34,9 +31,6 @@ export const REAL_LIMITS: ApiLimits = {
   kvWriteMs: 1000,
   kvDelayMs: 60_000,
   silenceMs: 19_000,
-  // Cloudflare has no fixed number: sampling begins at about 100 points of an index a second, as an average over a
-  // few seconds. How many rows a query reads isn't documented.
-  sampling: { points: 500, seconds: 5, rows: 20_000 },
 };
 
 /**

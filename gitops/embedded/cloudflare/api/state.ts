@@ -36,10 +36,9 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS deployments (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, script TEXT NOT NULL, created_on TEXT NOT NULL,
     body TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS points (
-    dataset TEXT NOT NULL, time INTEGER NOT NULL, name TEXT NOT NULL, sampled INTEGER NOT NULL, level REAL NOT NULL,
-    fields TEXT NOT NULL);
-  CREATE INDEX IF NOT EXISTS points_time ON points (dataset, time, level);
+  DROP TABLE IF EXISTS points;
+  CREATE TABLE IF NOT EXISTS data_points (dataset TEXT NOT NULL, time INTEGER NOT NULL, point TEXT NOT NULL);
+  CREATE INDEX IF NOT EXISTS data_points_time ON data_points (time);
 `;
 
 /** Opens the emulator's database. Each statement is on disk when it returns; `:memory:` keeps nothing. */

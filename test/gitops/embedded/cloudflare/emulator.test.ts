@@ -3,8 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { REAL_LIMITS } from '../../../../gitops/embedded/cloudflare/api/limits.ts';
+import { writePoints } from '../../../../gitops/embedded/cloudflare/api/points.ts';
 import { openState } from '../../../../gitops/embedded/cloudflare/api/state.ts';
-import { EMULATOR_SCRIPT, startEmulator, type TestEmulator } from '../../../support/cloudflare/emulator.ts';
+import {
+  EMULATOR_SCRIPT,
+  EMULATOR_TOKEN,
+  startEmulator,
+  type TestEmulator,
+} from '../../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../../support/components.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { testClock } from '../../../support/test-clock.ts';
@@ -117,6 +123,28 @@ describe('the emulator', () => {
       expect((await cloudflare.call('GET', `${zone}/workers/routes`)).json.result).toHaveLength(1);
     } finally {
       await rm(directory, { recursive: true });
+    }
+  });
+
+  test('answers the data points of three months by its own control', async () => {
+    const now = new Date('2026-05-31T12:00:00Z');
+    const limits = { ...REAL_LIMITS, calls: { calls: 1, seconds: 300 } };
+    cloudflare = await startEmulator({ checked: false, limits });
+    const point = (time: string, index: string) => ({
+      ...{ dataset: 'weather', time: Date.parse(time), index },
+      ...{ blobs: ['ü', ''], doubles: [1.5] },
+    });
+    const old = point('2026-02-28T12:00:00Z', 'oslo');
+    const points = [point('2026-05-31T11:59:59Z', 'rome'), point('2026-03-31T12:00:00Z', 'oslo')];
+    writePoints(cloudflare.db, [old], new Date(old.time));
+    writePoints(cloudflare.db, [...points, { ...old, dataset: 'others', time: now.getTime() }], now);
+    const read = (token: string) =>
+      fetch(`${new URL(cloudflare.url).origin}/control/points/weather`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+    expect((await read('wrong')).status).not.toBe(200);
+    for (let count = 0; count < 3; count += 1) {
+      expect(await (await read(EMULATOR_TOKEN)).json()).toEqual(points);
     }
   });
 
