@@ -128,7 +128,7 @@ describe('a name that is the installation’s own', () => {
 
   test('stays with a site to which an older release applied it, with other edits', async () => {
     const manifest = daemon.manifest('acme', 1);
-    const edge = 'login.example.net';
+    const edge = 'tag-1.example.net';
     const { revision } = await daemon.push('acme', {
       ...manifest,
       hostnames: { ...manifest.hostnames, edge },
