@@ -138,7 +138,7 @@ function loadMiniflare() {
  * runtime would just exit.
  */
 async function assertFree(port: number): Promise<void> {
-  // Not the probe of gitops/base: the edge imports nothing of gitops, and callers need the listen error itself.
+  // Not the probe of base: the edge imports nothing of gitops, and callers need the listen error itself.
   const probe = createServer().listen(port, '127.0.0.1');
   await once(probe, 'listening');
   probe.close();

@@ -1,9 +1,9 @@
-import './base/runtime/disposable-stack.ts';
+import '../base/runtime/disposable-stack.ts';
 import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { acquireLock } from './base/lock.ts';
+import { acquireLock } from '../base/lock.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host/host.ts';

@@ -1,11 +1,11 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { type Clock, systemClock } from '../gitops/base/clock.ts';
-import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../gitops/base/http/client-errors.ts';
-import { jsonExcess } from '../gitops/base/http/json-size.ts';
-import { otherMethods } from '../gitops/base/http/other-methods.ts';
-import { type ProblemService, problemAnswer } from '../gitops/base/http/problem-answer.ts';
-import { requestIdFrom } from '../gitops/base/http/request-id.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
+import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../base/http/client-errors.ts';
+import { jsonExcess } from '../base/http/json-size.ts';
+import { otherMethods } from '../base/http/other-methods.ts';
+import { type ProblemService, problemAnswer } from '../base/http/problem-answer.ts';
+import { requestIdFrom } from '../base/http/request-id.ts';
 import { LONGEST_SUBJECT } from '../gitops/requests/members.ts';
 import { SitesRepoError } from '../gitops/sites-repo/errors.ts';
 import { registerRights } from './access/rights.ts';

@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { removedSettings } from '../gitops/base/removed-settings.ts';
+import { removedSettings } from '../base/removed-settings.ts';
 import { edgePublicUrl } from '../gitops/manifest/description.ts';
 import { hostname, imageReference } from '../gitops/manifest/schema.ts';
 import { repositoryOf } from './containers/image.ts';

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { sql } from 'kysely';
-import { withinTime } from '../gitops/base/time-limit.ts';
+import { withinTime } from '../base/time-limit.ts';
 import type { Context } from './context/context.ts';
 
 /** A check that takes longer counts as failed. */

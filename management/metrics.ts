@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { equalSecrets } from '../gitops/base/http/equal-secrets.ts';
+import { equalSecrets } from '../base/http/equal-secrets.ts';
 import { SITE_STATES } from '../gitops/report/site-state.ts';
 import type { Context } from './context/context.ts';
 import { ManagementProblem } from './http/errors.ts';

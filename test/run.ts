@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
-import { limit } from '../gitops/base/limit.ts';
+import { limit } from '../base/limit.ts';
 import { PROJECTS } from './projects.ts';
 import { allRequired, componentsOf, PROBES_VARIABLE, probeComponents } from './support/components.ts';
 import { type FileOutcome, progress, renderReport, sum } from './support/report.ts';

@@ -1,5 +1,5 @@
-import { RetryableError } from '../base/errors.ts';
-import { formatMark, type Identity, readMark } from '../base/ownership.ts';
+import { RetryableError } from '../../base/errors.ts';
+import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
 import type { Applier, Change, Resource, Traits } from './contract.ts';
 import { mayTake, planResources } from './plan.ts';
 

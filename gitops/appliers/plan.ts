@@ -1,4 +1,4 @@
-import type { Ownership } from '../base/ownership.ts';
+import type { Ownership } from '../../base/ownership.ts';
 import type { Change, Conflict, Observed, Plan, Resource, Traits } from './contract.ts';
 
 type PlanOptions = Pick<Traits, 'isShared' | 'givesNames'>;

@@ -2,8 +2,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeDurably } from '../base/durable.ts';
-import { readJsonFile } from '../base/json-file.ts';
+import { writeDurably } from '../../base/durable.ts';
+import { readJsonFile } from '../../base/json-file.ts';
 
 const accountSchema = z.object({ url: z.string() });
 

@@ -1,7 +1,7 @@
+import { limit } from '../../base/limit.ts';
+import { contentHash } from '../../base/ownership.ts';
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
-import { limit } from '../base/limit.ts';
-import { contentHash } from '../base/ownership.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';

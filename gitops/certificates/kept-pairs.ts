@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { access, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { syncDirectory, writeDurably } from '../base/durable.ts';
-import { fileStem } from '../base/file-stem.ts';
-import { limit } from '../base/limit.ts';
+import { syncDirectory, writeDurably } from '../../base/durable.ts';
+import { fileStem } from '../../base/file-stem.ts';
+import { limit } from '../../base/limit.ts';
 
 /** PEM texts: the certificate with its chain, and its private key. */
 export interface Pair {

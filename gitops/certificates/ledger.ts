@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { writeDurably } from '../base/durable.ts';
-import { readJsonFile } from '../base/json-file.ts';
-import { limit } from '../base/limit.ts';
+import { writeDurably } from '../../base/durable.ts';
+import { readJsonFile } from '../../base/json-file.ts';
+import { limit } from '../../base/limit.ts';
 import { budgetSchema } from './budget.ts';
 
 const failure = z.object({

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { TerminalError } from '../../base/errors.ts';
 import {
   type CertificateFacts,
   type Checked,
@@ -6,7 +7,6 @@ import {
   readFacts,
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths, CertificateSource, ServedName } from '../appliers/proxy/certificates.ts';
-import { TerminalError } from '../base/errors.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';

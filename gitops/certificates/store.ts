@@ -1,13 +1,13 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncDirectory, writeDurably } from '../../base/durable.ts';
+import { fileStem } from '../../base/file-stem.ts';
 import {
   type CertificateFacts,
   checkCertificateFiles,
   readFacts,
 } from '../appliers/proxy/certificate-check.ts';
 import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
-import { syncDirectory, writeDurably } from '../base/durable.ts';
-import { fileStem } from '../base/file-stem.ts';
 import type { Issued } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 

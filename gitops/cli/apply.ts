@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { styleText } from 'node:util';
-import { counted } from '../base/text.ts';
+import { counted } from '../../base/text.ts';
 import { applyAnswerSchema, type Operation, operationSchema } from '../report/report.ts';
 import { numberOf } from './instance/number.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { counted } from '../../base/text.ts';
 import { VerificationClient, VerificationUnavailable } from '../../edge/verification/client.ts';
 import {
   hostReport,
   type VerificationReport,
   verificationRequest,
 } from '../../edge/verification/contract.ts';
-import { counted } from '../base/text.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';

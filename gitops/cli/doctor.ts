@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { counted } from '../base/text.ts';
+import { counted } from '../../base/text.ts';
 import type { PartCheck, PlanReport } from '../report/report.ts';
 import { driftFinding, findingsOf, type SiteProblem } from './findings.ts';
 import type { Answers } from './instance/answer-schemas.ts';

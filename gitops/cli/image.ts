@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { z } from 'zod';
-import { counted } from '../base/text.ts';
+import { counted } from '../../base/text.ts';
 import { shownSiteSchema } from '../report/report.ts';
 import { nextBatch } from '../report/rollout.ts';
 import { type RolloutOutcome, rollOutImage } from './image-site.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { counted } from '../base/text.ts';
+import { counted } from '../../base/text.ts';
 import { environmentAccess, environmentClient } from './client.ts';
 import { embeddedAccess } from './instance/embedded-access.ts';
 import { type CliContext, requireSite } from './instance/provisioner-client.ts';

@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
-import { shownHostsIn } from '../base/host-name.ts';
-import { counted } from '../base/text.ts';
+import { shownHostsIn } from '../../base/host-name.ts';
+import { counted } from '../../base/text.ts';
 import { isCertificate } from '../report/is-certificate.ts';
 import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { escapeHiddenIn } from '../base/text.ts';
+import { escapeHiddenIn } from '../../base/text.ts';
 import { claims } from '../desired/claims.ts';
 import { disputedDomains } from '../desired/client-domains.ts';
 import { parseManifest } from '../manifest/load.ts';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { RetryableError } from '../base/errors.ts';
+import { RetryableError } from '../../base/errors.ts';
 import { type ApiEndpoint, cloudflareError } from './cloudflare-errors.ts';
 import { retryAfterSeconds } from './cloudflare-transport.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RetryableError, TerminalError } from '../base/errors.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 
 /** Families of endpoints: the meaning of an error code depends on the family. */
 export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'scripts' | 'kv';

@@ -1,5 +1,5 @@
-import { RetryableError } from '../base/errors.ts';
-import { counted } from '../base/text.ts';
+import { RetryableError } from '../../base/errors.ts';
+import { counted } from '../../base/text.ts';
 
 interface CountedPage<Item> {
   readonly result: readonly Item[];

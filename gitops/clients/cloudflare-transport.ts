@@ -1,4 +1,4 @@
-import { RetryableError } from '../base/errors.ts';
+import { RetryableError } from '../../base/errors.ts';
 import type { Pace } from './pace.ts';
 
 /** The pause after a 429 without `retry-after`; the account's window is five minutes. */

@@ -1,6 +1,6 @@
 import createClient from 'openapi-fetch';
 import type { z } from 'zod';
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import * as answers from './cloudflare-answers.ts';
 import { type ApiCall, parsedAnswer } from './cloudflare-call.ts';
 import type { ApiEndpoint } from './cloudflare-errors.ts';

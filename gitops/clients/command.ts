@@ -1,4 +1,4 @@
-import { limit } from '../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 
 /** A program could not be started, timed out, or ended with another code than 0. */
 export class CommandError extends Error {

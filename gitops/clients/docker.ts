@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import { z } from 'zod';
-import { RetryableError, TerminalError } from '../base/errors.ts';
-import { freePort } from '../base/free-port.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { freePort } from '../../base/free-port.ts';
 
 /** The label with the ownership mark of a container or network. */
 export const MARK_LABEL = 'tagyard.mark';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { devNull } from 'node:os';
 import { promisify } from 'node:util';
-import { limit } from '../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { GitAnswer, GitRequest } from './git.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { siblingUrl } from '../base/runtime/sibling.ts';
+import { siblingUrl } from '../../base/runtime/sibling.ts';
 
 const PROCESS = siblingUrl('./git-process', import.meta.url);
 /** V8's options for that process: they save 20 of its 52 MB of private memory and don't make its answers slower. */

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../base/clock.ts';
-import { RetryableError } from '../base/errors.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { RetryableError } from '../../base/errors.ts';
 
 export interface Pace {
   /** Takes a token; waits for one in order of arrival. Throws `RetryableError` during a pause. */

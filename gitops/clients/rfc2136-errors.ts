@@ -1,4 +1,4 @@
-import { RetryableError, TerminalError } from '../base/errors.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import type { CommandError } from './command.ts';
 
 /**

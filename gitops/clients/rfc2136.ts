@@ -1,4 +1,4 @@
-import { RetryableError } from '../base/errors.ts';
+import { RetryableError } from '../../base/errors.ts';
 import { CommandError, type CommandOptions, runCommand } from './command.ts';
 import { rfc2136Error } from './rfc2136-errors.ts';
 

@@ -1,6 +1,6 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { type Positions, type PrintedLine, type Printing, placed, shortId } from './printed.ts';
 import { LineRate } from './rate.ts';
 import { droppedLine, type KeptLines, readLine } from './read-line.ts';

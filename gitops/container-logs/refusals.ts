@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { writeDurably } from '../base/durable.ts';
+import { writeDurably } from '../../base/durable.ts';
 import { type PolicyRefusal, policyRefusals } from '../report/container-logs.ts';
 import type { ReadLine } from './read-line.ts';
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { replaceHidden } from '../base/text.ts';
+import { replaceHidden } from '../../base/text.ts';
 
 /** How many characters of a text are read, and how many are kept. */
 const READ = 1_024;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { ContainerLog, LogFilter } from '../report/container-logs.ts';
 import type { StoredLine } from './segments.ts';
 import type { SiteLog } from './site-log.ts';

@@ -1,7 +1,7 @@
 import { readdir, readFile, rename, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeDurably } from '../base/durable.ts';
+import { writeDurably } from '../../base/durable.ts';
 import { containerLog } from '../report/container-logs.ts';
 
 /** Where reading continues: a container's id, its stream, and the `at` and `count` of an `OutputPosition`. */

@@ -1,8 +1,8 @@
 import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeDurably } from '../base/durable.ts';
-import { limit } from '../base/limit.ts';
+import { writeDurably } from '../../base/durable.ts';
+import { limit } from '../../base/limit.ts';
 import {
   CURRENT,
   closeSegment,

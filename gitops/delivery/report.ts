@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { contentHash } from '../base/ownership.ts';
+import { contentHash } from '../../base/ownership.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 
 /** The value of the delivery label on the Leases by which gateways report. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { RetryableError } from '../base/errors.ts';
+import { RetryableError } from '../../base/errors.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 import { type InstanceDocument, instanceDocument, type SiteDocument, siteDocument } from './documents.ts';
 

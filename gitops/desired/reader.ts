@@ -1,4 +1,4 @@
-import { limit } from '../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import { refusedNames } from '../manifest/own-zones.ts';
 import type { Manifest } from '../manifest/schema.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeDurably } from '../../base/durable.ts';
+import { fileStem } from '../../base/file-stem.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
-import { writeDurably } from '../base/durable.ts';
-import { fileStem } from '../base/file-stem.ts';
 import { ensureLocalCa, type LocalCa } from './local-ca.ts';
 
 /** Containers keep the CA until they are replaced. */

@@ -3,8 +3,8 @@ import 'reflect-metadata';
 import { randomBytes, type webcrypto } from 'node:crypto';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
+import { removeFolderAt, writeDurably } from '../../base/durable.ts';
 import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
-import { removeFolderAt, writeDurably } from '../base/durable.ts';
 
 // The library takes much memory: this file is loaded only where a certificate is issued.
 

@@ -1,8 +1,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join, parse } from 'node:path';
+import { fileStem } from '../../base/file-stem.ts';
 import type { CertificatePaths, CertificateSource } from '../appliers/proxy/certificates.ts';
-import { fileStem } from '../base/file-stem.ts';
 import type { Issuer } from './issue-certificates.ts';
 
 /** Loaded only when needed: most starts issue nothing. */

@@ -1,5 +1,5 @@
+import type { SplitLine } from '../../base/line-splitter.ts';
 import type { OutputLine, OutputStream } from '../appliers/containers/output/output.ts';
-import type { SplitLine } from '../base/line-splitter.ts';
 
 /** The most lines and characters that wait for a reader. Lines beyond that are only counted. */
 const MOST_LINES = 5_000;

@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
+import { backoffMs } from '../../base/backoff.ts';
+import { LineSplitter, type SplitLine } from '../../base/line-splitter.ts';
 import { LONGEST_LINE } from '../appliers/containers/output/output.ts';
-import { backoffMs } from '../base/backoff.ts';
-import { LineSplitter, type SplitLine } from '../base/line-splitter.ts';
 
 /** A process that has served this long started well: its next failure counts as the first. */
 const SETTLED_MS = 60_000;

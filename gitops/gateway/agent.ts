@@ -1,7 +1,7 @@
+import type { Clock } from '../../base/clock.ts';
+import { RetryableError } from '../../base/errors.ts';
+import { type Log, warner } from '../../base/log.ts';
 import { reviveNginx } from '../appliers/proxy/nginx/revive.ts';
-import type { Clock } from '../base/clock.ts';
-import { RetryableError } from '../base/errors.ts';
-import { type Log, warner } from '../base/log.ts';
 import type { StartFailure } from '../delivery/report.ts';
 import { type Configuration, configurationOf, type DeliveredSecrets } from './configuration.ts';
 import { checkPeers } from './connects.ts';

@@ -2,9 +2,9 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
+import { syncDirectory, writeDurably } from '../../base/durable.ts';
+import { hash16 } from '../../base/ownership.ts';
 import { nginxName } from '../appliers/proxy/nginx/quote.ts';
-import { syncDirectory, writeDurably } from '../base/durable.ts';
-import { hash16 } from '../base/ownership.ts';
 import { type CertificateSummary, certificateNames } from '../delivery/certificate-choice.ts';
 
 /** A certificate and the private key that belongs to it. */

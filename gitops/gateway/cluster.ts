@@ -1,5 +1,5 @@
-import type { Clock } from '../base/clock.ts';
-import { type Log, warner } from '../base/log.ts';
+import type { Clock } from '../../base/clock.ts';
+import { type Log, warner } from '../../base/log.ts';
 import type { KubernetesClient, Watched } from '../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 import { objectsOf } from '../clients/kubernetes/sent-object.ts';

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { Peers } from './peers.ts';
 
 const INTERVAL_MS = 1_000;

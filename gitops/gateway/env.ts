@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { optionalText, portNumber, textList } from '../base/env-values.ts';
+import { optionalText, portNumber, textList } from '../../base/env-values.ts';
 
 /** The environment of a gateway's agent; `.env.example` explains each variable. */
 const settings = z.object({

@@ -1,8 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
+import { systemClock as clock } from '../../base/clock.ts';
 import { assignProxyPorts } from '../appliers/proxy/ports.ts';
-import { systemClock as clock } from '../base/clock.ts';
 import { openKubernetes } from '../clients/kubernetes/client.ts';
 import { GatewayAgent } from './agent.ts';
 import { ClusterFeed } from './cluster.ts';

@@ -1,6 +1,6 @@
 import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { syncDirectory } from '../base/durable.ts';
+import { syncDirectory } from '../../base/durable.ts';
 
 /** The pods that a name leads to. */
 export interface NameTarget {

@@ -1,5 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { limit } from '../../base/limit.ts';
+import { contentHash } from '../../base/ownership.ts';
 import { DEFAULT_LIMITS, type NameLimits } from '../appliers/proxy/backend.ts';
 import { type ConvergerDeps, converge } from '../appliers/proxy/nginx/converge.ts';
 import { NginxDaemon } from '../appliers/proxy/nginx/daemon.ts';
@@ -11,8 +13,6 @@ import { endNginx } from '../appliers/proxy/nginx/process.ts';
 import { type MainSettings, mainSchema, plain } from '../appliers/proxy/nginx/quote.ts';
 import { nginxRenderer, type Renderer } from '../appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../appliers/proxy/nginx/templates.ts';
-import { limit } from '../base/limit.ts';
-import { contentHash } from '../base/ownership.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
 import { PairFiles } from './certificates.ts';
 import type { Configuration, ServerFile } from './configuration.ts';

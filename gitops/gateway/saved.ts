@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeDurably } from '../base/durable.ts';
-import { readJsonFile } from '../base/json-file.ts';
+import { writeDurably } from '../../base/durable.ts';
+import { readJsonFile } from '../../base/json-file.ts';
 import { instanceDocument, siteDocument } from '../delivery/documents.ts';
 import type { DeliveredSecrets } from './configuration.ts';
 import type { SavedPeers } from './peers.ts';

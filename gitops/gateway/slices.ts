@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Log } from '../base/log.ts';
+import type { Log } from '../../base/log.ts';
 import type { SentObject, Watched } from '../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../clients/kubernetes/kinds.ts';
 import { objectIn } from '../clients/kubernetes/sent-object.ts';

@@ -1,6 +1,6 @@
-import type { Clock } from '../base/clock.ts';
-import { RetryableError } from '../base/errors.ts';
-import type { Log } from '../base/log.ts';
+import type { Clock } from '../../base/clock.ts';
+import { RetryableError } from '../../base/errors.ts';
+import type { Log } from '../../base/log.ts';
 import type { StartFailure } from '../delivery/report.ts';
 
 /** How long the first request to a preview server on demand waits; nginx gives up after 60 s. */

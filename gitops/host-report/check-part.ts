@@ -1,4 +1,4 @@
-import { withinTime } from '../base/time-limit.ts';
+import { withinTime } from '../../base/time-limit.ts';
 import type { PartCheck } from '../report/report.ts';
 
 /** The time limit of a part, milliseconds. */

@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto';
-import { withinTime } from '../base/time-limit.ts';
+import { withinTime } from '../../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import type { PartCheck } from '../report/report.ts';

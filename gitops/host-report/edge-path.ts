@@ -1,5 +1,5 @@
+import { withinTime } from '../../base/time-limit.ts';
 import { leadsToWorker, matchRoute } from '../../edge/front/route-patterns.ts';
-import { withinTime } from '../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { WorkersRoute } from '../clients/cloudflare-answers.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { rm, statfs, writeFile } from 'node:fs/promises';
 import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
-import { counted } from '../base/text.ts';
+import { counted } from '../../base/text.ts';
 import { BRIDGE_FIX } from '../clients/docker.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';

@@ -1,6 +1,6 @@
 import http from 'node:http';
 import tls from 'node:tls';
-import { withinTime } from '../base/time-limit.ts';
+import { withinTime } from '../../base/time-limit.ts';
 import { BRIDGE_FIX } from '../clients/docker.ts';
 import {
   type ContainerSettings,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import type { Log } from '../../base/log.ts';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
-import type { Log } from '../base/log.ts';
 import { type AcmeService, openAcme } from '../certificates/open.ts';
 import { OperatorFiles } from '../certificates/operator-files.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';

@@ -1,6 +1,6 @@
+import type { Log } from '../../base/log.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { EdgeStore } from '../appliers/edge/store.ts';
-import type { Log } from '../base/log.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import type { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { ReportSite } from '../host-report/report.ts';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
+import { RetryableError } from '../../base/errors.ts';
 import type { FollowedDestination } from '../appliers/followed-destination.ts';
 import { serviceAddress } from '../appliers/kubernetes/service-address.ts';
-import { RetryableError } from '../base/errors.ts';
 import type { KubernetesClient } from '../clients/kubernetes/contract.ts';
 import type { ClusterEnv } from '../env.ts';
 

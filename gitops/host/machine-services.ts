@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { insidePolicyName, insidePreviewName } from '../../base/ownership.ts';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { certificatesByMode } from '../appliers/proxy/certificates.ts';
 import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
 import { proxyDriver } from '../appliers/proxy/driver.ts';
 import { listenAddresses } from '../appliers/proxy/listen.ts';
-import { insidePolicyName, insidePreviewName } from '../base/ownership.ts';
 import { combineCertificates } from '../certificates/contract.ts';
 import { OperatorFiles } from '../certificates/operator-files.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';

@@ -1,7 +1,7 @@
+import type { Identity } from '../../base/ownership.ts';
 import type { Applier } from '../appliers/contract.ts';
 import { type EdgeStore, edgeStore } from '../appliers/edge/store.ts';
 import type { ApplierFactory } from '../appliers/registration.ts';
-import type { Identity } from '../base/ownership.ts';
 import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';

@@ -1,9 +1,9 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { type FastifyPluginAsyncZod, serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../base/http/client-errors.ts';
-import { otherMethods } from '../base/http/other-methods.ts';
-import { type ProblemService, problemAnswer } from '../base/http/problem-answer.ts';
-import { requestIdFrom } from '../base/http/request-id.ts';
+import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../../base/http/client-errors.ts';
+import { otherMethods } from '../../base/http/other-methods.ts';
+import { type ProblemService, problemAnswer } from '../../base/http/problem-answer.ts';
+import { requestIdFrom } from '../../base/http/request-id.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import { containerLogRoutes } from './container-logs.ts';
 import type { DaemonDeps, StandbyDeps } from './deps.ts';

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify';
+import type { Clock } from '../../base/clock.ts';
 import type { EdgeStore } from '../appliers/edge/store.ts';
-import type { Clock } from '../base/clock.ts';
 import type { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';

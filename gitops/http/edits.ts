@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { systemClock } from '../base/clock.ts';
-import { fieldErrors } from '../base/http/problem.ts';
+import { systemClock } from '../../base/clock.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import { claims } from '../desired/claims.ts';
 import { givenDomain, imageReference, siteId } from '../manifest/schema.ts';
 import type { Operation } from '../report/report.ts';

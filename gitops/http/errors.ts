@@ -1,4 +1,4 @@
-import { ProblemError, type ProblemOptions } from '../base/http/problem.ts';
+import { ProblemError, type ProblemOptions } from '../../base/http/problem.ts';
 
 /** Every error code that the provisioner answers with, its HTTP status, and the title that explains it. */
 export const PROVISIONER_ERRORS = {

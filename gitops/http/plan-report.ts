@@ -1,5 +1,5 @@
+import { counted } from '../../base/text.ts';
 import type { Change } from '../appliers/contract.ts';
-import { counted } from '../base/text.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { PlanReport } from '../report/report.ts';

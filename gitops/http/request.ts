@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { fieldErrors } from '../base/http/problem.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import { type Manifest, manifestSchema, siteId } from '../manifest/schema.ts';
 import { ProvisionerProblem } from './errors.ts';
 

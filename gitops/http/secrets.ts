@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { equalSecrets } from '../base/http/equal-secrets.ts';
+import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 /**

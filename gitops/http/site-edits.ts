@@ -1,6 +1,6 @@
 import { identityToRecipient } from 'age-encryption';
-import { canonicalJson } from '../base/canonical-json.ts';
-import { fieldErrors } from '../base/http/problem.ts';
+import { canonicalJson } from '../../base/canonical-json.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import { formatManifest } from '../manifest/load.ts';
 import { readManifest } from '../manifest/read.ts';
 import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from '../manifest/schema.ts';

@@ -1,6 +1,6 @@
+import { QuotaReachedError } from '../../base/errors.ts';
+import { counted } from '../../base/text.ts';
 import type { Change } from '../appliers/contract.ts';
-import { QuotaReachedError } from '../base/errors.ts';
-import { counted } from '../base/text.ts';
 import { APPROVABLE } from '../pass/guards.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
 import { HOST_FAULTS, type Reason, type ResourceStatus, type SiteStatus } from '../report/report.ts';

@@ -1,6 +1,6 @@
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { RetryableError, TerminalError } from '../../base/errors.ts';
 import type { Applier, Change, Target } from '../appliers/contract.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { RetryableError, TerminalError } from '../base/errors.ts';
 import type { Step } from '../report/report.ts';
 
 export interface SiteRun {

@@ -1,4 +1,4 @@
-import { systemClock } from '../base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { HostLease } from '../sites-repo/host-lease.ts';
 import type { SitesRepo } from '../sites-repo/sites-repo.ts';

@@ -1,6 +1,6 @@
+import { type Clock, systemClock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
 import type { Applier } from '../appliers/contract.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Clock, systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Operation, Step } from '../report/report.ts';
 
 /** Finished operations that are kept; requests for older ones are answered with 404. */

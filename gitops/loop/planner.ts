@@ -1,5 +1,5 @@
+import type { Clock } from '../../base/clock.ts';
 import type { Applier } from '../appliers/contract.ts';
-import type { Clock } from '../base/clock.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import { DesiredResources } from '../pass/desired-resources.ts';

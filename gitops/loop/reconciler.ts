@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import { changedSites, type DesiredState } from '../desired/desired-state.ts';
 import { changeId } from '../pass/guards.ts';

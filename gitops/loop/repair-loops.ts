@@ -1,5 +1,5 @@
+import type { Clock } from '../../base/clock.ts';
 import type { Change } from '../appliers/contract.ts';
-import type { Clock } from '../base/clock.ts';
 
 const MAX_REPAIRS = 3;
 const WINDOW_MS = 10 * 60_000;

@@ -1,6 +1,6 @@
-import { backoffMs } from '../base/backoff.ts';
-import type { Clock } from '../base/clock.ts';
-import { GivenUpError, QuotaReachedError, RetryableError } from '../base/errors.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import { GivenUpError, QuotaReachedError, RetryableError } from '../../base/errors.ts';
 import type { DesiredSite } from '../desired/desired-state.ts';
 
 /** Limits concurrent runs of failing sites, so that healthy sites don't wait for them (docs/reconciler.md, rule 10). */

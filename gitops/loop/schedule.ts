@@ -1,6 +1,6 @@
-import { backoffMs } from '../base/backoff.ts';
-import type { Clock } from '../base/clock.ts';
-import { RetryableError } from '../base/errors.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import type { Clock } from '../../base/clock.ts';
+import { RetryableError } from '../../base/errors.ts';
 
 /**
  * The time of the next full pass after a failed observation. Only a full pass without a failure clears it: a

@@ -1,7 +1,7 @@
+import type { Clock } from '../../base/clock.ts';
+import { limit } from '../../base/limit.ts';
+import type { Log } from '../../base/log.ts';
 import type { Applier, Change, Target } from '../appliers/contract.ts';
-import type { Clock } from '../base/clock.ts';
-import { limit } from '../base/limit.ts';
-import type { Log } from '../base/log.ts';
 import { type DesiredState, desiredFor } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';

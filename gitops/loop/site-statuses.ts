@@ -1,4 +1,4 @@
-import { counted } from '../base/text.ts';
+import { counted } from '../../base/text.ts';
 import { identifiedPlaces } from '../manifest/consent.ts';
 import type { LoadedManifest } from '../manifest/containers.ts';
 import type { Inventory } from '../pass/inventory.ts';

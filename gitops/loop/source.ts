@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
 import { SitesRepoError } from '../sites-repo/errors.ts';

@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { writeDurably } from '../base/durable.ts';
-import { readJsonFile } from '../base/json-file.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { writeDurably } from '../../base/durable.ts';
+import { readJsonFile } from '../../base/json-file.ts';
 import { operationSchema, siteStatusSchema } from '../report/report.ts';
 
 const stateSchema = z.object({

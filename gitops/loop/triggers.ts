@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** What the next pass must cover. It carries no data but names (docs/reconciler.md, rule 1). */
 export interface PendingChecks {

@@ -1,4 +1,4 @@
-import { contentHash } from '../base/ownership.ts';
+import { contentHash } from '../../base/ownership.ts';
 import { originUrl } from './documents.ts';
 import type { PolicyScript } from './policy/policy-script.ts';
 import type { PolicyToken } from './policy/policy-token.ts';

@@ -1,7 +1,7 @@
 import { type Document, isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml';
 import type { core } from 'zod';
-import { canonicalJson } from '../base/canonical-json.ts';
-import { counted, textProblem } from '../base/text.ts';
+import { canonicalJson } from '../../base/canonical-json.ts';
+import { counted, textProblem } from '../../base/text.ts';
 import { refuseHostileYaml } from './limits.ts';
 import type { Problem } from './problem.ts';
 import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';

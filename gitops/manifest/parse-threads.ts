@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { limit } from '../base/limit.ts';
-import { siblingUrl } from '../base/runtime/sibling.ts';
+import { limit } from '../../base/limit.ts';
+import { siblingUrl } from '../../base/runtime/sibling.ts';
 import type { ParsedManifest } from './load.ts';
 
 export interface ParseJob {

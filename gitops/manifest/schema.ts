@@ -1,7 +1,7 @@
 import { getDomain, getPublicSuffix, parse as parseHost } from 'tldts';
 import { z } from 'zod';
+import { textProblem } from '../../base/text.ts';
 import { FEATURE_FLAGS, MODULES } from '../../plugins/document.ts';
-import { textProblem } from '../base/text.ts';
 import { consentKeys } from './consent.ts';
 import { containerResources } from './resources/schema.ts';
 import { hidingPaths, sameOrigin } from './same-origin.ts';

@@ -1,5 +1,5 @@
 import { armor, Decrypter, Encrypter, identityToRecipient } from 'age-encryption';
-import { hash16 } from '../base/ownership.ts';
+import { hash16 } from '../../base/ownership.ts';
 
 /**
  * A decrypted secret that can't be printed by accident: JSON, string conversion and `console.log` show `[secret]`.

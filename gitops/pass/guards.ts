@@ -1,7 +1,7 @@
+import { contentHash } from '../../base/ownership.ts';
+import { counted } from '../../base/text.ts';
 import type { Change, Conflict, Plan, Target, Traits } from '../appliers/contract.ts';
 import { nameConflicts, waitingForNames } from '../appliers/plan.ts';
-import { contentHash } from '../base/ownership.ts';
-import { counted } from '../base/text.ts';
 import { APPROVABLE_HOLDS } from '../report/approvable.ts';
 
 /** `sync` applies all changes, `upsert_only` all but deletes. */

@@ -1,3 +1,5 @@
+import type { Clock } from '../../base/clock.ts';
+import { withinTime } from '../../base/time-limit.ts';
 import type {
   Applier,
   Change,
@@ -8,8 +10,6 @@ import type {
   Shortfall,
   Target,
 } from '../appliers/contract.ts';
-import type { Clock } from '../base/clock.ts';
-import { withinTime } from '../base/time-limit.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
 import type { DesiredResources } from './desired-resources.ts';
 import { type DriftSplit, splitDrift, type UnrepairedDrift } from './drift.ts';

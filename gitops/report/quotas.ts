@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { quotaRemedy } from '../base/quota-remedy.ts';
+import { quotaRemedy } from '../../base/quota-remedy.ts';
 import type { SiteCondition } from './site-condition.ts';
 
 /** The provider's limits that are reported, each with its target and its words. */

@@ -1,4 +1,4 @@
-import { escapeHidden } from '../base/text.ts';
+import { escapeHidden } from '../../base/text.ts';
 import { GitError } from '../clients/git.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import { SitesRepoError } from './errors.ts';

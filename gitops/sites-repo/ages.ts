@@ -1,4 +1,4 @@
-import { limit } from '../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { FileEvent } from './file-events.ts';
 import type { GitDir } from './git-dir.ts';
 import { inGroups } from './last-readable.ts';

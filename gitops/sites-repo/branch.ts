@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { coalesce } from '../base/coalesce.ts';
+import { coalesce } from '../../base/coalesce.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import { BRANCH_FORMAT, branchTips } from './listing.ts';

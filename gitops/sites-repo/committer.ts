@@ -1,5 +1,5 @@
-import type { Clock } from '../base/clock.ts';
-import { coalesce } from '../base/coalesce.ts';
+import type { Clock } from '../../base/clock.ts';
+import { coalesce } from '../../base/coalesce.ts';
 import type { Branch } from './branch.ts';
 import { type Committed, foldEdits, type SiteEdit } from './edits/commits.ts';
 import { type FileCommit, fastImportStream } from './edits/fast-import.ts';

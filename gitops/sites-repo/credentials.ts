@@ -1,4 +1,4 @@
-import { percentDecoded } from '../base/http/percent.ts';
+import { percentDecoded } from '../../base/http/percent.ts';
 
 /** A URL without credentials, and the environment by which git gets them. */
 interface CleanUrl {

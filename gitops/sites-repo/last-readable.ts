@@ -1,4 +1,4 @@
-import { limit } from '../base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import { readManifest } from '../manifest/read.ts';
 import type { Manifest } from '../manifest/schema.ts';
 import type { FileEvent } from './file-events.ts';

@@ -1,4 +1,4 @@
-import { escapeHidden } from '../base/text.ts';
+import { escapeHidden } from '../../base/text.ts';
 import { policyAt } from './edits/paths.ts';
 
 /** A site's file in a tree: a regular file `*.yaml` at the root (no link, submodule or folder). */

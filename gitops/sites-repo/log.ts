@@ -1,4 +1,4 @@
-import { escapeHidden } from '../base/text.ts';
+import { escapeHidden } from '../../base/text.ts';
 import { EVENT_FORMAT } from './file-events.ts';
 import { siteAt } from './listing.ts';
 

@@ -1,4 +1,4 @@
-import { coalesce } from '../base/coalesce.ts';
+import { coalesce } from '../../base/coalesce.ts';
 import { pathOf } from './edits/paths.ts';
 import { SitesRepoError } from './errors.ts';
 import { readFiles, type SiteFile, UnreadableBlobError } from './files.ts';

@@ -1,7 +1,7 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemClock } from '../base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { type Absence, findAbsences } from './absences.ts';
 import { type ClaimAge, findAges, type Holds } from './ages.ts';
 import { Branch } from './branch.ts';

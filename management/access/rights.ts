@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { fieldErrors } from '../../gitops/base/http/problem.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import type { Database } from '../db/database.ts';
 import { callerOf } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import { demandContainer } from '../access/containers.ts';
 import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import { isProven, provenHosts } from '../../gitops/manifest/schema.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { examples } from '../http/examples.ts';

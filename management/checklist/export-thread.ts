@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { fieldErrors } from '../../gitops/base/http/problem.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import { containerExport, judgeExport } from './container-export.ts';
 import type { ExportAnswer, ExportJob } from './export-threads.ts';
 

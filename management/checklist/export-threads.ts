@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import type { FieldError } from '../../gitops/base/http/problem.ts';
-import { limit } from '../../gitops/base/limit.ts';
-import { siblingUrl } from '../../gitops/base/runtime/sibling.ts';
+import type { FieldError } from '../../base/http/problem.ts';
+import { limit } from '../../base/limit.ts';
+import { siblingUrl } from '../../base/runtime/sibling.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { CheckedSite } from './container-export.ts';
 import type { PointVerdict } from './items.ts';

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 
 import type SMTPConnection from 'nodemailer/lib/smtp-connection';
-import { percentDecoded } from '../../gitops/base/http/percent.ts';
+import { percentDecoded } from '../../base/http/percent.ts';
 
 /** A mail server that takes mails for any recipient (submission, RFC 6409). */
 export interface MailSettings {

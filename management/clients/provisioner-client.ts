@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { coalesce } from '../../base/coalesce.ts';
+import { replaceHidden } from '../../base/text.ts';
 import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
-import { coalesce } from '../../gitops/base/coalesce.ts';
-import { replaceHidden } from '../../gitops/base/text.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { type EdgeAnswer, edgeAnswerSchema } from '../../gitops/report/report.ts';
 import { HEALTHS } from '../lifecycle/status.ts';

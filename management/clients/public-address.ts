@@ -1,6 +1,6 @@
 import { lookup as systemLookup } from 'node:dns/promises';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
-import { isPublicAddress } from '../../gitops/base/http/public-address.ts';
+import { isPublicAddress } from '../../base/http/public-address.ts';
 import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
 
 const loopback = new BlockList();

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { fieldErrors } from '../../gitops/base/http/problem.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import { formatManifest } from '../../gitops/manifest/load.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
 import {

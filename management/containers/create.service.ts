@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { fieldErrors } from '../../gitops/base/http/problem.ts';
+import { fieldErrors } from '../../base/http/problem.ts';
 import { containerResources } from '../../gitops/manifest/resources/schema.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { encryptFor } from '../../gitops/manifest/secrets.ts';

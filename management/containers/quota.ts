@@ -1,4 +1,4 @@
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import type { Settings } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';

@@ -1,7 +1,7 @@
 import type { PGlite } from '@electric-sql/pglite';
 import { PostgresDialect } from 'kysely';
 import type pg from 'pg';
-import { optional } from '../../gitops/base/runtime/optional.ts';
+import { optional } from '../../base/runtime/optional.ts';
 import { ConnectedDatabase } from './connected.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
 import { listenOnEmbedded, listenOnPostgres } from './listen.ts';

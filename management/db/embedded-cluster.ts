@@ -2,7 +2,7 @@ import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import { optional } from '../../gitops/base/runtime/optional.ts';
+import { optional } from '../../base/runtime/optional.ts';
 
 /**
  * Unpacks PGlite's empty cluster under `dir` unless there is one. Takes a third of a second; `initdb` takes several

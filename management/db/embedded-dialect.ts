@@ -1,5 +1,5 @@
 import { type DatabaseConnection, type Driver, PGliteDialect, type TransactionSettings } from 'kysely';
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 
 /**
  * Kysely's PGlite dialect, whose only connection has one user at a time. Otherwise, a query that is concurrent with an

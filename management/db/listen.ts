@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { PGlite } from '@electric-sql/pglite';
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { backoffMs } from '../../gitops/base/backoff.ts';
-import { systemClock } from '../../gitops/base/clock.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { systemClock } from '../../base/clock.ts';
 import { CHANNEL, type Listen } from './connected.ts';
 
 const RETRIES = { firstMs: 200, longestMs: 10_000 };

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { Context } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { DnsFacts } from '../lifecycle/site-facts.ts';

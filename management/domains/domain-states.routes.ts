@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import { registrableDomain } from '../../gitops/manifest/schema.ts';
 import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';

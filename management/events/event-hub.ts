@@ -1,5 +1,5 @@
 import { setInterval } from 'node:timers/promises';
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { type EventView, eventsAt, listEvents, newestEvent } from '../records/events.repository.ts';

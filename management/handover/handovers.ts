@@ -1,5 +1,5 @@
-import { backoffMs } from '../../gitops/base/backoff.ts';
-import { limit } from '../../gitops/base/limit.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { limit } from '../../base/limit.ts';
 import { MailClient } from '../clients/mail-client.ts';
 import type { Context } from '../context/context.ts';
 import { AskedHosts } from '../domains/asked-hosts.ts';

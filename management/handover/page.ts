@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import type { LinkRow } from './links.repository.ts';
 import type { HandoverRecord } from './records.ts';
 

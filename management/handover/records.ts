@@ -1,4 +1,4 @@
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
 import type { Context } from '../context/context.ts';
 import type { AskedHosts } from '../domains/asked-hosts.ts';

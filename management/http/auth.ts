@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
-import { type Clock, systemClock } from '../../gitops/base/clock.ts';
-import { replaceHidden } from '../../gitops/base/text.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
+import { replaceHidden } from '../../base/text.ts';
 import { isTokenSubject } from '../../gitops/requests/token-subject.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from './errors.ts';

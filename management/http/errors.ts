@@ -1,4 +1,4 @@
-import { ProblemError, type ProblemOptions } from '../../gitops/base/http/problem.ts';
+import { ProblemError, type ProblemOptions } from '../../base/http/problem.ts';
 
 /** Every error code that the management API answers with, its HTTP status, and the title that explains it. */
 export const MANAGEMENT_ERRORS = {

@@ -10,7 +10,7 @@ import {
   type JWSHeaderParameters,
   jwksCache,
 } from 'jose';
-import { type Clock, systemClock } from '../../gitops/base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import { usableKeys } from './usable-keys.ts';
 
 export interface JwksOptions {

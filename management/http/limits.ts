@@ -1,6 +1,6 @@
 import rateLimit, { type CreateRateLimitOptions } from '@fastify/rate-limit';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import { callerOf } from './auth.ts';
 import { ManagementProblem } from './errors.ts';
 

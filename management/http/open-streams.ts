@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import { callerOf } from './auth.ts';
 import { ManagementProblem } from './errors.ts';
 import type { Limits } from './limits.ts';

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import type { PartCheck, PlanReport } from '../../gitops/report/report.ts';
 import { demandOperator } from '../access/operators.ts';
 import type { Context } from '../context/context.ts';

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import { storableJson } from '../../gitops/base/text.ts';
+import { storableJson } from '../../base/text.ts';
 import { APPROVABLE_HOLDS, isGuarded } from '../../gitops/report/approvable.ts';
 import type { PlanReport } from '../../gitops/report/report.ts';
 import type { Database, Tables } from '../db/database.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../gitops/base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** The longest pause before another read: a notice may be lost while the connection to the database is replaced. */
 const LONGEST_MS = 5_000;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { Context } from '../context/context.ts';
 import { proveAll, takeDue } from '../records/domain-proofs.repository.ts';
 import { checkProof } from './check.ts';

@@ -1,5 +1,5 @@
 import { createHmac, type Hmac } from 'node:crypto';
-import { canonicalJson } from '../../gitops/base/canonical-json.ts';
+import { canonicalJson } from '../../base/canonical-json.ts';
 import type { Database } from '../db/database.ts';
 
 /** What is derived from the installation's key. */

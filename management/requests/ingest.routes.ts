@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { equalSecrets } from '../../gitops/base/http/equal-secrets.ts';
+import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import type { Context } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { LiveRequests } from './live-hub.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Clock } from '../../gitops/base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { keyFrom } from '../view/page.ts';
 import { AHEAD_MS } from '../view/search-times.ts';

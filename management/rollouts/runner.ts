@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { replaceHidden } from '../../gitops/base/text.ts';
+import { replaceHidden } from '../../base/text.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { ShownSite } from '../../gitops/report/report.ts';
 import { IMAGE_SUBJECT } from '../../gitops/report/rollout.ts';

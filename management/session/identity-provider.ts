@@ -1,7 +1,7 @@
 import { type JWTPayload, jwtVerify } from 'jose';
 import * as openid from 'openid-client';
 import { z } from 'zod';
-import type { Clock } from '../../gitops/base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import type { LoginSettings } from '../context/context.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { createKeySource } from '../http/jwks.ts';

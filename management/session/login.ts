@@ -1,5 +1,5 @@
 import type { FastifyRequest } from 'fastify';
-import { equalSecrets } from '../../gitops/base/http/equal-secrets.ts';
+import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import type { Context, LoginSettings } from '../context/context.ts';
 import type { Authenticate } from '../http/auth.ts';
 import { ManagementProblem } from '../http/errors.ts';

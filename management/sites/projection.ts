@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setInterval } from 'node:timers/promises';
-import { backoffMs } from '../../gitops/base/backoff.ts';
-import { limit } from '../../gitops/base/limit.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { limit } from '../../base/limit.ts';
 import { readManifest } from '../../gitops/manifest/read.ts';
 import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { SiteFile } from '../../gitops/sites-repo/files.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
 import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { counted } from '../../gitops/base/text.ts';
+import { counted } from '../../base/text.ts';
 import { demandOpen, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../gitops/base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 import { tokenSubject } from '../../gitops/requests/token-subject.ts';
 import { hashOf } from '../access/secret-token.ts';
 import type { Database } from '../db/database.ts';

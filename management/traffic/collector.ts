@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { limit } from '../../gitops/base/limit.ts';
+import { limit } from '../../base/limit.ts';
 import type { Context } from '../context/context.ts';
 import { repeatEvery } from '../context/repeat.ts';
 import type { RawObject, RawObjects } from '../raw-objects/raw-objects.ts';

@@ -1,5 +1,5 @@
+import { storableJson } from '../../base/text.ts';
 import type { VerificationReport } from '../../edge/verification/contract.ts';
-import { storableJson } from '../../gitops/base/text.ts';
 import type { Database } from '../db/database.ts';
 
 /** Verifications that are kept of each container. */

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../gitops/base/canonical-json.ts';
+import { canonicalJson } from '../../base/canonical-json.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { ContainerView } from './container-view.ts';

@@ -1,5 +1,5 @@
-import { backoffMs } from '../../gitops/base/backoff.ts';
-import { limit } from '../../gitops/base/limit.ts';
+import { backoffMs } from '../../base/backoff.ts';
+import { limit } from '../../base/limit.ts';
 import { AddressError } from '../clients/public-address.ts';
 import { WebhookClient } from '../clients/webhook-client.ts';
 import type { Context } from '../context/context.ts';

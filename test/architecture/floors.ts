@@ -6,7 +6,7 @@ import type { Floor } from './graph.ts';
  */
 export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly Floor[]>> = {
   gitops: [
-    { number: 0, rooms: ['gitops/base/**'] },
+    { number: 0, rooms: ['base/**'] },
     { number: 1, rooms: ['gitops/manifest/**', 'gitops/clients/**'] },
     {
       number: 2,

@@ -115,7 +115,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,direct-headers}.ts',
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
-      'gitops/base/{errors,text}.ts',
+      'base/{errors,text}.ts',
       'gitops/report/approvable.ts',
       'gitops/manifest/{schema,containers}.ts',
       REQUEST_HEADERS,
@@ -169,7 +169,7 @@ export const MATRIX: readonly Row[] = [
     may: [
       'management/console/app/**',
       'gitops/clients/management/**',
-      'gitops/base/host-name.ts',
+      'base/host-name.ts',
       'management/http/export-forms.ts',
       'npm/{preact,@preact/signals,preact-iso,uplot,diff}{,/**}',
     ],

@@ -7,7 +7,7 @@ import { importsOf, isNode, lineOf, parse, type SourceFile } from './source.ts';
  * files.
  */
 const ONE_WAY: readonly { readonly thing: string; readonly target: string; readonly only: string }[] = [
-  { thing: 'a limiter', target: 'npm/p-limit', only: 'gitops/base/limit.ts' },
+  { thing: 'a limiter', target: 'npm/p-limit', only: 'base/limit.ts' },
   {
     thing: 'a server',
     target: 'npm/fastify',

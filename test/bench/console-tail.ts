@@ -1,4 +1,4 @@
-import { systemClock } from '../../gitops/base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import { startChromium } from '../support/browser/chromium.ts';
 import { ConsoleStage } from '../support/console/stage.ts';
 import type { Bench, Suite } from './bench.ts';

@@ -1,10 +1,10 @@
+import { contentHash } from '../../base/ownership.ts';
 import { clientObjects, footprintOf } from '../../gitops/appliers/kubernetes/objects/client.ts';
 import { initialReplicas } from '../../gitops/appliers/kubernetes/objects/scale.ts';
 import { secretRecord } from '../../gitops/appliers/kubernetes/objects/secret.ts';
 import type { ClusterSettings } from '../../gitops/appliers/kubernetes/objects/settings.ts';
 import { siteObjects } from '../../gitops/appliers/kubernetes/objects/site.ts';
 import { NO_SITE, withMark } from '../../gitops/appliers/kubernetes/state/mark.ts';
-import { contentHash } from '../../gitops/base/ownership.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
 import { Secret } from '../../gitops/manifest/secrets.ts';

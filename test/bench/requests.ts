@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance, listValue } from '@duckdb/node-api';
-import { systemClock } from '../../gitops/base/clock.ts';
+import { systemClock } from '../../base/clock.ts';
 import type { RawObjects } from '../../management/raw-objects/raw-objects.ts';
 import type { RequestFilter } from '../../management/requests/rows/filter.ts';
 import { RequestSearch } from '../../management/requests/search/search.ts';

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../gitops/base/free-port.ts';
+import { freePort } from '../../base/free-port.ts';
 import { describeWith, PATH_WITH_SBIN } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { type GatewayProcess, GatewayStage } from '../support/gateway/stage.ts';

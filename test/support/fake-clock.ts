@@ -1,4 +1,4 @@
-import type { Clock } from '../../gitops/base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** A clock whose sleeps end at once: each sleep advances the clock's time by its duration. */
 export function fakeClock(): Clock & { advance(ms: number): void } {

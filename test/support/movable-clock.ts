@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../gitops/base/clock.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 
 /** The system's clock, which a test can move on. A sleep that is over by the new time ends at once. */
 export function movableClock(): Clock & { advance(ms: number): void } {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../gitops/base/clock.ts';
+import type { Clock } from '../../base/clock.ts';
 
 /** A clock that moves only by `advance`. Sleeps end when their time has come. */
 export function testClock(start = new Date('2026-01-01T00:00:00Z')) {

@@ -1,9 +1,9 @@
 import { EventEmitter, on } from 'node:events';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
-import type { Log } from '../../base/log.ts';
-import { type Identity, readMark } from '../../base/ownership.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { limit } from '../../../base/limit.ts';
+import type { Log } from '../../../base/log.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
 import {
   type ContainerSpec,
   containerKey,

@@ -1,4 +1,4 @@
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import {
   type ContainerSettings,
   type ContainerSpec,

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import { callDocker, unlessGone } from '../../clients/docker.ts';
 
 /** An engine that takes longer than this to answer is assumed to hang. */

@@ -1,10 +1,10 @@
 import { availableParallelism } from 'node:os';
 import type Docker from 'dockerode';
-import { coalesce } from '../../base/coalesce.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
-import { siteOfMark } from '../../base/ownership.ts';
-import { withSharedSignal } from '../../base/shared-signal.ts';
+import { coalesce } from '../../../base/coalesce.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { limit } from '../../../base/limit.ts';
+import { siteOfMark } from '../../../base/ownership.ts';
+import { withSharedSignal } from '../../../base/shared-signal.ts';
 import {
   BRIDGE_FIX,
   callDocker,

@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../../base/errors.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { GivenUpError, RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { LONGEST_READ, redact } from './output/redact.ts';
 

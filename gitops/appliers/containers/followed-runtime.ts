@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { type Identity, readMark } from '../../base/ownership.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
 import { keyOfName } from './desired.ts';
 import type { OutputSink, OutputSource } from './output/output.ts';
 import type { ContainerInstance, Runtime } from './runtime.ts';

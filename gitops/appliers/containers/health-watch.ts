@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { limit } from '../../base/limit.ts';
-import type { Log } from '../../base/log.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { limit } from '../../../base/limit.ts';
+import type { Log } from '../../../base/log.ts';
 import { healthOf } from './health.ts';
 import type { Endpoint } from './runtime.ts';
 

@@ -1,6 +1,6 @@
 import { get } from 'node:http';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { limit } from '../../base/limit.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { limit } from '../../../base/limit.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** A healthy server answers at once. */

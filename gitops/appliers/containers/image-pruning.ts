@@ -1,8 +1,8 @@
 import type Docker from 'dockerode';
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
-import type { Log } from '../../base/log.ts';
+import { writeDurably } from '../../../base/durable.ts';
+import { readJsonFile } from '../../../base/json-file.ts';
+import type { Log } from '../../../base/log.ts';
 import { callDocker, DockerRefusal, limited } from '../../clients/docker.ts';
 
 interface ImagePruningOptions {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type Docker from 'dockerode';
-import type { Log } from '../../base/log.ts';
-import { type Identity, networkName } from '../../base/ownership.ts';
+import type { Log } from '../../../base/log.ts';
+import { type Identity, networkName } from '../../../base/ownership.ts';
 import type { ContainerSettings, ContainerSpec } from '../../manifest/containers.ts';
 import type { Slots } from '../../manifest/slots.ts';
 import type { Registration } from '../registration.ts';

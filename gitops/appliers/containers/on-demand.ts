@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { RetryableError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import { limit } from '../../../base/limit.ts';
 import type { ContainerSpec } from '../../manifest/containers.ts';
 import { healthOf, waitForHealth } from './health.ts';
 import { openPortGate, type PortGate } from './port-gate.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { pipeline } from 'node:stream/promises';
-import { RetryableError } from '../../base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import type { Endpoint } from './runtime.ts';
 
 interface PortGateOptions {

@@ -1,4 +1,4 @@
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 
 const DAY_MS = 86_400_000;
 

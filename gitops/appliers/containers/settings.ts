@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { optionalText } from '../../base/env-values.ts';
-import { siblingUrl } from '../../base/runtime/sibling.ts';
+import { optionalText } from '../../../base/env-values.ts';
+import { siblingUrl } from '../../../base/runtime/sibling.ts';
 
 const STAND_IN = fileURLToPath(siblingUrl('../../../sites/demo/tag-server/main', import.meta.url));
 

@@ -1,4 +1,4 @@
-import { type Identity, readMark } from '../../base/ownership.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
 import { gateHolder } from '../../manifest/containers.ts';
 import type { Slots } from '../../manifest/slots.ts';
 import { keyOfName } from './desired.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { RetryableError } from '../../base/errors.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import type { Endpoint } from './runtime.ts';
 
 /** How long to wait, in milliseconds, for connections to end after the proxy switched to another endpoint. */

@@ -1,6 +1,6 @@
-import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
-import { formatMark, type Identity } from '../../base/ownership.ts';
-import { quotaRemedy } from '../../base/quota-remedy.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../../base/errors.ts';
+import { formatMark, type Identity } from '../../../base/ownership.ts';
+import { quotaRemedy } from '../../../base/quota-remedy.ts';
 import type { QuotaFigures } from '../../report/quotas.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';

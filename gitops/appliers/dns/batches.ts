@@ -1,6 +1,6 @@
-import { bisect } from '../../base/bisect.ts';
-import { coalesce } from '../../base/coalesce.ts';
-import { withSharedSignal } from '../../base/shared-signal.ts';
+import { bisect } from '../../../base/bisect.ts';
+import { coalesce } from '../../../base/coalesce.ts';
+import { withSharedSignal } from '../../../base/shared-signal.ts';
 import type { RecordChange } from './provider.ts';
 
 /** How long the first change of a batch waits for others. */

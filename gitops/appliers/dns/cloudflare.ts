@@ -1,4 +1,4 @@
-import { QuotaReachedError, RetryableError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError } from '../../../base/errors.ts';
 import { type CloudflareClient, DNS_PAGE, MAX_DNS_BATCH } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import { inBatches } from './batches.ts';

@@ -1,4 +1,4 @@
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import type { Manifest } from '../../manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 

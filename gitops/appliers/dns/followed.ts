@@ -1,4 +1,4 @@
-import { RetryableError } from '../../base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import type { Applier } from '../contract.ts';
 import type { FollowedDestination } from '../followed-destination.ts';
 import { planResources } from '../plan.ts';

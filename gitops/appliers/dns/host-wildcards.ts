@@ -1,4 +1,4 @@
-import { type Identity, readMark } from '../../base/ownership.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { DNS, type RecordSpec, recordKey } from './desired.ts';
 import { plainHash } from './mark-hash.ts';

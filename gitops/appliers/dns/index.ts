@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { z } from 'zod';
-import type { Identity } from '../../base/ownership.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { rfc2136Client } from '../../clients/rfc2136.ts';
 import { writeTsigKey } from '../../clients/tsig-key.ts';

@@ -1,4 +1,4 @@
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import type { RecordSpec } from './desired.ts';
 
 type Content = Omit<RecordSpec, 'type'> & { readonly type: string };

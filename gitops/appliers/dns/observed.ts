@@ -1,4 +1,4 @@
-import { type Identity, type Ownership, readMark } from '../../base/ownership.ts';
+import { type Identity, type Ownership, readMark } from '../../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { canonicalRecord, DNS, type RecordSpec, recordKey, recordSummary } from './desired.ts';
 import { markedAs, plainHash } from './mark-hash.ts';

@@ -1,4 +1,4 @@
-import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { Rfc2136Client } from '../../clients/rfc2136.ts';
 import { UpdateRefusal } from '../../clients/rfc2136-errors.ts';
 import { inBatches } from './batches.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { optionalText, quotaSetting } from '../../base/env-values.ts';
+import { optionalText, quotaSetting } from '../../../base/env-values.ts';
 
 /** `host`, `host:port`, `[IPv6]` or `[IPv6]:port`; the port defaults to 53. */
 const dnsServer = optionalText.transform((text, context) => {

@@ -1,5 +1,5 @@
-import { QuotaReachedError, RetryableError } from '../../base/errors.ts';
-import { contentHash, formatMark, type Identity } from '../../base/ownership.ts';
+import { QuotaReachedError, RetryableError } from '../../../base/errors.ts';
+import { contentHash, formatMark, type Identity } from '../../../base/ownership.ts';
 import { canonicalRecord } from './desired.ts';
 import { lostWildcard } from './host-wildcards.ts';
 import type { DnsProvider, RecordChange } from './provider.ts';

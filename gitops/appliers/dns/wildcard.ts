@@ -1,4 +1,4 @@
-import { contentHash, type Identity, type Ownership, readMark } from '../../base/ownership.ts';
+import { contentHash, type Identity, type Ownership, readMark } from '../../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { AUTOMATIC, canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
 import { markedAs } from './mark-hash.ts';

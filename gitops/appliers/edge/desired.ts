@@ -1,6 +1,6 @@
+import { canonicalJson } from '../../../base/canonical-json.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import type { KvNamespace } from '../../../plugins/document.ts';
-import { canonicalJson } from '../../base/canonical-json.ts';
-import { contentHash } from '../../base/ownership.ts';
 import { type DocumentSettings, type KvDocument, kvDocuments } from '../../manifest/documents.ts';
 import type { Manifest } from '../../manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';

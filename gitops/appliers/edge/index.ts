@@ -1,5 +1,5 @@
-import type { Log } from '../../base/log.ts';
-import type { Identity } from '../../base/ownership.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import type { Registration } from '../registration.ts';
 import { KV, ROUTE } from './desired.ts';

@@ -1,10 +1,10 @@
+import { bisect } from '../../../base/bisect.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { coalesce } from '../../../base/coalesce.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import { formatMark, type Identity } from '../../../base/ownership.ts';
+import { withSharedSignal } from '../../../base/shared-signal.ts';
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
-import { bisect } from '../../base/bisect.ts';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { coalesce } from '../../base/coalesce.ts';
-import { RetryableError } from '../../base/errors.ts';
-import { formatMark, type Identity } from '../../base/ownership.ts';
-import { withSharedSignal } from '../../base/shared-signal.ts';
 import { type CloudflareClient, MAX_KV_BULK } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { DocumentSettings } from '../../manifest/documents.ts';

@@ -1,4 +1,4 @@
-import { QuotaReachedError, RetryableError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError } from '../../../base/errors.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { RouteSpec } from './desired.ts';

@@ -1,4 +1,4 @@
-import { type Identity, type Ownership, readMark } from '../../base/ownership.ts';
+import { type Identity, type Ownership, readMark } from '../../../base/ownership.ts';
 import { wildcardPattern } from './desired.ts';
 import { isSiteRoute, type ZoneRoute } from './zone-routes.ts';
 

@@ -1,9 +1,9 @@
-import { coalesce } from '../../base/coalesce.ts';
-import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
-import { warner } from '../../base/log.ts';
-import type { Identity } from '../../base/ownership.ts';
-import { quotaRemedy } from '../../base/quota-remedy.ts';
-import { withSharedSignal } from '../../base/shared-signal.ts';
+import { coalesce } from '../../../base/coalesce.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../../base/errors.ts';
+import { warner } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
+import { quotaRemedy } from '../../../base/quota-remedy.ts';
+import { withSharedSignal } from '../../../base/shared-signal.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { QuotaFigures } from '../../report/quotas.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { quotaSetting } from '../../base/env-values.ts';
+import { quotaSetting } from '../../../base/env-values.ts';
 
 /** The edge's part of the environment; `.env.example` explains each variable. */
 export const edgeSettings = z.object({

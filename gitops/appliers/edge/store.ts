@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
+import { counted } from '../../../base/text.ts';
 import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { type Identity, readMark } from '../../base/ownership.ts';
-import { counted } from '../../base/text.ts';
 import { type CloudflareClient, KV_PAGE, MAX_KV_BULK } from '../../clients/cloudflare.ts';
 import type { KvKey } from '../../clients/cloudflare-answers.ts';
 

@@ -1,4 +1,4 @@
-import type { Identity, Ownership } from '../../base/ownership.ts';
+import type { Identity, Ownership } from '../../../base/ownership.ts';
 import type { KvKey, WorkersRoute } from '../../clients/cloudflare-answers.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { patternHost, ROUTE, type RouteSpec, routeHash, sitePattern } from './desired.ts';

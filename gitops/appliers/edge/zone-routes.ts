@@ -1,4 +1,4 @@
-import type { Identity, Ownership } from '../../base/ownership.ts';
+import type { Identity, Ownership } from '../../../base/ownership.ts';
 import type { KvKey, WorkersRoute } from '../../clients/cloudflare-answers.ts';
 import { patternHost } from './desired.ts';
 import { readKeyMark } from './store.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { KeyedMutex } from '../../base/limit.ts';
-import type { Log } from '../../base/log.ts';
-import { contentHash, type Identity } from '../../base/ownership.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { KeyedMutex } from '../../../base/limit.ts';
+import type { Log } from '../../../base/log.ts';
+import { contentHash, type Identity } from '../../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { Kind, KubernetesObject } from '../../clients/kubernetes/kinds.ts';

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Identity } from '../../base/ownership.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import { openKubernetes } from '../../clients/kubernetes/client.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';

@@ -1,4 +1,4 @@
-import type { Identity } from '../../base/ownership.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import { readReport, type StartFailure } from '../../delivery/report.ts';

@@ -1,4 +1,4 @@
-import { hash16 } from '../../base/ownership.ts';
+import { hash16 } from '../../../base/ownership.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { InstanceDocument, SiteDocument } from '../../delivery/documents.ts';
 import { type Delivered, deliverySecret } from '../../delivery/secrets.ts';

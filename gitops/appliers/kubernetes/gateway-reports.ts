@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { RetryableError } from '../../base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { LastChanges } from '../../delivery/last-changes.ts';
 import { deliveryDigest, readReport } from '../../delivery/report.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';

@@ -1,7 +1,7 @@
-import { TerminalError } from '../../base/errors.ts';
-import { KeyedMutex } from '../../base/limit.ts';
-import { type Log, warner } from '../../base/log.ts';
-import { contentHash, type Identity } from '../../base/ownership.ts';
+import { TerminalError } from '../../../base/errors.ts';
+import { KeyedMutex } from '../../../base/limit.ts';
+import { type Log, warner } from '../../../base/log.ts';
+import { contentHash, type Identity } from '../../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';

@@ -1,4 +1,4 @@
-import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { Kind } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';

@@ -1,5 +1,5 @@
-import { GivenUpError, QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
-import type { Identity } from '../../base/ownership.ts';
+import { GivenUpError, QuotaReachedError, RetryableError, TerminalError } from '../../../base/errors.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { Progress } from '../contract.ts';

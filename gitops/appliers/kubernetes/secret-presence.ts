@@ -1,5 +1,5 @@
-import type { Clock } from '../../base/clock.ts';
-import type { Identity } from '../../base/ownership.ts';
+import type { Clock } from '../../../base/clock.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { ObjectAddress } from '../../clients/kubernetes/kinds.ts';

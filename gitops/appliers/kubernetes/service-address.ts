@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { isPublicAddress } from '../../base/http/public-address.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { isPublicAddress } from '../../../base/http/public-address.ts';
 import type { Watched } from '../../clients/kubernetes/contract.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
 import type { FollowedDestination } from '../followed-destination.ts';

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { optionalText, textList } from '../../base/env-values.ts';
+import { optionalText, textList } from '../../../base/env-values.ts';
 
 const MOST_BITS: Readonly<Record<number, number>> = { 4: 32, 6: 128 };
 

@@ -1,5 +1,5 @@
-import { TerminalError } from '../../base/errors.ts';
-import { contentHash } from '../../base/ownership.ts';
+import { TerminalError } from '../../../base/errors.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Resource, Traits } from '../contract.ts';

@@ -1,4 +1,4 @@
-import { TerminalError } from '../../base/errors.ts';
+import { TerminalError } from '../../../base/errors.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier, ApplyRun, Change, Resource, Scope } from '../contract.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { RetryableError } from '../../base/errors.ts';
-import type { Log } from '../../base/log.ts';
-import type { Identity } from '../../base/ownership.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import { addressOf } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';

@@ -1,8 +1,8 @@
 import { EventEmitter, on } from 'node:events';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
-import { formatMark, type Identity, networkName, readMark } from '../../base/ownership.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { limit } from '../../../base/limit.ts';
+import { formatMark, type Identity, networkName, readMark } from '../../../base/ownership.ts';
 import type { Applier, Change, Resource, Shortfall } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { desiredNetworks, NETWORK } from './desired.ts';

@@ -1,4 +1,4 @@
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Resource, Traits } from '../contract.ts';
 

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { RetryableError } from '../../base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { callDocker, DockerRefusal, limited, MARK_LABEL, unlessGone } from '../../clients/docker.ts';
 import { formatRange, parseRange, type Range } from './ranges.ts';
 

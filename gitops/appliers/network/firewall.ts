@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { RetryableError } from '../../base/errors.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { CommandError, runCommand } from '../../clients/command.ts';
 import type { Range } from './ranges.ts';
 import {

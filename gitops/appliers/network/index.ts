@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import type { Identity } from '../../base/ownership.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';

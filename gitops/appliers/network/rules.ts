@@ -1,4 +1,4 @@
-import { hash16, type Identity } from '../../base/ownership.ts';
+import { hash16, type Identity } from '../../../base/ownership.ts';
 import { formatRange, type Range } from './ranges.ts';
 
 /** A daemon's names in the firewall. They don't depend on its sites: one rule covers the bridges of all sites. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { textList } from '../../base/env-values.ts';
+import { textList } from '../../../base/env-values.ts';
 import { parseRange } from './ranges.ts';
 import { SUBNET_BITS } from './subnets.ts';
 

@@ -1,4 +1,4 @@
-import type { Identity } from '../../base/ownership.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { ProxySpec } from './desired.ts';
 import type { TrustedPeers } from './policy.ts';

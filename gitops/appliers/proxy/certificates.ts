@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { TerminalError } from '../../base/errors.ts';
+import { TerminalError } from '../../../base/errors.ts';
 
 /** PEM files of one name: the certificate with its chain, and its private key. */
 export interface CertificatePaths {

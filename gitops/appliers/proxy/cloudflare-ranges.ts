@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
+import { writeDurably } from '../../../base/durable.ts';
+import { readJsonFile } from '../../../base/json-file.ts';
 import { cidrRange } from './policy.ts';
 
 /** As published on cloudflare.com/ips on 2026-09-29; used until the API has answered once. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import {
   type ContainerSettings,
   containerSpecs,

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { z } from 'zod';
-import type { Log } from '../../base/log.ts';
-import type { Identity } from '../../base/ownership.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { EdgeUpstream, NameLimits, ProxyBackend, ProxySettings } from './backend.ts';
 import type { CertificateSource } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';

@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { fileStem, isCut } from '../../base/file-stem.ts';
+import { fileStem, isCut } from '../../../base/file-stem.ts';
 import { hostname, siteId } from '../../manifest/schema.ts';
 
 /**

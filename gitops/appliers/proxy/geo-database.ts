@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Log, warner } from '../../base/log.ts';
+import { type Log, warner } from '../../../base/log.ts';
 import { runCommand } from '../../clients/command.ts';
 
 interface GeoSettings {

@@ -1,5 +1,5 @@
-import type { Log } from '../../base/log.ts';
-import type { Identity } from '../../base/ownership.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { ContainerSettings } from '../../manifest/containers.ts';
 import type { Applier } from '../contract.ts';
 import type { Registration } from '../registration.ts';

@@ -1,4 +1,4 @@
-import { limit } from '../../base/limit.ts';
+import { limit } from '../../../base/limit.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 
 const QUEUES = new WeakMap<ProxyBackend, ReturnType<typeof limit>>();

@@ -1,4 +1,4 @@
-import type { Log } from '../../base/log.ts';
+import type { Log } from '../../../base/log.ts';
 import { BRIDGE_FIX } from '../../clients/docker.ts';
 
 interface Bridge {

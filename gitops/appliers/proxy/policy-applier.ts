@@ -1,5 +1,5 @@
-import { coalesce } from '../../base/coalesce.ts';
-import { type Identity, readMark } from '../../base/ownership.ts';
+import { coalesce } from '../../../base/coalesce.ts';
+import { type Identity, readMark } from '../../../base/ownership.ts';
 import type { ContainerSettings, LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier } from '../contract.ts';
 import { planResources } from '../plan.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
-import { RetryableError } from '../../base/errors.ts';
-import { freePort } from '../../base/free-port.ts';
+import { writeDurably } from '../../../base/durable.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import { freePort } from '../../../base/free-port.ts';
 
 const remembered = z.record(z.string(), z.int().min(1).max(65535));
 const TRIES = 50;

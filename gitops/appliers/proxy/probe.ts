@@ -3,8 +3,8 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { RetryableError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import { limit } from '../../../base/limit.ts';
 import type { ProxyEndpoint } from './backend.ts';
 
 const INTERVAL_MS = 100;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { optionalText, portNumber, textList } from '../../base/env-values.ts';
+import { optionalText, portNumber, textList } from '../../../base/env-values.ts';
 import { cidrRange } from './policy.ts';
 
 /** The proxy's part of the environment; `.env.example` explains each variable. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
+import { writeDurably } from '../../../base/durable.ts';
+import { readJsonFile } from '../../../base/json-file.ts';
 
 const known = z.object({ version: z.literal(1), clients: z.record(z.string(), z.uuid()) });
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../base/canonical-json.ts';
+import { canonicalJson } from '../../../base/canonical-json.ts';
 import type { TagyardClient } from '../../clients/management/client.ts';
 import { ApiProblem } from '../../clients/management/problem.ts';
 import type { ClientItem, ContainerItem } from './file.ts';

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
+import { writeDurably } from '../../../base/durable.ts';
 import { CliError } from '../output/cli-error.ts';
 
 /** The instance's identity and secrets, created at its first start. Only the owner can read the file. */

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { escapeHiddenIn } from '../../base/text.ts';
+import { escapeHiddenIn } from '../../../base/text.ts';
 import { CliError } from '../output/cli-error.ts';
 import { callService } from './call.ts';
 import { httpCall } from './http-call.ts';

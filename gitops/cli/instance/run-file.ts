@@ -1,5 +1,5 @@
 import { readFile, rm } from 'node:fs/promises';
-import { writeDurably } from '../../base/durable.ts';
+import { writeDurably } from '../../../base/durable.ts';
 import { CliError } from '../output/cli-error.ts';
 import { readAnswer } from './answers.ts';
 import type { Run } from './run-schema.ts';

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { counted } from '../../base/text.ts';
+import { counted } from '../../../base/text.ts';
 import type { operations } from '../../clients/generated/management-api.d.ts';
 import { createClient } from '../../clients/management/client.ts';
 import { type ContainerRequests, type Gap, liveRows, orCliError } from './requests.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
-import { counted } from '../../base/text.ts';
+import { counted } from '../../../base/text.ts';
 import { type R2Options, r2Client } from '../../clients/r2.ts';
 import { Home } from '../instance/home.ts';
 import type { CliContext } from '../instance/provisioner-client.ts';

@@ -1,4 +1,4 @@
-import { escapeHiddenIn } from '../../base/text.ts';
+import { escapeHiddenIn } from '../../../base/text.ts';
 import { fetchWhole } from '../instance/fetch-whole.ts';
 import { problemOf } from '../instance/problem.ts';
 import { CliError } from '../output/cli-error.ts';

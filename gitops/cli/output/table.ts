@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { escapeHidden } from '../../base/text.ts';
+import { escapeHidden } from '../../../base/text.ts';
 
 /**
  * Left-aligned columns, two spaces apart. Colour codes have no width. Line breaks and tabs in a cell are escaped: a file

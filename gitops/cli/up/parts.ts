@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
+import { siblingUrl } from '../../../base/runtime/sibling.ts';
 import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
-import { siblingUrl } from '../../base/runtime/sibling.ts';
 import type { Home, Instance } from '../instance/home.ts';
 import { AUDIENCE, issuerOf, LOGIN_CLIENT, OPERATOR } from '../instance/issuer.ts';
 import { LOGIN_ACCOUNTS } from './accounts.ts';

@@ -1,4 +1,4 @@
-import { freePort } from '../../base/free-port.ts';
+import { freePort } from '../../../base/free-port.ts';
 import { CliError } from '../output/cli-error.ts';
 
 const HOST = '127.0.0.1';

@@ -1,9 +1,9 @@
-import '../../base/runtime/disposable-stack.ts';
+import '../../../base/runtime/disposable-stack.ts';
 import { styleText } from 'node:util';
+import { writeDurably } from '../../../base/durable.ts';
+import { acquireLock, LockHeldError } from '../../../base/lock.ts';
+import { howToInstall, missingPackages } from '../../../base/runtime/optional.ts';
 import { processImageId } from '../../../sites/demo/process-image.ts';
-import { writeDurably } from '../../base/durable.ts';
-import { acquireLock, LockHeldError } from '../../base/lock.ts';
-import { howToInstall, missingPackages } from '../../base/runtime/optional.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { serveIssuer } from '../../embedded/issuer/server.ts';
 import { ensureLocalCa } from '../../embedded/local-ca.ts';

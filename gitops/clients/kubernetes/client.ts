@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
 import { addressOf, collectionPath, objectLabel, objectPath } from './address.ts';
 import { type ClusterAccess, readClusterConfig } from './config.ts';
 import type { Applied, ApplyOptions, KubernetesClient, ObjectSelection, Watched } from './contract.ts';

@@ -3,8 +3,8 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { TerminalError } from '../../base/errors.ts';
-import { missingPackages } from '../../base/runtime/optional.ts';
+import { TerminalError } from '../../../base/errors.ts';
+import { missingPackages } from '../../../base/runtime/optional.ts';
 import {
   type ClusterUser,
   type Credentials,

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import type { User } from '@kubernetes/client-node/dist/config_types.js';
-import { TerminalError } from '../../base/errors.ts';
-import { withinTime } from '../../base/time-limit.ts';
+import { TerminalError } from '../../../base/errors.ts';
+import { withinTime } from '../../../base/time-limit.ts';
 import { KubernetesRetryable } from './errors.ts';
 
 /** How long a program of a kubeconfig may take. */

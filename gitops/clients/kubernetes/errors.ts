@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { QuotaReachedError, RetryableError, TerminalError } from '../../base/errors.ts';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../../base/errors.ts';
 
 /**
  * Why a call failed.

@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { withinTime } from '../../base/time-limit.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { withinTime } from '../../../base/time-limit.ts';
 import type { KubernetesClient } from './contract.ts';
 import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';

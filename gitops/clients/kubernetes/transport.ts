@@ -1,6 +1,6 @@
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { TerminalError } from '../../base/errors.ts';
-import { limit } from '../../base/limit.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import { TerminalError } from '../../../base/errors.ts';
+import { limit } from '../../../base/limit.ts';
 import { Agents, CALL_MS, CONNECTIONS } from './agents.ts';
 import type { ClusterConfig } from './config.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';

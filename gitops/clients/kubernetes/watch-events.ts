@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LineSplitter } from '../../base/line-splitter.ts';
+import { LineSplitter } from '../../../base/line-splitter.ts';
 import type { SentObject } from './contract.ts';
 import { faultOfAnswer, KubernetesRetryable } from './errors.ts';
 import type { Kind } from './kinds.ts';

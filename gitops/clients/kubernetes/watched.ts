@@ -1,5 +1,5 @@
-import { backoffMs } from '../../base/backoff.ts';
-import type { Clock } from '../../base/clock.ts';
+import { backoffMs } from '../../../base/backoff.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { objectKey } from './address.ts';
 import { ChangeQueue } from './change-queue.ts';
 import type { ObjectChange, ObjectSelection, SentObject, Watched } from './contract.ts';

@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { equalSecrets } from '../../base/http/equal-secrets.ts';
+import { equalSecrets } from '../../../base/http/equal-secrets.ts';
 import { accountEndpoints } from './account.ts';
 import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';

@@ -1,12 +1,12 @@
-import '../../base/runtime/disposable-stack.ts';
+import '../../../base/runtime/disposable-stack.ts';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { z } from 'zod';
+import { demandInstalled } from '../../../base/runtime/optional.ts';
 import { ANALYTICS_DATASET, RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
 import { KV_NAMESPACES } from '../../../plugins/document.ts';
 import { namespaceTitle, PROFILES } from '../../appliers/edge/store.ts';
-import { demandInstalled } from '../../base/runtime/optional.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
 import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';

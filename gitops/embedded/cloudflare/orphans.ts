@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { z } from 'zod';
-import { type Clock, systemClock } from '../../base/clock.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
 
 /** A pid is reused, but never with the same start time (clock ticks since boot). */
 const processSchema = z.array(z.object({ pid: z.number(), started: z.string() }));

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from 'node:http';
 import { exportJWK, importJWK, type JWK } from 'jose';
-import { optional } from '../../base/runtime/optional.ts';
+import { optional } from '../../../base/runtime/optional.ts';
 import type { ProviderOptions } from './provider.ts';
 
 /**

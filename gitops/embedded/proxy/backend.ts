@@ -2,6 +2,8 @@ import { EventEmitter } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { contentHash, type Identity, readMark } from '../../../base/ownership.ts';
 import {
   type ProxyBackend,
   type ProxyChange,
@@ -13,8 +15,6 @@ import { proxySpecSchema, servedName } from '../../appliers/proxy/desired.ts';
 import { emissions } from '../../appliers/proxy/emissions.ts';
 import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
 import { assignProxyPorts } from '../../appliers/proxy/ports.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
-import { contentHash, type Identity, readMark } from '../../base/ownership.ts';
 import { type Listening, listenOn } from './listen.ts';
 import { buildEmbeddedProxy } from './server.ts';
 import { VhostStore } from './store.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import { equalSecrets } from '../../../base/http/equal-secrets.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
 import { HOP_SECRET_HEADERS, isDropped, RELAYED, ROBOTS, STATED } from '../../appliers/proxy/policy.ts';
 import type { VisitorOf } from '../../appliers/proxy/visitor-address.ts';
-import { equalSecrets } from '../../base/http/equal-secrets.ts';
 import { endToEndHeaders } from '../hop-by-hop.ts';
 
 /** The target of a request, read as nginx does: an absolute target takes precedence over the Host header. */

@@ -1,11 +1,11 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { syncDirectory, writeDurably } from '../../../base/durable.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import { type ProxySpec, proxySpecSchema } from '../../appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../appliers/proxy/file-name.ts';
-import { syncDirectory, writeDurably } from '../../base/durable.ts';
-import { RetryableError } from '../../base/errors.ts';
-import { contentHash } from '../../base/ownership.ts';
 
 const ENDING = '.json';
 

@@ -1,5 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
+import { TerminalError } from '../../../base/errors.ts';
+import { contentHash } from '../../../base/ownership.ts';
 import {
   type CertificateSource,
   certificateFor,
@@ -7,8 +9,6 @@ import {
   type UsedCertificate,
 } from '../../appliers/proxy/certificates.ts';
 import { type ProxySpec, servedName, type Vhost } from '../../appliers/proxy/desired.ts';
-import { TerminalError } from '../../base/errors.ts';
-import { contentHash } from '../../base/ownership.ts';
 import type { ServedVhost } from './server.ts';
 
 /** The vhosts of one key, ready to be served, with the spec and certificates that they were loaded from. */

@@ -1,5 +1,5 @@
 import { Script } from 'node:vm';
-import { contentHash } from '../../base/ownership.ts';
+import { contentHash } from '../../../base/ownership.ts';
 
 /** The largest policy script of a client or the instance, in bytes. */
 export const LARGEST_POLICY = 32 * 1024;

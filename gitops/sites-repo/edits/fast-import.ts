@@ -1,4 +1,4 @@
-import { replaceHidden } from '../../base/text.ts';
+import { replaceHidden } from '../../../base/text.ts';
 
 /** Author or committer of a commit. */
 interface Person {

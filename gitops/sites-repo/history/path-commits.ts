@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
-import { limit } from '../../base/limit.ts';
+import { writeDurably } from '../../../base/durable.ts';
+import { readJsonFile } from '../../../base/json-file.ts';
+import { limit } from '../../../base/limit.ts';
 
 /** The file is written again after this many commits. What it lacks is read from git at the next start. */
 const SAVED_EVERY = 1_000;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeDurably } from '../../base/durable.ts';
+import { writeDurably } from '../../../base/durable.ts';
 
 /**
  * The id by which a lease names the daemon of this state folder. It is created once, and written durably before it is

@@ -1,4 +1,4 @@
-import type { FieldError } from '../../../gitops/base/http/problem.ts';
+import type { FieldError } from '../../../base/http/problem.ts';
 import { type OwnZones, ownZoneProblem } from '../../../gitops/manifest/own-zones.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 

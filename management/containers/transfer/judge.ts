@@ -1,4 +1,4 @@
-import { limit } from '../../../gitops/base/limit.ts';
+import { limit } from '../../../base/limit.ts';
 import type { Manifest } from '../../../gitops/manifest/schema.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';

@@ -1,4 +1,4 @@
-import { limit } from '../../../gitops/base/limit.ts';
+import { limit } from '../../../base/limit.ts';
 
 /** How many current days (today, yesterday) are filled at the same time. */
 const CURRENT = 2;

@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import type { DuckDBInstance, DuckDBType, DuckDBValue } from '@duckdb/node-api';
-import { optional } from '../../../gitops/base/runtime/optional.ts';
+import { optional } from '../../../base/runtime/optional.ts';
 
 /** DuckDB's memory. What needs more is written to the folder for temporary files. */
 const MEMORY = '256MB';

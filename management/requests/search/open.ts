@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { acquireLock } from '../../../gitops/base/lock.ts';
-import { missingPackages } from '../../../gitops/base/runtime/optional.ts';
+import { acquireLock } from '../../../base/lock.ts';
+import { missingPackages } from '../../../base/runtime/optional.ts';
 import type { RawObjects } from '../../raw-objects/raw-objects.ts';
 import type { DeletedRequests } from '../rows/filter.ts';
 import { forgetOldDays } from './day-cache.ts';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../../gitops/base/clock.ts';
-import { limit } from '../../../gitops/base/limit.ts';
+import type { Clock } from '../../../base/clock.ts';
+import { limit } from '../../../base/limit.ts';
 import type { RequestFilter } from '../rows/filter.ts';
 import type { KeyedRow } from '../rows/record.ts';
 import { CachedDay } from './cached-day.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { systemClock } from '../../../gitops/base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
 import { cloudflareBehaviours } from '../cloudflare/behaviours.ts';
 import { untriedQuotas } from '../cloudflare/quotas.ts';
 import type { CloudflareTarget } from '../cloudflare/target.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import type { Applier, Change, Observed, Resource } from '../../../gitops/appliers/contract.ts';
-import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
-import type { Identity } from '../../../gitops/base/ownership.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 

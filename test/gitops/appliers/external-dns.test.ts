@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { contentHash, formatMark } from '../../../base/ownership.ts';
 import type { Change } from '../../../gitops/appliers/contract.ts';
 import { canonicalRecord, DNS, type RecordSpec, recordKey } from '../../../gitops/appliers/dns/desired.ts';
 import { type DnsRef, type ListedRecord, observedRecords } from '../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../gitops/appliers/plan.ts';
-import { contentHash, formatMark } from '../../../gitops/base/ownership.ts';
 import { judge } from '../../../gitops/pass/guards.ts';
 import { describeWith, REFERENCE } from '../../support/components.ts';
 

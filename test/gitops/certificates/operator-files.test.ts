@@ -3,8 +3,8 @@ import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { TerminalError } from '../../../base/errors.ts';
 import type { CertificatePaths } from '../../../gitops/appliers/proxy/certificates.ts';
-import { TerminalError } from '../../../gitops/base/errors.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
 import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { TerminalError } from '../../../gitops/base/errors.ts';
+import { TerminalError } from '../../../base/errors.ts';
 import { validate } from '../../../gitops/cli/validate.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { tagyardOf } from '../../support/cli/command.ts';

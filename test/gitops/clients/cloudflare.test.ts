@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { RetryableError } from '../../../gitops/base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { CloudflareRefusal } from '../../../gitops/clients/cloudflare-errors.ts';
 import { startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../../support/cloudflare/faulty.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RetryableError } from '../../../gitops/base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { readProblem, readRetryAfter } from '../../../gitops/clients/acme-errors.ts';
 import { type ApiEndpoint, cloudflareError } from '../../../gitops/clients/cloudflare-errors.ts';
 import { retryAfterSeconds } from '../../../gitops/clients/cloudflare-transport.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RetryableError } from '../../../gitops/base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { readTransfer } from '../../../gitops/clients/rfc2136.ts';
 
 const SOA = 'example.net.        \t3600\tIN\tSOA\tns.example.net. admin.example.net. 1 3600 600 86400 300';

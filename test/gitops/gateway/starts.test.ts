@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import { Starts } from '../../../gitops/gateway/starts.ts';
 import { fakeClock } from '../../support/fake-clock.ts';
 

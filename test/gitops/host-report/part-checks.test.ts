@@ -224,7 +224,7 @@ const SENDERS: Readonly<Record<string, string>> = {
   'gitops/appliers/proxy/nginx/daemon.ts': 'to nginx on loopback',
   'gitops/appliers/proxy/probe.ts':
     'to the proxy, for origins and challenges: it forwards neither to the edge',
-  'gitops/base/http/client-errors.ts': 'sends nothing',
+  'base/http/client-errors.ts': 'sends nothing',
   'gitops/cli/instance/fetch-whole.ts': 'to management',
   'gitops/cli/instance/http-call.ts': 'to the daemons',
   'gitops/cli/logs/requests.ts': 'to management',

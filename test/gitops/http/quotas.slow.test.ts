@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { formatMark } from '../../../base/ownership.ts';
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
-import { formatMark } from '../../../gitops/base/ownership.ts';
 import { limitRecords } from '../../support/cloudflare/quota.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../../gitops/base/clock.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
 import { memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 const WAIT_MS = 60_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { Change } from '../../../gitops/appliers/contract.ts';
-import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import {
   conditionAfterRun,
   isHostFault,

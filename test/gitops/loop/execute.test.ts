@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../../../base/clock.ts';
+import { TerminalError } from '../../../base/errors.ts';
 import type { Applier, Change, Target, Traits } from '../../../gitops/appliers/contract.ts';
-import type { Clock } from '../../../gitops/base/clock.ts';
-import { TerminalError } from '../../../gitops/base/errors.ts';
 import { executeSite, type SiteRun } from '../../../gitops/loop/execute.ts';
 import { TARGETS, TRAITS } from '../../support/gitops/targets.ts';
 import { testClock } from '../../support/test-clock.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { TerminalError } from '../../../gitops/base/errors.ts';
+import { TerminalError } from '../../../base/errors.ts';
 import { formatManifest } from '../../../gitops/manifest/load.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { parseServiceAccount } from '../../../gitops/manifest/service-account.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { GivenUpError, QuotaReachedError, RetryableError } from '../../../gitops/base/errors.ts';
+import { GivenUpError, QuotaReachedError, RetryableError } from '../../../base/errors.ts';
 import { Retries } from '../../../gitops/loop/retries.ts';
 import { desiredSite } from '../../support/gitops/plans.ts';
 import { testClock } from '../../support/test-clock.ts';

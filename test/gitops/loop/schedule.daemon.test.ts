@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { RetryableError } from '../../../gitops/base/errors.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import { Schedule } from '../../../gitops/loop/schedule.ts';
 import { testClock } from '../../support/test-clock.ts';
 

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Clock } from '../../../gitops/base/clock.ts';
+import type { Clock } from '../../../base/clock.ts';
 import { initialStatus } from '../../../gitops/loop/conditions.ts';
 import { type State, StateFile } from '../../../gitops/loop/state.ts';
 import { testClock } from '../../support/test-clock.ts';

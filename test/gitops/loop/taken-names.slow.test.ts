@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RetryableError } from '../../../base/errors.ts';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
-import { RetryableError } from '../../../gitops/base/errors.ts';
 import { dnsZone } from '../../support/cloudflare/dns-zone.ts';
 import { edgeZone } from '../../support/cloudflare/edge-zone.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../support/cloudflare/world.ts';

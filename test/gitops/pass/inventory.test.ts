@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Ownership } from '../../../base/ownership.ts';
 import type { Observed } from '../../../gitops/appliers/contract.ts';
-import type { Ownership } from '../../../gitops/base/ownership.ts';
 import { Inventory } from '../../../gitops/pass/inventory.ts';
 import type { ResourceStatus } from '../../../gitops/report/report.ts';
 import { change, desiredSite, resource } from '../../support/gitops/plans.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { insidePreviewName } from '../../../gitops/base/ownership.ts';
+import { insidePreviewName } from '../../../base/ownership.ts';
 import { describeWith } from '../../support/components.ts';
 import { INSTANCE, type NetworkLab, startNetworkLab } from '../../support/containers/network-lab.ts';
 

@@ -1,8 +1,8 @@
 import Docker from 'dockerode';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { RetryableError } from '../../../base/errors.ts';
 import { containersApplier } from '../../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
-import { RetryableError } from '../../../gitops/base/errors.ts';
 import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { containersSettings } from '../../support/containers/stage.ts';

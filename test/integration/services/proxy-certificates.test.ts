@@ -1,12 +1,12 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { TerminalError } from '../../../base/errors.ts';
 import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource, ServedName } from '../../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
-import { TerminalError } from '../../../gitops/base/errors.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { containerSpecs } from '../../../gitops/manifest/containers.ts';
 import type { ManifestInput } from '../../../gitops/manifest/schema.ts';

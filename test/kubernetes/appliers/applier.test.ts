@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../gitops/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { RetryableError } from '../../../base/errors.ts';
 import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { RetryableError } from '../../../gitops/base/errors.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../gitops/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';

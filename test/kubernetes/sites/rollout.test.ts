@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { QuotaReachedError, RetryableError } from '../../../base/errors.ts';
 import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { QuotaReachedError, RetryableError } from '../../../gitops/base/errors.ts';
 import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../gitops/manifest/secrets.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../../gitops/base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
 import type { SagaStep } from '../../../management/lifecycle/steps.ts';
 import type { StepFunction } from '../../../management/operations/outcome.ts';
 import { Runner } from '../../../management/operations/runner.ts';

@@ -2,7 +2,7 @@ import { appendFile, mkdir, mkdtemp, open, readdir, rename, rm, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { systemClock } from '../../../gitops/base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
 import { DayCache, forgetOldDays } from '../../../management/requests/search/day-cache.ts';
 import { type DuckDb, duckDb } from '../../../management/requests/search/duckdb.ts';
 import { fillDay } from '../../../management/requests/search/fill.ts';

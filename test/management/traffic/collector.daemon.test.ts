@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../../gitops/base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
 import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import { Collector } from '../../../management/traffic/collector.ts';
 import { continueDeletions, demandDeletion, listDeletions } from '../../../management/traffic/deletions.ts';

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../../gitops/base/clock.ts';
+import { type Clock, systemClock } from '../../../base/clock.ts';
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
 import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';

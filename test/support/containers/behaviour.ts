@@ -1,7 +1,7 @@
 import { request } from 'undici';
 import { expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
-import { RetryableError, TerminalError } from '../../../gitops/base/errors.ts';
 import { Secret } from '../../../gitops/manifest/secrets.ts';
 import { testWith } from '../components.ts';
 import { eventually } from '../eventually.ts';

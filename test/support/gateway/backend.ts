@@ -1,11 +1,11 @@
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { systemClock } from '../../../base/clock.ts';
+import { RetryableError } from '../../../base/errors.ts';
 import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { NO_TRUSTED_PEERS } from '../../../gitops/appliers/proxy/policy.ts';
 import { assignProxyPorts } from '../../../gitops/appliers/proxy/ports.ts';
-import { systemClock } from '../../../gitops/base/clock.ts';
-import { RetryableError } from '../../../gitops/base/errors.ts';
 import type { InstanceDocument, SiteDocument } from '../../../gitops/delivery/documents.ts';
 import type { Delivered } from '../../../gitops/delivery/secrets.ts';
 import { GatewayAgent } from '../../../gitops/gateway/agent.ts';

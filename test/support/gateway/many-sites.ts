@@ -1,4 +1,4 @@
-import { limit } from '../../../gitops/base/limit.ts';
+import { limit } from '../../../base/limit.ts';
 import type { SiteDocument } from '../../../gitops/delivery/documents.ts';
 import { ask } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';

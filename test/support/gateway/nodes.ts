@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freePort } from '../../../gitops/base/free-port.ts';
+import { freePort } from '../../../base/free-port.ts';
 import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { writeProgramImage } from '../kubernetes/image.ts';

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
+import { acquireLock, LockHeldError } from '../../../base/lock.ts';
 
 /** At most this many clusters at once on a machine. */
 const MOST = 32;

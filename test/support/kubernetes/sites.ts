@@ -1,13 +1,13 @@
 import { join } from 'node:path';
+import { type Clock, systemClock } from '../../../base/clock.ts';
+import type { Log } from '../../../base/log.ts';
+import type { Identity } from '../../../base/ownership.ts';
 import {
   type GatewaySource,
   openCluster,
   type Cluster as SitesCluster,
 } from '../../../gitops/appliers/kubernetes/cluster.ts';
 import { kubernetesSettings } from '../../../gitops/appliers/kubernetes/settings.ts';
-import { type Clock, systemClock } from '../../../gitops/base/clock.ts';
-import type { Log } from '../../../gitops/base/log.ts';
-import type { Identity } from '../../../gitops/base/ownership.ts';
 import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
 import type { Cluster } from './cluster.ts';
 import { writeProgramImage } from './image.ts';

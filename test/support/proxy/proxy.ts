@@ -3,11 +3,11 @@ import http from 'node:http';
 import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { formatMark, type Identity } from '../../../base/ownership.ts';
 import type { ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { CertificateSource } from '../../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
-import { formatMark, type Identity } from '../../../gitops/base/ownership.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 
 export const HOP_SECRET = 'hop-secret-of-the-tests-0123456789';

@@ -1,5 +1,5 @@
 import { execa } from 'execa';
-import { limit } from '../../../gitops/base/limit.ts';
+import { limit } from '../../../base/limit.ts';
 
 /** A title, and programs of installed packages that run one after another, each with its arguments. */
 export interface Commands {

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { systemClock } from '../../../gitops/base/clock.ts';
+import { systemClock } from '../../../base/clock.ts';
 import type { Settings } from '../../../management/context/context.ts';
 import type { ConnectedDatabase } from '../../../management/db/connected.ts';
 import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { LineSplitter } from '../../../base/line-splitter.ts';
+import { LineSplitter } from '../../../../base/line-splitter.ts';
 import { callDocker, unlessGone } from '../../../clients/docker.ts';
 import {
   LONGEST_LINE,

@@ -1,4 +1,4 @@
-import { contentHash } from '../../../base/ownership.ts';
+import { contentHash } from '../../../../base/ownership.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import type { LoadedManifest } from '../../../manifest/containers.ts';
 import type { Secret } from '../../../manifest/secrets.ts';

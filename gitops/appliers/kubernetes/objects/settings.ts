@@ -1,4 +1,4 @@
-import type { Identity } from '../../../base/ownership.ts';
+import type { Identity } from '../../../../base/ownership.ts';
 import type { PolicyToken } from '../../../manifest/policy/policy-token.ts';
 
 /** Where a cluster's gateways serve policy scripts over TLS. */

@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RetryableError } from '../../../base/errors.ts';
-import { type Log, warner } from '../../../base/log.ts';
-import type { Identity } from '../../../base/ownership.ts';
+import { RetryableError } from '../../../../base/errors.ts';
+import { type Log, warner } from '../../../../base/log.ts';
+import type { Identity } from '../../../../base/ownership.ts';
 import { objectKey, objectLabel } from '../../../clients/kubernetes/address.ts';
 import type { KubernetesClient, SentObject, Watched } from '../../../clients/kubernetes/contract.ts';
 import { KubernetesRetryable } from '../../../clients/kubernetes/errors.ts';

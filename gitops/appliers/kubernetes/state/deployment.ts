@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { counted } from '../../../base/text.ts';
+import { counted } from '../../../../base/text.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 
 const condition = z.object({

@@ -1,4 +1,4 @@
-import { contentHash } from '../../../base/ownership.ts';
+import { contentHash } from '../../../../base/ownership.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 import type { RenderedFor } from './object-spec.ts';
 

@@ -1,4 +1,4 @@
-import { formatMark, type Identity, type Ownership, readMark } from '../../../base/ownership.ts';
+import { formatMark, type Identity, type Ownership, readMark } from '../../../../base/ownership.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
 
 /** The annotation with the ownership mark (docs/reconciler.md, rule 5). */

@@ -1,4 +1,4 @@
-import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import type { ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
 
 /** A Secret of others has the name of one of ours. */

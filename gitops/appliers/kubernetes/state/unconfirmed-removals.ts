@@ -1,4 +1,4 @@
-import type { Clock } from '../../../base/clock.ts';
+import type { Clock } from '../../../../base/clock.ts';
 import { objectKey } from '../../../clients/kubernetes/address.ts';
 import type { Observed } from '../../contract.ts';
 import type { ObjectRef } from './object-spec.ts';

@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RetryableError } from '../../../base/errors.ts';
-import { limit } from '../../../base/limit.ts';
-import { warner } from '../../../base/log.ts';
-import { contentHash, readMark } from '../../../base/ownership.ts';
+import { RetryableError } from '../../../../base/errors.ts';
+import { limit } from '../../../../base/limit.ts';
+import { warner } from '../../../../base/log.ts';
+import { contentHash, readMark } from '../../../../base/ownership.ts';
 import { type ProxyBackend, type ProxyEndpoint, reachableAddress } from '../backend.ts';
 import { isStillCurrent } from '../certificates.ts';
 import { emissions } from '../emissions.ts';

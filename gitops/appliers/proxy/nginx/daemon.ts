@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { CommandError, runCommand } from '../../../clients/command.ts';
 import { ErrorLog } from './error-log.ts';
 import { Generations } from './generations.ts';

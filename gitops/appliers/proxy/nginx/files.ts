@@ -1,5 +1,5 @@
-import { RetryableError } from '../../../base/errors.ts';
-import { type Identity, readMark } from '../../../base/ownership.ts';
+import { RetryableError } from '../../../../base/errors.ts';
+import { type Identity, readMark } from '../../../../base/ownership.ts';
 import type { ProxyChange } from '../backend.ts';
 import { type CertificateSource, certificateFor } from '../certificates.ts';
 import { type ProxySpec, servedName } from '../desired.ts';

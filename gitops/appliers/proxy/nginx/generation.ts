@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { contentHash } from '../../../base/ownership.ts';
+import { contentHash } from '../../../../base/ownership.ts';
 
 /** Texts by file name, in the order in which nginx's `include` reads them. */
 export type Files = ReadonlyMap<string, string>;

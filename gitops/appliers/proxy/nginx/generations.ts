@@ -1,8 +1,8 @@
 import { link, mkdir, readdir, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { syncDirectory, syncFile, writeDurably } from '../../../base/durable.ts';
-import { RetryableError } from '../../../base/errors.ts';
-import { contentHash } from '../../../base/ownership.ts';
+import { syncDirectory, syncFile, writeDurably } from '../../../../base/durable.ts';
+import { RetryableError } from '../../../../base/errors.ts';
+import { contentHash } from '../../../../base/ownership.ts';
 import {
   absent,
   type Files,

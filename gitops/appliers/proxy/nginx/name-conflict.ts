@@ -1,4 +1,4 @@
-import { RetryableError } from '../../../base/errors.ts';
+import { RetryableError } from '../../../../base/errors.ts';
 
 /** The operator's configuration keeps nginx from serving a name. */
 interface NameFault extends Error {

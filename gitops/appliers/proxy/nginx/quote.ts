@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { TerminalError } from '../../../base/errors.ts';
+import { TerminalError } from '../../../../base/errors.ts';
 import { cidrRange } from '../policy.ts';
 
 const port = z.int().min(1).max(65535);

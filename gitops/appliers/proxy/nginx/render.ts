@@ -1,5 +1,5 @@
 import Handlebars from 'handlebars';
-import { contentHash } from '../../../base/ownership.ts';
+import { contentHash } from '../../../../base/ownership.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
 import {

@@ -1,4 +1,4 @@
-import { backoffMs } from '../../../base/backoff.ts';
+import { backoffMs } from '../../../../base/backoff.ts';
 import type { NginxDaemon } from './daemon.ts';
 
 /** Milliseconds after which a start counts as a success: the next end is then the first failure. */

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { contentHash } from '../../../base/ownership.ts';
+import { contentHash } from '../../../../base/ownership.ts';
 import type { NginxDaemon } from './daemon.ts';
 import type { Generation } from './generation.ts';
 import type { Generations } from './generations.ts';

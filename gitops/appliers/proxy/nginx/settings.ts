@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Log } from '../../../base/log.ts';
+import type { Log } from '../../../../base/log.ts';
 import { DEFAULT_LIMITS, type NameLimits, type ProxySettings } from '../backend.ts';
 import { type MainSettings, mainSchema, plain } from './quote.ts';
 

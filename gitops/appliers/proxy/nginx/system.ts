@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RetryableError } from '../../../base/errors.ts';
+import { RetryableError } from '../../../../base/errors.ts';
 import { CommandError, runCommand } from '../../../clients/command.ts';
 import { type DaemonSettings, NginxDaemon } from './daemon.ts';
 import { NameConflict, NameTooLong } from './name-conflict.ts';

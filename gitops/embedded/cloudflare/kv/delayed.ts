@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { type Clock, systemClock } from '../../../base/clock.ts';
+import { type Clock, systemClock } from '../../../../base/clock.ts';
 import type { KvStore } from '../api/stores.ts';
 import { listWithChanges } from './listing.ts';
 import { type PendingWrite, pendingWrites } from './pending.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../base/errors.ts';
+import { formatMark } from '../../../../base/ownership.ts';
 import { buildBringUp } from '../../../../gitops/appliers/containers/bring-up.ts';
 import { containerName, desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
 import type { Resource } from '../../../../gitops/appliers/contract.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
-import { formatMark } from '../../../../gitops/base/ownership.ts';
 import type { ContainerSpec } from '../../../../gitops/manifest/containers.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fake-runtime.ts';

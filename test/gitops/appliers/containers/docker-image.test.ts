@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Docker from 'dockerode';
 import { expect, test } from 'vitest';
+import { RetryableError } from '../../../../base/errors.ts';
 import { ensureImage } from '../../../../gitops/appliers/containers/docker-image.ts';
-import { RetryableError } from '../../../../gitops/base/errors.ts';
 
 test('a query for an image ends when it is aborted, even if the engine never answers', async () => {
   await using engine = createServer().listen(0, '127.0.0.1');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { insidePreviewName } from '../../../../base/ownership.ts';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
-import { insidePreviewName } from '../../../../gitops/base/ownership.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';

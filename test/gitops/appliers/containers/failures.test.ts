@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
 import { Secret } from '../../../../gitops/manifest/secrets.ts';
 import { Slots } from '../../../../gitops/manifest/slots.ts';

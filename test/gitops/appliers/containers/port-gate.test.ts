@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { buffer, text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
+import { RetryableError } from '../../../../base/errors.ts';
 import { openPortGate } from '../../../../gitops/appliers/containers/port-gate.ts';
-import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { eventually } from '../../../support/eventually.ts';
 
 /** A server, and a gate in front of it on a free port. */

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../base/errors.ts';
+import { formatMark, type Identity } from '../../../../base/ownership.ts';
 import { containersApplier } from '../../../../gitops/appliers/containers/applier.ts';
 import { containerName } from '../../../../gitops/appliers/containers/desired.ts';
 import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
 import type { Resource } from '../../../../gitops/appliers/contract.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
-import { formatMark, type Identity } from '../../../../gitops/base/ownership.ts';
 import type { ContainerSpec, LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { containersSettings } from '../../../support/containers/stage.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RetryableError } from '../../../../base/errors.ts';
 import { followedDns } from '../../../../gitops/appliers/dns/followed.ts';
 import type { FollowedDestination } from '../../../../gitops/appliers/followed-destination.ts';
-import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { dnsZone, HOST, OTHER_HOST, SIGNAL as signal } from '../../../support/cloudflare/dns-zone.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
+import { formatMark } from '../../../../base/ownership.ts';
 import { DNS, desiredRecords } from '../../../../gitops/appliers/dns/desired.ts';
 import { type ListedRecord, observedRecords } from '../../../../gitops/appliers/dns/observed.ts';
 import { planResources } from '../../../../gitops/appliers/plan.ts';
-import { formatMark } from '../../../../gitops/base/ownership.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const desired = desiredRecords(loadedManifest(), { hostAddress: '198.51.100.4' });

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RetryableError } from '../../../../base/errors.ts';
 import { dns } from '../../../../gitops/appliers/dns/index.ts';
 import { quotaOfPlan, recordQuota } from '../../../../gitops/appliers/dns/record-quota.ts';
 import { dnsSettings } from '../../../../gitops/appliers/dns/settings.ts';
-import { RetryableError } from '../../../../gitops/base/errors.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 
 const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { QuotaReachedError } from '../../../../gitops/base/errors.ts';
+import { QuotaReachedError } from '../../../../base/errors.ts';
 import {
   dnsZone,
   HOST,

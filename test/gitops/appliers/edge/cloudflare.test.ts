@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
-import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/api/state.ts';
 import { edgeZone } from '../../../support/cloudflare/edge-zone.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';

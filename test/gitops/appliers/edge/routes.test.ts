@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { QuotaReachedError, RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
-import { QuotaReachedError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { edgeZone } from '../../../support/cloudflare/edge-zone.ts';
 import { refuseRoutes } from '../../../support/cloudflare/quota.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';

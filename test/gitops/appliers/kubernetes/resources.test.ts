@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
+import { TerminalError } from '../../../../base/errors.ts';
 import { siteObjects } from '../../../../gitops/appliers/kubernetes/objects/site.ts';
 import { siteResources } from '../../../../gitops/appliers/kubernetes/site-resources.ts';
 import { amountOf } from '../../../../gitops/appliers/kubernetes/state/quantity.ts';
-import { TerminalError } from '../../../../gitops/base/errors.ts';
 import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { GivenUpError, RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { RolloutFailures } from '../../../../gitops/appliers/kubernetes/rollout.ts';
-import { GivenUpError, RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import { privateEntries } from '../../../support/private-entries.ts';
 
 const FAILURE = { message: 'it ends', isLasting: true, quota: null } as const;

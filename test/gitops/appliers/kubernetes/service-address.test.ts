@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { destinationsOf, serviceAddress } from '../../../../gitops/appliers/kubernetes/service-address.ts';
-import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
 import type { SentObject } from '../../../../gitops/clients/kubernetes/contract.ts';
 import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
 import { parsedObject } from '../../../../gitops/clients/kubernetes/sent-object.ts';

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
+import { RetryableError, TerminalError } from '../../../../base/errors.ts';
+import { formatMark } from '../../../../base/ownership.ts';
 import { openCluster } from '../../../../gitops/appliers/kubernetes/cluster.ts';
 import { kubernetesSettings } from '../../../../gitops/appliers/kubernetes/settings.ts';
 import { workloadsApplier } from '../../../../gitops/appliers/kubernetes/workloads-applier.ts';
-import { RetryableError, TerminalError } from '../../../../gitops/base/errors.ts';
-import { formatMark } from '../../../../gitops/base/ownership.ts';
 import type { KubernetesObject } from '../../../../gitops/clients/kubernetes/kinds.ts';
 import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
 import { loadedManifest } from '../../../support/manifest.ts';

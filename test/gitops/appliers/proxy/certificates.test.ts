@@ -2,13 +2,13 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { TerminalError } from '../../../../base/errors.ts';
 import {
   type CertificateSource,
   certificateFor,
   certificatesByMode,
   isStillCurrent,
 } from '../../../../gitops/appliers/proxy/certificates.ts';
-import { TerminalError } from '../../../../gitops/base/errors.ts';
 import { CertificateStore } from '../../../../gitops/certificates/store.ts';
 import { ensureLocalCa, type LocalCa } from '../../../../gitops/embedded/local-ca.ts';
 

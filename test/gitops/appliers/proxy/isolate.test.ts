@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
+import { TerminalError } from '../../../../base/errors.ts';
 import {
   type ConfigFault,
   type FileChange,
   isolate,
 } from '../../../../gitops/appliers/proxy/nginx/isolate.ts';
-import { TerminalError } from '../../../../gitops/base/errors.ts';
 
 type Files = ReadonlyMap<string, string>;
 

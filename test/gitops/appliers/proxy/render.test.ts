@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { TerminalError } from '../../../../base/errors.ts';
 import type { ProxySpec } from '../../../../gitops/appliers/proxy/desired.ts';
 import { readHttp2 } from '../../../../gitops/appliers/proxy/nginx/http2.ts';
 import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy/nginx/quote.ts';
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
 import { NO_TRUSTED_PEERS } from '../../../../gitops/appliers/proxy/policy.ts';
-import { TerminalError } from '../../../../gitops/base/errors.ts';
 import { TAG_SERVER } from '../../../../gitops/manifest/resources/tag-server.ts';
 import { parseNginx, shapeOf } from '../../../support/proxy/nginx-syntax.ts';
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { shownHost } from '../../../../../gitops/base/host-name.ts';
+import { shownHost } from '../../../../../base/host-name.ts';
 import type { Container } from '../../data/containers.ts';
 import { Code } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';

@@ -1,4 +1,4 @@
-import { shownHost } from '../../../../../gitops/base/host-name.ts';
+import { shownHost } from '../../../../../base/host-name.ts';
 import type { ListedContainer } from '../../data/containers.ts';
 import { clientName } from '../../data/session.ts';
 import { Ago, States } from '../../parts/marks.tsx';

@@ -1,4 +1,4 @@
-import { shownHost } from '../../../../../gitops/base/host-name.ts';
+import { shownHost } from '../../../../../base/host-name.ts';
 import { CONTAINER_STATES, fetchContainers, fetchCounts } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { shownHost } from '../../../../../../gitops/base/host-name.ts';
+import { shownHost } from '../../../../../../base/host-name.ts';
 import type { components } from '../../../../../../gitops/clients/management/index.ts';
 import { api } from '../../../data/api.ts';
 import type { Versioned } from '../../../data/containers.ts';

@@ -1,4 +1,4 @@
-import { shownHost } from '../../../../../../gitops/base/host-name.ts';
+import { shownHost } from '../../../../../../base/host-name.ts';
 import { api } from '../../../data/api.ts';
 import type { Container } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';

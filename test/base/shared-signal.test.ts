@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { expect, test } from 'vitest';
-import { withSharedSignal } from '../../../gitops/base/shared-signal.ts';
+import { withSharedSignal } from '../../base/shared-signal.ts';
 
 test('the shared signal aborts when the last caller has aborted', async () => {
   const [one, two] = [new AbortController(), new AbortController()];

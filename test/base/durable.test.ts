@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { syncDirectory, syncFile, writeDurably } from '../../../gitops/base/durable.ts';
+import { syncDirectory, syncFile, writeDurably } from '../../base/durable.ts';
 
 let dir: string;
 beforeEach(() => {

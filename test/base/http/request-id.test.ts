@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { requestIdFrom } from '../../../../gitops/base/http/request-id.ts';
+import { requestIdFrom } from '../../../base/http/request-id.ts';
 
 test.each(['abc-123._X', 'a', 'x'.repeat(64)])('%s is kept', (given) => {
   expect(requestIdFrom({ 'x-request-id': given })).toBe(given);

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { acquireLock, LockHeldError } from '../../../gitops/base/lock.ts';
+import { acquireLock, LockHeldError } from '../../base/lock.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 test('one process holds the lock, the error names it, and the lock ends with a SIGKILL of the process', async () => {
   const path = join(dir, 'lock');
-  const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../../gitops/base/lock.ts', import.meta.url).href)});
+  const script = `const { acquireLock } = await import(${JSON.stringify(new URL('../../base/lock.ts', import.meta.url).href)});
     acquireLock(${JSON.stringify(path)}); console.log('held'); setInterval(() => {}, 1000);`;
   const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
     stdio: ['ignore', 'pipe', 'inherit'],

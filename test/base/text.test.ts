@@ -6,7 +6,7 @@ import {
   replaceHidden,
   storableJson,
   textProblem,
-} from '../../../gitops/base/text.ts';
+} from '../../base/text.ts';
 
 test.each([
   'Acme Shop',

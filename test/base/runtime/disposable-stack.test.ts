@@ -1,7 +1,7 @@
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 
-const MODULE = new URL('../../../../gitops/base/runtime/disposable-stack.ts', import.meta.url);
+const MODULE = new URL('../../../base/runtime/disposable-stack.ts', import.meta.url);
 
 /** Runs a script with Node's own `AsyncDisposableStack` (`own`) or without it. Returns what it printed. */
 async function run(script: string, own: boolean): Promise<string> {

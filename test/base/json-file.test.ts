@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { readJsonFile } from '../../../gitops/base/json-file.ts';
+import { readJsonFile } from '../../base/json-file.ts';
 
 const schema = z.object({ a: z.number().default(1) });
 

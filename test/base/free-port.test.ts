@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { freePort } from '../../../gitops/base/free-port.ts';
+import { freePort } from '../../base/free-port.ts';
 
 const HOST = '127.0.0.1';
 

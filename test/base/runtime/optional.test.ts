@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { howToInstall, missingPackages } from '../../../../gitops/base/runtime/optional.ts';
+import { howToInstall, missingPackages } from '../../../base/runtime/optional.ts';
 
 test('a package that is not installed is missing', () => {
   expect(missingPackages(['zod', '@tagyard/none', 'miniflare', 'none'])).toEqual(['@tagyard/none', 'none']);

@@ -3,11 +3,11 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import fastify, { type FastifyInstance } from 'fastify';
 import { afterEach, expect, test } from 'vitest';
-import { answerEarlyFaults, clientErrorHandler } from '../../../../gitops/base/http/client-errors.ts';
-import { ProblemError, type ProblemOptions } from '../../../../gitops/base/http/problem.ts';
-import { type ProblemService, problemAnswer } from '../../../../gitops/base/http/problem-answer.ts';
-import { eventually } from '../../../support/eventually.ts';
-import { sendBytes } from '../../../support/refused-requests.ts';
+import { answerEarlyFaults, clientErrorHandler } from '../../../base/http/client-errors.ts';
+import { ProblemError, type ProblemOptions } from '../../../base/http/problem.ts';
+import { type ProblemService, problemAnswer } from '../../../base/http/problem-answer.ts';
+import { eventually } from '../../support/eventually.ts';
+import { sendBytes } from '../../support/refused-requests.ts';
 
 const TABLE = {
   bad: [400, 'Bad'],

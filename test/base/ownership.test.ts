@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { canonicalJson } from '../../../gitops/base/canonical-json.ts';
-import { contentHash, formatMark, hash16, readMark } from '../../../gitops/base/ownership.ts';
+import { canonicalJson } from '../../base/canonical-json.ts';
+import { contentHash, formatMark, hash16, readMark } from '../../base/ownership.ts';
 
 const identity = { instance: 'main', host: 'tag-1' };
 const mark = (instance: string, host: string) => `tgy1 ${instance} ${host} shop 00112233`;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { backoffMs } from '../../../gitops/base/backoff.ts';
+import { backoffMs } from '../../base/backoff.ts';
 
 test.each([
   [0, 1, 1_000],

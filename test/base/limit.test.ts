@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { KeyedMutex, limit } from '../../../gitops/base/limit.ts';
-import { privateEntries } from '../../support/private-entries.ts';
+import { KeyedMutex, limit } from '../../base/limit.ts';
+import { privateEntries } from '../support/private-entries.ts';
 
 test('at most `width` pieces of work run at once, in order, and a failure affects no other', async () => {
   const limited = limit(2);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { coalesce } from '../../../gitops/base/coalesce.ts';
+import { coalesce } from '../../base/coalesce.ts';
 
 describe('concurrent calls', () => {
   const batches: { at: number; items: number[] }[] = [];

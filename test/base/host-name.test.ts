@@ -1,6 +1,6 @@
 import { domainToASCII } from 'node:url';
 import { expect, test } from 'vitest';
-import { shownHost, shownHostsIn } from '../../../gitops/base/host-name.ts';
+import { shownHost, shownHostsIn } from '../../base/host-name.ts';
 
 test.each([
   'acme.example',

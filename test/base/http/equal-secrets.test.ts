@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { equalSecrets } from '../../../../gitops/base/http/equal-secrets.ts';
+import { equalSecrets } from '../../../base/http/equal-secrets.ts';
 
 test.each([
   ['a secret', 'a secret', true],

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fileStem, isCut } from '../../../gitops/base/file-stem.ts';
+import { fileStem, isCut } from '../../base/file-stem.ts';
 
 test('a short name is its own stem', () => {
   const name = `${'x'.repeat(192)}.example`;

@@ -1,6 +1,6 @@
 import fastify from 'fastify';
 import { expect, test } from 'vitest';
-import { otherMethods } from '../../../../gitops/base/http/other-methods.ts';
+import { otherMethods } from '../../../base/http/other-methods.ts';
 
 async function app() {
   const app = fastify();

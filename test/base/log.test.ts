@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { warner } from '../../../gitops/base/log.ts';
+import { warner } from '../../base/log.ts';
 
 test('a failure is passed on once, and again after another failure or a success', () => {
   const passed: string[] = [];

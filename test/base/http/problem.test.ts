@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { fieldErrors, ProblemError } from '../../../../gitops/base/http/problem.ts';
+import { fieldErrors, ProblemError } from '../../../base/http/problem.ts';
 
 const TABLE = { not_found: [404, 'There is nothing at this address'] } as const;
 

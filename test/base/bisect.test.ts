@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bisect } from '../../../gitops/base/bisect.ts';
+import { bisect } from '../../base/bisect.ts';
 
 const refusal = new Error('refused');
 const isRefusal = (error: unknown) => error === refusal;
